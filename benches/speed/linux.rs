@@ -7,6 +7,7 @@ mod daemon;
 mod figures;
 mod floors;
 mod ours;
+mod shapes;
 mod walks;
 mod writes;
 
@@ -68,11 +69,16 @@ impl Bench {
         daemon::run(self);
         writes::run(self);
         claims::run(self);
+        shapes::run(self);
     }
 
     fn wants(&self, id: &str) -> bool {
         let is_check = id == "--at-rest";
-        self.wanted.iter().any(|it| it == id) || (self.wanted.is_empty() && !(is_check && self.is_quick))
+        self.is_named(id) || (self.wanted.is_empty() && !(is_check && self.is_quick))
+    }
+
+    fn is_named(&self, id: &str) -> bool {
+        self.wanted.iter().any(|it| it == id)
     }
 
     fn wants_any(&self, ids: &[&str]) -> bool {
@@ -97,6 +103,10 @@ impl Bench {
 
     fn corpus(&self, name: &str, n_plans: usize, statuses: Statuses) -> Corpus {
         Corpus::make(&self.place.join(format!("{name}-{n_plans}")), n_plans, statuses)
+    }
+
+    fn corpus_of(&self, name: &str, n_plans: usize) -> Corpus {
+        self.corpus(name, n_plans, Statuses::Usual)
     }
 
     fn state(&self) -> &Path {

@@ -1,6 +1,5 @@
 //! Which command works on a step: presets that come with planwatch, the user's own, and the repository's, which needs trust.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::api::context::Context;
@@ -8,29 +7,7 @@ use crate::api::error::Error;
 use crate::api::trust::{self, Subject};
 use crate::plan::words::nearest;
 
-/// `[agents.NAME]` of a configuration, as far as it says something.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentConfig {
-    /// One line for a shell.
-    pub command: Option<String>,
-    pub prompt: Option<PromptBy>,
-    /// Seconds.
-    pub timeout: Option<i64>,
-    pub idle: Option<i64>,
-    /// The key of its JSON answer that holds US dollars.
-    pub cost: Option<String>,
-}
-
-/// The agents of one configuration by their names.
-pub type Agents = BTreeMap<String, AgentConfig>;
-
-/// How a prompt comes to its agent; never as an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptBy {
-    Stdin,
-    /// The words `{prompt}` of its command are the path of a file with the prompt.
-    File,
-}
+pub use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
 
 /// What is started: words without a shell, or a line that the user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +41,7 @@ pub struct Agent {
     pub cost: Option<String>,
     /// The key of its JSON answer that holds its words.
     pub answer: Option<&'static str>,
-    /// What is to be known of its options: the release whose own help names them, or that nobody looked.
+    /// The release whose own help documents its options, or that they are unverified.
     pub checked: Option<&'static str>,
     /// What has to be trusted before it is started.
     pub subject: Option<Subject>,
@@ -135,7 +112,7 @@ const PRESETS: [Preset; 4] = [
     },
 ];
 
-/// Stands before an agent's name where it is named to `trust`.
+/// The prefix of an agent's name in `trust`.
 pub const OF_AGENT: &str = "agent:";
 
 /// The preset of a command line that the user typed.
@@ -163,7 +140,7 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
         (Some(name), Some(_)) if name != SHELL => {
             return Err(Error::usage(
                 "--agent and --command contradict each other",
-                "give one of them; --agent shell goes with --command",
+                "use only one of them; --agent shell goes with --command",
             ));
         }
         (_, Some(line)) => return Ok(of_line(line)),

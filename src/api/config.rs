@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::api::address::read_address;
-use crate::api::agents::{AgentConfig, Agents, PromptBy};
+use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::time;
@@ -103,7 +103,7 @@ impl Reader<'_> {
     /// Takes the lines before the mistake, so that one slip does not void the whole file.
     fn salvage(&mut self, error: &toml::de::Error) {
         let at = error.span().map_or(0, |it| it.start).min(self.text.len());
-        let hint = "mend the line; what stands below it is not read until then";
+        let hint = "correct the line; the lines below it are not read until then";
         self.report(at, "this is not TOML".to_owned(), hint.to_owned());
         let line = self.text[..at].rfind('\n').map_or(0, |it| it + 1);
         self.table = toml::from_str(&self.text[..line]).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Reader<'_> {
         self.problems.push(Problem::at_byte(self.path, self.text.as_bytes(), at, code, message, hint));
     }
 
-    /// Where a key stands: the first line that begins with it.
+    /// The position of a key: the first line that begins with it.
     fn place(&self, key: &str) -> usize {
         let mut at = 0;
         for line in self.text.split_inclusive('\n') {
@@ -164,13 +164,13 @@ impl Reader<'_> {
         let text = self.text("lease")?;
         let lease = time::read_seconds(&text);
         if lease.is_none() {
-            let message = format!("the lease `{text}` is no span of time");
+            let message = format!("the lease `{text}` is not a span of time");
             self.report(self.place("lease"), message, "write it as \"30m\"".to_owned());
         }
         lease
     }
 
-    /// What cannot be read of an agent is told, and its default holds.
+    /// Fields of an agent that cannot be read are reported, and their defaults apply.
     fn agents(&mut self) -> Agents {
         let Some(value) = self.table.get("agents") else { return Agents::new() };
         let Some(table) = value.as_table().cloned() else {
@@ -234,7 +234,7 @@ impl Reader<'_> {
                 "an address that other machines reach is not taken from here",
                 "type it: planwatch watch --http ADDRESS",
             ),
-            None => ("`address` is no address", "write it as \"127.0.0.1:4001\""),
+            None => ("`address` is not an address", "write it as \"127.0.0.1:4001\""),
         };
         self.report(self.place("address"), message.to_owned(), hint.to_owned());
         None
@@ -252,7 +252,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word that means no status helps nobody, and one that planwatch knows keeps its meaning.
+    /// A word must map to a status, and a word that planwatch knows keeps its meaning.
     fn words(&mut self) -> Words {
         let Some(value) = self.table.get("words") else { return Words::default() };
         let Some(table) = value.as_table().cloned() else {
@@ -271,8 +271,8 @@ impl Reader<'_> {
             match means.as_str() {
                 Some(means) if is_status(means) && !is_status(&word) => own.push((word, means.to_owned())),
                 Some(_) if is_status(&word) => {
-                    let hint = "take the line out".to_owned();
-                    self.report(self.place(&word), format!("`{word}` has a meaning of its own"), hint);
+                    let hint = "remove the line".to_owned();
+                    self.report(self.place(&word), format!("`{word}` is already a status word"), hint);
                 }
                 means => {
                     let means = means.unwrap_or_default();

@@ -1,9 +1,10 @@
-//! What every verb is given: the plans directory, the time, who asks, and the configuration.
+//! What every verb gets: the plans directory, the time, the caller's name, and the configuration.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ pub struct Context {
     pub plans: PlansDir,
     /// When the request was made.
     pub now: Time,
-    /// Who asks, for `by` in attempts and notes.
+    /// The caller's name, for `by` in attempts and notes.
     pub by: String,
     pub config: Config,
     pub reading: Reading,
@@ -30,14 +31,14 @@ pub struct Context {
     pub expected: Option<Expected>,
     /// The key of a request that must not be carried out twice.
     pub key: Option<Arc<RequestKey>>,
-    /// Told at once what happens beside the answer; [`Context::notify`] calls it.
+    /// Receives notices as they happen; [`Context::notify`] calls it.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
     /// The saves of others that were kept beside their files during this request, for its answer.
     pub kept: KeptSaves,
 }
 
 /// A save of an editor that raced with a write and is not in its file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeptSave {
     /// The file, relative to the plans directory.
     pub path: String,
@@ -135,7 +136,7 @@ pub enum Reading {
     Files,
 }
 
-/// Where the request comes from, and what tells which plan is meant when none is named.
+/// The origin of the request, which selects the plan when none is named.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
     /// The absolute working directory.
@@ -161,7 +162,7 @@ pub struct Here {
 pub enum Notice {
     /// Another process holds the lock of the plans directory for more than a second.
     WaitingForLock,
-    /// The index was missing, damaged or of another version, and was made anew.
+    /// The index was missing, damaged or of another version, and was rebuilt.
     IndexRebuilt { why: String },
     /// The index could not be kept on disk; it is in memory for this answer.
     IndexInMemory { why: String },
@@ -178,7 +179,7 @@ pub enum Notice {
 }
 
 impl Context {
-    /// Tells what happens beside the answer, and keeps of it what the answer itself has to hold.
+    /// Passes a notice on, and records what the answer itself has to contain.
     pub fn notify(&self, notice: Notice) {
         self.kept.note(&notice);
         (self.tell)(notice);

@@ -31,7 +31,7 @@ pub enum Error {
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
-    /// The change was to be made only on what the asker last saw, and that is no longer so.
+    /// The change was conditional on a version that the caller had read, and that version is no longer current.
     #[error("`{id}` is not what it was expected to be")]
     NotExpected { id: String, etag: Option<String>, now: Box<Value> },
     #[error("`{id}` waits for {}", open.join(", "))]
@@ -41,25 +41,25 @@ pub enum Error {
     /// A confirmation is given by a person, and it is not known that one asks.
     #[error("a confirmation is given by a person at a terminal, outside of a step's own process")]
     PersonNeeded { command: String },
-    /// The step is somebody else's.
+    /// Another worker has claimed the step.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
-    /// Somebody else has the step that is to be claimed.
+    /// Another worker has the step that is to be claimed.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// Somebody works on a step of the plan that is to go.
+    /// A step of the plan to remove is in progress or claimed.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Several working trees could claim the same step.
     #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
     ClaimsNotShared { path: String, why: String },
     /// The claim that is to be renewed or released is no longer the step's.
-    #[error("the claim `{claim}` is gone")]
+    #[error("the claim `{claim}` is no longer valid")]
     ClaimGone { claim: String },
     /// The claim that the update names is no longer the step's.
-    #[error("the claim `{claim}` of `{id}` is gone; its first late result is kept as a note")]
+    #[error("the claim `{claim}` of `{id}` is no longer valid; its first late result is recorded as a note")]
     ClaimLost { id: String, claim: String },
-    /// A command came with the repository, and nobody has said yet that it may run.
+    /// A command came with the repository and is not trusted yet.
     #[error(
         "{} {}: `{}` in {}",
         .0.what, untrusted(.0.fault.as_deref()), on_one_line(&.0.command), shown_directory(&.0.directory)
@@ -70,7 +70,7 @@ pub enum Error {
     File { problem: Box<Problem> },
     /// What waits for a step that is to go cannot be made to wait for another one.
     #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
-    NotRepointed { problem: Box<Problem>, steps: Vec<String> },
+    NotRelinked { problem: Box<Problem>, steps: Vec<String> },
     /// The place where the edit would go cannot be edited surely.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
@@ -124,7 +124,7 @@ impl Error {
             Self::ClaimsNotShared { .. } => "claims-not-shared",
             Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
             Self::NotTrusted(_) => "not-trusted",
-            Self::File { problem } | Self::NotRepointed { problem, .. } => problem.code.text(),
+            Self::File { problem } | Self::NotRelinked { problem, .. } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Template { .. } => "template-invalid",
             Self::Disk(error) => error.code(),
@@ -142,14 +142,16 @@ impl Error {
         let hint = match self {
             Self::NotFound { nearest, what, .. } => match (nearest, *what) {
                 (Some(it), _) => format!("did you mean `{it}`?"),
-                (None, "plan") => "`planwatch list --all` names the plans".to_owned(),
-                (None, "template" | "prompt") => "`planwatch template list` names them".to_owned(),
+                (None, "plan") => "`planwatch list --all` lists the plans".to_owned(),
+                (None, "template" | "prompt") => "`planwatch template list` lists them".to_owned(),
                 (None, _) => return None,
             },
-            Self::NoPlansDir => "`planwatch new TITLE STEP…` makes one; --plans DIR names another".to_owned(),
+            Self::NoPlansDir => {
+                "`planwatch new TITLE STEP…` creates one; --plans DIR selects another".to_owned()
+            }
             Self::WhichPlan { candidates, number, .. } => match candidates.first() {
                 Some(first) => format!("name it, as in `{first}:{number}`, or set PLANWATCH_PLAN"),
-                None => "`planwatch new TITLE STEP…` makes one".to_owned(),
+                None => "`planwatch new TITLE STEP…` creates one".to_owned(),
             },
             Self::NoSuchStep { steps, .. } if steps.is_empty() => "the plan has no steps".to_owned(),
             Self::NoSuchStep { steps, .. } => format!("its steps are {}", few(steps, MOST_NAMED)),
@@ -161,13 +163,13 @@ impl Error {
                 let named: Vec<_> = known.iter().map(|it| format!("`{it}`")).collect();
                 format!("the phases to confirm are {}", few(&named, MOST_NAMED))
             }
-            Self::NotExpected { .. } => "look at what it is now, and decide again".to_owned(),
+            Self::NotExpected { .. } => "read the current version, then try again".to_owned(),
             Self::DependenciesOpen { open, .. } => {
                 let first = open.first()?;
                 let name = first.split(' ').next()?;
                 match first.contains("does not exist") {
                     true => format!(
-                        "correct the dependency: `planwatch check` says where it stands; `{name}` is no step"
+                        "correct the dependency: `planwatch check` shows its place; `{name}` is not a step"
                     ),
                     false => format!("finish `{name}` first, or use --force, which is recorded"),
                 }
@@ -179,7 +181,7 @@ impl Error {
             }
             Self::Held { id, .. } => {
                 format!(
-                    "`planwatch show {id_word}` tells since when; --force takes it over, which is recorded",
+                    "`planwatch show {id_word}` shows the claim; --force takes it over, which is recorded",
                     id_word = shell_word(id)
                 )
             }
@@ -190,18 +192,18 @@ impl Error {
                 )
             }
             Self::ClaimsNotShared { .. } => {
-                "make the directory writable, or use --force where nobody else claims".to_owned()
+                "make the directory writable, or use --force if no other worker claims steps".to_owned()
             }
-            Self::ClaimGone { .. } => "`planwatch claim` takes the next step".to_owned(),
+            Self::ClaimGone { .. } => "`planwatch claim` claims the next step".to_owned(),
             Self::ClaimLost { id, .. } => {
                 format!("see `planwatch show {id_word}`", id_word = shell_word(id))
             }
             Self::NotTrusted(subject) => trust_hint(subject),
             Self::File { problem } => problem.hint.clone(),
-            Self::NotRepointed { steps, .. } if steps.is_empty() => {
+            Self::NotRelinked { steps, .. } if steps.is_empty() => {
                 "correct the file first, or use --force".to_owned()
             }
-            Self::NotRepointed { steps, .. } => format!(
+            Self::NotRelinked { steps, .. } => format!(
                 "correct the file first, or use --force, which leaves `depends` of {} as it is",
                 few(steps, MOST_NAMED)
             ),
@@ -210,7 +212,7 @@ impl Error {
                 hint.clone()
             }
             Self::Template { .. } => {
-                "mend the template; `planwatch template render NAME TITLE` tries it".to_owned()
+                "correct the template; `planwatch template render NAME TITLE` tests it".to_owned()
             }
             Self::Disk(error) => error.hint()?,
             Self::Index(error) => index_hint(error),
@@ -250,7 +252,7 @@ impl Error {
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
-            Self::NotRepointed { problem, steps } => json!({
+            Self::NotRelinked { problem, steps } => json!({
                 "path": problem.path, "line": problem.line, "column": problem.column, "not_repointed": steps,
             }),
             Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => {
@@ -284,7 +286,7 @@ impl Error {
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted(_) => 5,
-            Self::File { .. } | Self::NotRepointed { .. } | Self::Template { .. } => 6,
+            Self::File { .. } | Self::NotRelinked { .. } | Self::Template { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
                     1
@@ -332,11 +334,11 @@ pub(crate) fn few(names: &[String], most: usize) -> String {
 fn undo_hint(error: &UndoError) -> Option<String> {
     match error {
         UndoError::Unrecorded | UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Gone { .. } => Some(
-            "it was left as it is; `planwatch undo ID` takes an older change back, `planwatch undo --list` names them"
+            "nothing was changed; `planwatch undo ID` undoes an older change, `planwatch undo --list` lists them"
                 .to_owned(),
         ),
-        UndoError::Later { later, .. } => Some(format!("`planwatch undo {}` takes that one back first", later.id)),
-        UndoError::Unknown { .. } => Some("`planwatch undo --list` names them".to_owned()),
+        UndoError::Later { later, .. } => Some(format!("`planwatch undo {}` undoes that one first", later.id)),
+        UndoError::Unknown { .. } => Some("`planwatch undo --list` lists them".to_owned()),
         UndoError::Disk(error) => error.hint(),
         _ => None,
     }
@@ -356,12 +358,12 @@ fn on_one_line(command: &str) -> String {
 
 fn trust_hint(subject: &Subject) -> String {
     if subject.fault.is_some() {
-        return "name the files that it runs, each in full, or put the command into a script of its own and name that"
+        return "write out the name of each file that it runs, or put the command into a script and run that"
             .to_owned();
     }
     let Subject { name, hash, files, .. } = subject;
     let files = if files.is_empty() { String::new() } else { format!(" and {}", few(files, MOST_PLANS)) };
-    format!("read it{files}, then `planwatch trust {} --trust-hash {hash}` lets it run", quoted(name))
+    format!("read it{files}, then `planwatch trust {} --trust-hash {hash}` allows it", quoted(name))
 }
 
 fn untrusted(fault: Option<&str>) -> String {
@@ -391,7 +393,7 @@ fn confirmation_hint(id: &str, phase: Option<&str>) -> String {
         }
         _ => format!("planwatch confirm {}", quoted(id)),
     };
-    format!("a person types `{command}`; --force goes past it, which is recorded")
+    format!("a person types `{command}`; --force overrides this, which is recorded")
 }
 
 fn disk_exit_code(error: &DiskError) -> u8 {
@@ -405,9 +407,9 @@ fn disk_exit_code(error: &DiskError) -> u8 {
 
 fn index_hint(error: &IndexError) -> String {
     match error.code() {
-        "sql-refused" => "only reading queries are run: SELECT, WITH, VALUES, EXPLAIN",
-        "sql-error" => "`planwatch help sql` names the views and their columns",
-        _ => "the files can be asked without it: --no-index",
+        "sql-refused" => "only read-only queries are allowed: SELECT, WITH, VALUES, EXPLAIN",
+        "sql-error" => "`planwatch help sql` lists the views and their columns",
+        _ => "--no-index reads the files without it",
     }
     .to_owned()
 }

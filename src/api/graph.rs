@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::rules::before;
 use crate::plan::words::{Stated, StepStatus};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum GraphForm {
     Text,
     Mermaid,

@@ -1,11 +1,11 @@
-//! `instructions`: how agents use planwatch, told in the terminal, as Markdown.
+//! `instructions`: how agents use planwatch, as Markdown for the terminal.
 
 use serde_json::{Value, json};
 
 use crate::api::error::Error;
 use crate::plan::words::nearest;
 
-/// What is told if nothing else is asked for.
+/// The default topic.
 pub const FIRST: &str = "overview";
 
 /// Each topic with its text.

@@ -1,6 +1,7 @@
 //! What every operation takes and returns: the context, configuration, errors, and the JSON shapes of answers.
 
 pub mod address;
+pub mod agent_config;
 pub mod agents;
 pub mod config;
 pub mod context;
@@ -10,6 +11,7 @@ pub(crate) mod graph;
 pub mod instructions;
 pub mod precondition;
 pub mod request_key;
+pub mod requests;
 pub mod schema;
 pub mod sort;
 pub(crate) mod staleness;

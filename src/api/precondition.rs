@@ -58,5 +58,5 @@ pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());
     }
-    Err(Error::usage("this cannot be done on the condition of an etag", "ask without it"))
+    Err(Error::usage("this cannot be done on the condition of an etag", "repeat the request without it"))
 }

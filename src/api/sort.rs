@@ -93,9 +93,9 @@ fn key(text: &str) -> Result<(Key, Direction), Error> {
     let found = Key::ALL.into_iter().find(|it| it.word().eq_ignore_ascii_case(name));
     found.map(|it| (it, direction)).ok_or_else(|| {
         let words = Key::ALL.map(Key::word);
-        let known = format!("known keys: {}; -KEY sorts the other way round", words.join(", "));
+        let known = format!("known keys: {}; -KEY reverses the order", words.join(", "));
         let hint = nearest(name, words).map_or(known, |it| format!("did you mean `{it}`?"));
-        Error::usage(format!("`{name}` is no key to sort by"), hint)
+        Error::usage(format!("`{name}` is not a key to sort by"), hint)
     })
 }
 

@@ -1,4 +1,4 @@
-//! `trust`: what came with a repository runs only after somebody on this machine has said so.
+//! `trust`: commands that came with a repository run only after a user of this machine has trusted them.
 //!
 //! Said is it of a file's path and of the hash of exactly what would run, in records that lie in the user's state
 //! directory; after any change of the command, its directory or the files that it names it has to be said again.
@@ -33,7 +33,7 @@ pub struct Subject {
     pub hash: String,
     /// What of the repository the hash covers ([`Covered::files`]).
     pub files: Vec<String>,
-    /// Why nobody can say yes to it.
+    /// Why it cannot be trusted.
     pub fault: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Opti
         covered.add_everything();
     }
     let coverage = covered.end();
-    let unknown = read.unknown.map(|it| format!("{it}, so that all files of the repository count, and "));
+    let unknown = read.unknown.map(|it| format!("{it}, so all files of the repository are covered, and "));
     let fault = coverage.fault.map(|it| format!("{}{it}", unknown.unwrap_or_default()));
     let real = real.map(|it| it.strip_prefix(root).unwrap_or(it).to_string_lossy().into_owned());
     let parts = [line.as_bytes(), directory.as_bytes(), real.unwrap_or_default().as_bytes(), &coverage.hash]
@@ -89,7 +89,7 @@ pub(crate) fn hash(parts: &[impl AsRef<[u8]>]) -> String {
     hash
 }
 
-/// What somebody trusts on this machine.
+/// What is trusted on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
     pub path: PathBuf,
@@ -124,24 +124,24 @@ fn store(context: &Context) -> Option<UserStore> {
     context.plans.user_store(KIND, &context.here.root)
 }
 
-/// Returns whether somebody has said that exactly this may run.
+/// Returns whether exactly this is trusted.
 pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
     if subject.fault.is_some() {
         return false;
     }
     let record = store(context).and_then(|it| it.read(&record_name(&subject.path, &subject.hash)));
-    // A record of another name than its own was put there by somebody else.
+    // A record under another name was not written by planwatch.
     record
         .and_then(|it| Trusted::read(&it))
         .is_some_and(|it| it.path == subject.path && it.hash == subject.hash)
 }
 
-/// Returns whether something may run now: because it is trusted, or one of the hashes that somebody typed is its own.
+/// Returns whether something may run now: it is trusted, or its hash was given with the request.
 pub(crate) fn may_run(context: &Context, subject: &Subject, given: &[String]) -> bool {
     subject.fault.is_none() && (given.contains(&subject.hash) || is_trusted(context, subject))
 }
 
-/// Refuses what is not trusted; `given` is a hash that somebody typed for this once.
+/// Refuses what is not trusted; `given` is a hash that allows this one run.
 pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
     match given {
         _ if subject.fault.is_some() => Err(refused(subject)),
@@ -152,7 +152,7 @@ pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
     }
 }
 
-/// The refusal, with everything that somebody has to read before saying yes.
+/// The refusal, with the full text to read before trusting it.
 pub fn refused(subject: &Subject) -> Error {
     Error::NotTrusted(Box::new(subject.clone()))
 }
@@ -190,7 +190,7 @@ pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
 }
 
 fn no_store() -> Error {
-    let message = "there is no place outside the repository to remember it in";
+    let message = "there is no directory outside the repository to store it in";
     let hint = "set XDG_STATE_HOME to a directory of your own, or use --trust-hash each time";
     Error::Failed { code: "no-state-directory", message: message.to_owned(), hint: hint.to_owned() }
 }

@@ -5,14 +5,16 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::api::schema;
 use crate::plan::claims::{Held, Holding, InForce};
 use crate::plan::id::StepId;
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::step_number::StepNumber;
@@ -22,10 +24,11 @@ use crate::plan::time::{Day, Time};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A plan as every surface shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PlanShape {
     pub id: String,
     pub title: String,
+    #[schemars(schema_with = "schema::plan_status")]
     pub status: String,
     pub status_source: StatusSource,
     pub kind: PlanKind,
@@ -54,8 +57,10 @@ pub struct PlanShape {
     pub steps_in_progress: usize,
     pub steps_ready: usize,
     /// What `next` on the plan says.
+    #[schemars(schema_with = "schema::state")]
     pub state: &'static str,
     pub last_activity: Option<Time>,
+    #[schemars(schema_with = "schema::activity")]
     pub last_activity_source: Option<&'static str>,
     pub confirm_phases: Vec<String>,
     pub confirmations: Vec<Confirmation>,
@@ -66,13 +71,15 @@ pub struct PlanShape {
 }
 
 /// A step as every surface shows it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct StepShape {
     pub id: String,
     pub plan: String,
     pub number: String,
+    #[schemars(schema_with = "schema::step_number")]
     pub step_number: Value,
     pub title: String,
+    #[schemars(schema_with = "schema::step_status")]
     pub status: String,
     /// A run's worker called it completed, and the run died before that was verified.
     pub unverified: bool,
@@ -109,6 +116,7 @@ pub struct StepShape {
     pub tasks_done: usize,
     pub tasks_total: usize,
     pub last_activity: Option<Time>,
+    #[schemars(schema_with = "schema::activity")]
     pub last_activity_source: Option<Cow<'static, str>>,
     pub path: String,
     pub etag: Option<String>,
@@ -117,7 +125,8 @@ pub struct StepShape {
 }
 
 /// Steps of a plan from one to another, both included.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "StepRange")]
 pub struct RangeShape {
     pub first: String,
     pub last: String,
@@ -301,16 +310,30 @@ pub(crate) fn held(of: &InForce) -> Value {
 }
 
 /// A problem as every surface shows it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct ProblemShape {
+    severity: Severity,
+    code: &'static str,
+    message: String,
+    path: String,
+    line: u32,
+    column: u32,
+    hint: String,
+    fixable: bool,
+}
+
+/// A problem as every surface shows it, with its path below the plans directory.
 pub fn problem(root: &str, problem: &Problem) -> Value {
-    json!({
-        "severity": problem.severity(),
-        "code": problem.code.text(),
-        "message": problem.message,
-        "path": shown_path(root, &problem.path),
-        "line": problem.line,
-        "column": problem.column,
-        "hint": problem.hint,
-        "fixable": problem.is_fixable,
+    value(&ProblemShape {
+        severity: problem.severity(),
+        code: problem.code.text(),
+        message: problem.message.clone(),
+        path: shown_path(root, &problem.path),
+        line: problem.line,
+        column: problem.column,
+        hint: problem.hint.clone(),
+        fixable: problem.is_fixable,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Where the plans are, and what is configured: found by looking upwards from where somebody stands.
+//! Finds the plans directory and the configuration, searching upwards from the working directory.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -127,7 +127,7 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
             Ok(bytes) => bytes,
             Err(DiskError::OutsideRepository { .. }) => {
                 let message = format!("{CONFIG_FILE} is a symbolic link that leads out of the repository");
-                return Err(refused(message, "put a file in its place"));
+                return Err(refused(message, "replace it with a file"));
             }
             Err(_) => continue,
         };

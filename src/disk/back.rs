@@ -1,8 +1,8 @@
-//! Taking a batch back.
+//! Undoing a batch.
 //!
-//! Knows what each operation left, and what other programs may have done with it since: their texts stay, and what
-//! planwatch takes away is displaced. A file whose old name is in use again cannot go back there, and must not stay
-//! under its new name either, or else one step would be there twice.
+//! Each operation's state is known, and so is what other programs may have done since. Their texts stay, and texts
+//! that planwatch removes are displaced. A file cannot return to a name that is in use again. It must not stay under
+//! its new name either, because the step would then exist twice.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ impl Locked<'_> {
         disk.lstat(&from).is_ok() && disk.lstat(&to).is_ok() && !is_one_file(disk, &from, &to)
     }
 
-    /// Whether operation `n` has renamed a file, if both its names are there now.
+    /// Whether operation `n` has renamed a file, if both names exist now.
     pub(super) fn is_renamed(&self, journal: &Journal, n: usize, from: &Path, to: &Path) -> bool {
         self.is_source(journal, n, to) || !self.is_source(journal, n, from)
     }
@@ -75,10 +75,10 @@ impl Locked<'_> {
         put_text(journal, n).or_else(source)
     }
 
-    /// Takes back what was done, last operation first. `n_done` operations are known to be done, and none after the
-    /// next one; after a crash it is not known.
+    /// Undoes what was done, last operation first. `n_done` operations are known to be done, and none after the next
+    /// one; after a crash the number is unknown.
     ///
-    /// Where another program has changed a file since, its text stays and the one before is kept.
+    /// If another program has changed a file since, its text stays and the earlier one is kept in `displaced/`.
     pub(super) fn back(&mut self, journal: &Journal, n_done: Option<usize>) -> Result<(), DiskError> {
         let n_begun = n_done.map_or(journal.ops.len(), |it| journal.ops.len().min(it + 1));
         for (n, op) in journal.ops.iter().enumerate().take(n_begun).rev() {
@@ -92,7 +92,8 @@ impl Locked<'_> {
                         None => self.is_renamed(journal, n, from, to),
                     };
                     if is_renamed && self.is_doubled(from, to) {
-                        // After a crash the new file may be another one, made long after the old one went.
+                        // After a crash the new file may be a different one, created long after the old one was
+                        // removed.
                         let text = if n_done.is_some() {
                             Self::renamed_text(journal, n)
                         } else {
@@ -113,8 +114,8 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Takes what was renamed to `to` away, because another program has made `from` anew. A file that holds `text` is not
-    /// missed.
+    /// Removes what was renamed to `to`, because another program has recreated `from`. A file that holds `text` is not
+    /// reported.
     fn unite(&mut self, id: u64, from: &Path, to: &Path, text: Option<Content>) -> Result<(), DiskError> {
         let (disk, root) = (&*self.plans.disk, &self.plans.root);
         let (old, new) = (root.join(from), root.join(to));
@@ -127,10 +128,10 @@ impl Locked<'_> {
         }
     }
 
-    /// Moves everything in the directory `to` back into `from`, which another program has made anew.
+    /// Moves everything in the directory `to` back into `from`, which another program has recreated.
     fn merge(&mut self, id: u64, from: &Path, to: &Path) -> Result<(), DiskError> {
         let (old, new) = (self.plans.root.join(from), self.plans.root.join(to));
-        // The other program may not have made sure that its directory survives a power cut.
+        // The other program may not have synced its directory.
         self.sync_parent(&old)?;
         let names = self.plans.disk.names(&new).map_err(|error| DiskError::reading(&new, error))?;
         for name in names {
@@ -145,7 +146,8 @@ impl Locked<'_> {
         synced.and_then(|()| disk.remove_dir(&new)).map_err(|error| DiskError::writing(&new, error))
     }
 
-    /// Displaces a file that has no name to go back to; it is reported unless it holds `text` or what its old name leads to.
+    /// Displaces a file that cannot return to its old name. It is reported unless it holds `text` or the content of
+    /// its old name.
     fn put_aside(
         &mut self,
         id: u64,
@@ -161,7 +163,7 @@ impl Locked<'_> {
         let holds = self.content(new);
         let is_known =
             holds.is_some() && (holds == text || holds == self.content(&self.plans.root.join(from)));
-        // A program may have it open and write into it later, which its name then shows.
+        // A program that has it open may still write into it; its version name then shows that.
         let known = holds.filter(|_| is_known);
         let name = |id| match known {
             Some(base) => {
@@ -198,10 +200,10 @@ impl Locked<'_> {
             FileOp::Create { path, bytes } => {
                 let path = root.join(path);
                 if self.holds(&path, bytes) {
-                    // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
+                    // Programs may have opened it, so later writes must be found, as for a replaced text.
                     let name = VersionName { base: version.name.new, ..version.name.clone() };
                     let taken = dir(self.plans).join(name.encode());
-                    // The name is there if the batch was taken back once before, and was killed.
+                    // The name exists if undoing the batch was interrupted before.
                     let taken = if there(&taken) { &version.path } else { &taken };
                     match rename_new(&*self.plans.disk, &path, taken) {
                         Err(error) if is_elsewhere(&error) => {
@@ -214,10 +216,10 @@ impl Locked<'_> {
             FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let old = root.join(from);
-                // The batch may have been finished, and its last look have found the directory empty.
+                // The batch may have finished, and its cleanup may have removed the empty directory.
                 self.make_way(old.parent().unwrap_or(&root))?;
                 match self.rename_into(&root.join(to), &old) {
-                    // Another program has just made it.
+                    // Another program has just created it.
                     Err(DiskError::Exists { .. }) => {
                         self.unite(version.name.id, from, to, put_text(journal, n))?;
                     }
@@ -234,10 +236,10 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Puts the text from before a change back, if the change is still what the file holds.
+    /// Restores the text from before a change if the file still holds the change.
     ///
-    /// Each way makes the evidence of the change vanish no later than the change itself, or
-    /// else recovery after a crash in between would take the change as done.
+    /// Each way removes the evidence of the change no later than the change. Otherwise a crash in between would look
+    /// like a change that was made.
     fn take_change_back(
         &mut self,
         real: &Path,
@@ -268,7 +270,7 @@ impl Locked<'_> {
             self.news.extend(left);
             return Ok(());
         }
-        // Then it was written in place, and the text from before is a copy.
+        // It was written in place, and the old text is a copy.
         let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
         let mounted = disk.mount(&path).ok() != disk.mount(&dir(self.plans)).ok();
         let Some(evidence) = evidence.filter(|_| !linked && !mounted) else {
@@ -299,7 +301,7 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
     })
 }
 
-/// The text without a change that it was made from; none if it does not hold the change, or not as it was made.
+/// Removes a change from a text that was made from it; `None` if the text does not contain the change as it was made.
 fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
     let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (&before[n_before..], &after[n_before..]);
@@ -331,7 +333,7 @@ mod tests {
             ("id: 2\nB\nmore\n", None),
             ("# first\nid: 4\nB\nmore\n", None),
             ("", None),
-            // That one is taken back as a whole.
+            // This change is undone as a whole.
             ("id: 4\nB\n", None),
         ] {
             assert_eq!(of(text).as_deref(), expected, "{text:?}");

@@ -1,16 +1,16 @@
-//! Several operations on files as one.
+//! Several file operations as one unit.
 //!
-//! The journal is on disk before the first operation; whoever takes the lock after a crash
-//! finishes the batch, or takes it back when somebody changed what it was based on. What each
-//! operation has come to is read off the files and the versions in `displaced/`, so nothing
-//! has to be written down on the way. A name freed and taken again would make that ambiguous.
+//! The journal is on disk before the first operation. After a crash the next holder of the lock finishes the batch, or
+//! undoes it if another program changed what it was based on. The progress of each operation is derived from the files
+//! and from the versions in `displaced/`, so nothing is recorded on the way. A name that is freed and reused in one
+//! batch would make that ambiguous.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::change::{Look, Put, Raced};
+use super::change::{Put, Raced, SaveCheck};
 use super::displaced::{KeptWhy, dir, keep};
 use super::error::DiskError;
 use super::file_system::Open;
@@ -23,10 +23,10 @@ use super::runtime::Trust;
 use super::undo::Record;
 use super::write_lock::{Locked, Version};
 
-/// Below the own state.
+/// Below the state directory.
 pub(super) const JOURNAL: &str = "journal";
 
-/// A batch that a crash interrupted and this lock dealt with.
+/// A batch that a crash interrupted and that taking the lock resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     pub verb: String,
@@ -37,20 +37,20 @@ pub struct Recovered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
-    /// Somebody had changed a file meanwhile.
+    /// Another program had changed a file meanwhile.
     TakenBack,
 }
 
-/// How far an operation got.
+/// The progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Open,
-    /// A file has its old name and its new one.
+    /// A file has both its old and its new name.
     Half,
     Done,
-    /// A file or directory has its new name, and another program has made one with the old name.
+    /// A file or directory has its new name, and another program has created one with the old name.
     Doubled,
-    /// It was not done, and what it was based on is no longer there.
+    /// It was not done, and its precondition no longer holds.
     Impossible,
 }
 
@@ -60,7 +60,7 @@ struct Stopped {
     error: DiskError,
 }
 
-/// Whether operations may have been done already.
+/// Whether operations may already have been done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
@@ -68,16 +68,16 @@ enum Pass {
 }
 
 impl Locked<'_> {
-    /// Carries out all operations, or none.
+    /// Carries out all operations or none.
     ///
-    /// They are done in order and are one unit for `undo`. When a file no longer holds what
-    /// its operation expects, everything is as it was and the answer is `file-changed`,
-    /// `plan-exists` or `not-found`. After a crash the next `lock` finishes it.
+    /// They run in order and form one unit for `undo`. If a file no longer holds what its operation expects,
+    /// everything is restored and the error is `file-changed`, `plan-exists` or `not-found`. After a crash the next
+    /// `lock` resolves the batch.
     pub fn batch(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<(), DiskError> {
         self.batch_emptying(verb, at, ops, Vec::new())
     }
 
-    /// As [`Self::batch`]; at the end the directories `emptied` go if nothing is in them, those below first.
+    /// As [`Self::batch`]; at the end the directories `emptied` are removed if they are empty, deepest first.
     pub fn batch_emptying(
         &mut self,
         verb: &str,
@@ -88,7 +88,7 @@ impl Locked<'_> {
         self.run((verb, at), ops, emptied, None)
     }
 
-    /// Carries out a batch and tells undo of it; `undoes` is the unit that it takes back.
+    /// Carries out a batch and records it for undo; `undoes` is the unit that it undoes.
     pub(super) fn run(
         &mut self,
         (verb, at): (&str, &str),
@@ -110,10 +110,10 @@ impl Locked<'_> {
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
-                // Before the journal goes: killed in between, the next lock does both again.
+                // Recorded before the journal is removed: after a crash in between, the next lock repeats both.
                 self.note(&journal, records, Pass::First);
-                // If it cannot be removed, the next lock finds that all is done. That lock also makes a key's record if
-                // it could not be made here.
+                // If the journal cannot be removed, the next lock finds everything done. That lock also writes the
+                // key's record if it could not be written here.
                 self.record_key(&journal).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
@@ -121,7 +121,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Tells undo of a batch that is done, as one unit; what it knows already is not told again.
+    /// Records a finished batch for undo as one unit. Records that are already in the log are not repeated.
     fn note(&mut self, journal: &Journal, records: Vec<Record>, pass: Pass) {
         let known = if pass == Pass::Again { self.plans.undo_log() } else { Vec::new() };
         let made = journal.made.iter().map(|it| Record::created_dir(it));
@@ -131,15 +131,15 @@ impl Locked<'_> {
         };
         if journal.unit.is_some() {
             // The unit may have other parts.
-            records.iter().filter(|it| !known.contains(it)).for_each(|it| self.log(it));
+            self.log(&records.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
         } else {
             let n_known = known.iter().filter(|it| it.is_of_unit_of(&records)).count();
-            records.iter().skip(n_known).for_each(|it| self.log(it));
+            self.log(&records[n_known.min(records.len())..]);
         }
         self.end_unit();
     }
 
-    /// The directories that the operations will make, those above first.
+    /// The directories that the operations will create, parents first.
     fn missing_dirs(&self, ops: &[FileOp]) -> Vec<PathBuf> {
         let root = &self.plans.root;
         let is_missing =
@@ -152,14 +152,14 @@ impl Locked<'_> {
         all.into_iter().collect()
     }
 
-    /// Takes a batch back and answers why.
+    /// Undoes a batch and returns the reason.
     fn give_up<T>(&mut self, journal: &Journal, stopped: Stopped) -> Result<T, DiskError> {
         let Stopped { n_done, error } = stopped;
         if self.back(journal, Some(n_done)).and_then(|()| self.remove_journal()).is_ok() {
             return Err(error);
         }
         let path = self.journal_path();
-        // Without this mark the next lock would finish what is reported as failed here.
+        // Without this mark the next lock would finish the batch that is reported as failed here.
         let marked = self.plans.disk.open(&path, Open::Append).and_then(|file| {
             file.write(BACK)?;
             file.sync()
@@ -171,7 +171,7 @@ impl Locked<'_> {
         })
     }
 
-    /// Finishes or takes back what a crash interrupted.
+    /// Finishes or undoes what a crash interrupted.
     pub(super) fn recover(&mut self) -> Result<(), DiskError> {
         if self.trust != Trust::Own {
             return Ok(());
@@ -184,7 +184,7 @@ impl Locked<'_> {
         };
         let bytes = read_own(disk, &path, u64::MAX).map_err(|error| DiskError::reading(&path, error))?;
         let Some(journal) = bytes.as_deref().and_then(Journal::decode) else {
-            // Cut short: nothing was begun.
+            // The journal is truncated, so nothing was begun.
             return self.remove_journal();
         };
         let finished = match journal.direction {
@@ -210,7 +210,7 @@ impl Locked<'_> {
 
     fn write_journal(&self, journal: &Journal) -> Result<(), DiskError> {
         if self.trust != Trust::Own {
-            // Nobody could tell it from a foreign one; a failure is still taken back.
+            // Such a journal could not be distinguished from a foreign one. A failure is still undone.
             return Ok(());
         }
         let path = self.journal_path();
@@ -242,7 +242,7 @@ impl Locked<'_> {
         let file = |path: PathBuf| {
             checked(&path)?;
             match self.plans.resolve(&path) {
-                // It may be what an earlier operation makes.
+                // An earlier operation may create it.
                 Err(DiskError::NotFound { .. }) => self.real_place(&path),
                 other => other,
             }
@@ -256,7 +256,7 @@ impl Locked<'_> {
         })
     }
 
-    /// Looks whether the batch can work at all, so that most failures touch nothing.
+    /// Checks whether the batch can work at all, so that most failures change nothing.
     fn precheck(&self, ops: &[FileOp]) -> Result<(), DiskError> {
         let mut freed: Vec<&Path> = Vec::new();
         let mut made: Vec<&Path> = Vec::new();
@@ -316,7 +316,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Removes directories that have nothing in them; others stay.
+    /// Removes empty directories; others stay.
     pub(super) fn remove_empty<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
         for dir in dirs {
             self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
@@ -353,10 +353,10 @@ impl Locked<'_> {
             FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
                 Progress::Open
             }
-            // An exchange shows in what lies under the version's name, whatever the file holds
-            // by now; without the call the old inode's second name tells the same.
+            // After an exchange the version's name holds the old file, whatever the plan file holds by now. Without
+            // the exchange call, the old inode's second name shows the same.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
-                // What came out was another program's, and has been put back.
+                // The version that came out was another program's, and was put back.
                 Ok(Some(found))
                     if found != *before
                         && !is_part_of(&found, after)
@@ -381,7 +381,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Judges an operation by the names and texts of the plan files alone.
+    /// Determines an operation's progress from the names and texts of the plan files alone.
     fn progress_of(&self, op: &FileOp) -> Progress {
         let there = |path: &Path| self.plans.disk.lstat(&self.plans.root.join(path)).is_ok();
         let holds = |path: &Path, bytes: &[u8]| self.holds(&self.plans.root.join(path), bytes);
@@ -416,7 +416,7 @@ impl Locked<'_> {
         read_own(&*self.plans.disk, path, u64::MAX).is_ok_and(|found| found.as_deref() == Some(bytes))
     }
 
-    /// Does one operation; returns the version that it displaced.
+    /// Carries out one operation; returns the version that it displaced.
     fn carry_out(&mut self, op: &FileOp, version: Version) -> Result<Version, DiskError> {
         let root = &self.plans.root;
         match op {
@@ -466,7 +466,7 @@ impl Locked<'_> {
         Ok(version)
     }
 
-    /// Replaces a text; when somebody saved meanwhile, theirs stays.
+    /// Replaces a text. If another program saved meanwhile, its text stays.
     pub(super) fn put_or_leave(
         &mut self,
         id: u64,
@@ -475,7 +475,7 @@ impl Locked<'_> {
         new: &[u8],
     ) -> Result<Version, DiskError> {
         let error = DiskError::FileChanged { path: self.plans.root.join(path) };
-        let raced = match self.put(id, base, new, None, Look::First)? {
+        let raced = match self.put(id, base, new, None, SaveCheck::First)? {
             Put::Clean(draft) if self.still_leads_to(path, &base.real) => return Ok(draft.version),
             Put::Clean(draft) => {
                 let (real, text) = (base.real.clone(), base.bytes.clone());
@@ -503,7 +503,7 @@ impl Locked<'_> {
         Err(withdrawn.err().unwrap_or(error))
     }
 
-    /// Removes the unused draft of an earlier try, which would have the wanted name.
+    /// Removes the unused draft of an earlier attempt, which has the wanted name.
     fn clear_draft(&self, version: &Version) {
         self.plans.disk.remove(&version.path).ok();
     }
@@ -512,14 +512,14 @@ impl Locked<'_> {
         rename_new(&*self.plans.disk, from, to).map_err(|error| DiskError::writing(to, error))
     }
 
-    /// Makes all names durable, each directory once.
+    /// Syncs all names, each directory once.
     pub(super) fn sync_all(&self, ops: &[FileOp]) -> Result<(), DiskError> {
         let names = ops.iter().flat_map(|op| <[_; 2]>::from(op.names())).flatten();
         let dirs: BTreeSet<_> =
             names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();
         for dir in dirs {
             match self.plans.disk.sync_dir(&dir) {
-                // It was renamed itself; its new name's directory is among the others.
+                // The directory was renamed; its new parent is among the others.
                 Err(_) if self.plans.disk.lstat(&dir).is_err_and(|error| is(&error, Errno::NOENT)) => {}
                 other => other.map_err(|error| DiskError::writing(&dir, error))?,
             }
@@ -528,7 +528,7 @@ impl Locked<'_> {
     }
 }
 
-/// Whether these bytes are a draft of `whole`, perhaps one that a power cut left unfinished.
+/// Whether these bytes are a draft of `whole`, possibly truncated by a power cut.
 fn is_part_of(draft: &[u8], whole: &[u8]) -> bool {
     draft.len() <= whole.len() && draft.iter().zip(whole).all(|(have, want)| have == want || *have == 0)
 }

@@ -1,4 +1,4 @@
-//! What a file system is and can do, as `doctor` tells it and the watcher needs to know it.
+//! The type and abilities of a file system, for `doctor` and the watcher.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use super::plans_dir::{PlansDir, lacks_lock};
 /// The file system that holds a plans directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Its common name, else its number in hexadecimal; `unknown` where the system does not tell.
+    /// Its usual name, else its number in hexadecimal; `unknown` if the system does not report it.
     pub name: String,
-    /// Others may write into it without this machine being told.
+    /// Other machines may write to it without an event here.
     pub is_remote: bool,
 }
 
-/// What a trial showed; none where nothing could be tried.
+/// The result of a trial; `None` if nothing could be tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// Two names can be exchanged at one instant, so that no save is lost between a look and a rename.
+    /// Two names can be exchanged atomically, so that no save is lost between a check and a rename.
     pub exchange: Option<bool>,
     /// A lease keeps other programs from opening a file while it is written in place.
     pub leases: Option<bool>,
@@ -26,7 +26,7 @@ pub struct Abilities {
     pub ignores_case: Option<bool>,
 }
 
-/// Magic numbers of `statfs(2)`, and whether other machines can write there too.
+/// Magic numbers of `statfs(2)`, and whether other machines can write there.
 #[cfg(target_os = "linux")]
 const NAMES: [(u32, &str, bool); 19] = [
     (0xEF53, "ext4", false),
@@ -50,7 +50,7 @@ const NAMES: [(u32, &str, bool); 19] = [
     (0x5346_414F, "afs", true),
 ];
 
-/// How many directories a user's processes may watch together; none where no such limit is told.
+/// The limit of watched directories per user; `None` if there is none.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file of the kernel's, which is read in one piece or not at all"
@@ -59,7 +59,7 @@ pub fn watch_limit() -> Option<usize> {
     std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?.trim().parse().ok()
 }
 
-/// Whether other machines may write there too.
+/// Whether other machines may write there.
 pub(super) fn is_remote(path: &Path) -> bool {
     file_system(path).is_remote
 }
@@ -69,7 +69,7 @@ impl PlansDir {
         file_system(&self.root)
     }
 
-    /// Tries in `.planwatch`, which is on the same file system; it is made if need be.
+    /// Tests in `.planwatch`, which is on the same file system and is created if necessary.
     pub fn abilities(&self) -> Abilities {
         if self.runtime_dir().is_none() {
             return Abilities::default();
@@ -98,22 +98,22 @@ impl PlansDir {
         }
     }
 
-    /// None where the file cannot be made, as if another process tries at the same time.
+    /// `None` if the file cannot be created, for example because another process is testing too.
     fn try_lease(&self, file: &Path) -> Option<bool> {
         let file = self.disk.open(file, Open::New(0o600)).ok()?;
         Some(file.lease(Against::Everyone) == Lease::Taken)
     }
 
-    /// Whether another process holds the lock that writing needs, at this moment; none if that cannot be told.
+    /// Whether another process holds the write lock now; `None` if unknown.
     pub fn is_being_written(&self) -> Option<bool> {
         let is_held = |path: &Path| self.disk.lock(path, std::time::Duration::ZERO).map(|it| it.is_none());
         let shared = self.root.join(RUNTIME).join(super::runtime::LOCK);
-        // One that cannot be reached is another user's, and then the lock on the directory says it.
+        // A lock file that is out of reach belongs to another user; then the lock on the directory decides.
         let found = self.disk.lstat(&shared).ok().and_then(|_| is_held(&shared).ok());
         match is_held(&self.root) {
             _ if found == Some(true) => found,
             Ok(is_held) => Some(is_held),
-            // Here `.planwatch/lock` alone has to do.
+            // `.planwatch/lock` alone has to suffice.
             Err(error) if lacks_lock(&error) => found,
             Err(_) => None,
         }
@@ -125,7 +125,7 @@ fn file_system(path: &Path) -> FileSystem {
     let Ok(stat) = rustix::fs::statfs(path) else {
         return FileSystem { name: "unknown".to_owned(), is_remote: false };
     };
-    // The number has 32 bits, in a field whose width and sign differ from machine to machine.
+    // The number has 32 bits, in a field whose width and sign depend on the platform.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
     let number = stat.f_type as u32;
     match NAMES.iter().find(|(it, ..)| *it == number) {

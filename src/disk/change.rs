@@ -1,9 +1,8 @@
-//! Changing a file that others edit too.
+//! Changing a file that other programs edit too.
 //!
-//! The new version and the file exchange their names at one instant, and then the version
-//! that came out is looked at: had somebody saved after it was read, their text is the new
-//! base, and the edit is made again on it. So no check can be too early, and no save is
-//! replaced unseen. Knows nothing of what an edit means.
+//! The new version and the file exchange their names atomically, and the version that came out is compared afterwards.
+//! If another program saved after the file was read, its text is the new base, and the edit runs again on it. A check
+//! can therefore not be too early, and no save is replaced unseen. This module does not interpret edits.
 
 use std::path::{Path, PathBuf};
 
@@ -19,56 +18,56 @@ use super::plans_dir::Snapshot;
 use super::undo::Record;
 use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 
-/// Makes the new text of a file from the one that it holds.
+/// Makes the new text of a file from its current one.
 pub type Edit<'a, E> = dyn FnMut(&[u8]) -> Result<Vec<u8>, E> + 'a;
 
-/// How often an edit is made again before the editor wins.
+/// How often an edit is repeated before the other program's save wins.
 const TRIES: usize = 3;
 
-/// How often a save that is found when planwatch's version is taken out of the file is looked at.
+/// How many saves are examined while planwatch's version is withdrawn from a file.
 const WITHDRAWALS: usize = 8;
 
-/// How often the edit is made again just because a last look, before the exchange, says so.
+/// How often the edit is repeated only because of the check before the exchange.
 const LOOKS: usize = 2;
 
-/// When a put looks whether somebody saved.
+/// When `put` checks for a save of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
-    /// Already before the exchange: writing the draft safely takes a while, and a save in that
-    /// time is better found before the file shows a version without it. Only a hint.
+pub(super) enum SaveCheck {
+    /// Also before the exchange. Writing the draft takes a while, and a save in that time is better found before the
+    /// file shows a version without it. It is only an optimization.
     First,
     After,
 }
 
-/// What putting a draft in place came to.
+/// The result of putting a draft in place.
 #[derive(Debug)]
 pub(super) enum Put {
-    /// The draft is in the file and on disk, and replaced what it was made from.
+    /// The draft is in place and on disk, and replaced the text that it was made from.
     Clean(Draft),
-    /// It is in the file, but replaced another text: an editor's save.
+    /// The draft is in place, but replaced another text: an editor's save.
     Raced(Raced, Snapshot),
-    /// The file was seen to have changed before anything was touched.
+    /// The file had changed before anything was touched.
     Stale,
 }
 
-/// A save that lies in `displaced/` while our own version is in the file.
+/// A save that is in `displaced/` while planwatch's version is in the file.
 #[derive(Debug)]
 pub(super) struct Raced {
     pub real: PathBuf,
     pub theirs: Version,
-    /// What `theirs` held when it came out.
+    /// The content of `theirs` when it came out.
     pub text: Vec<u8>,
     pub ours: Vec<u8>,
 }
 
 impl Locked<'_> {
-    /// Runs `edit` on the file as it is and replaces it with the outcome.
+    /// Runs `edit` on the file's current text and replaces the file with the result.
     ///
-    /// When another program saves in between, `edit` runs again on its text, which may already hold the outcome of an
-    /// earlier run: the editor may have read planwatch's version. `edit` has to recognise that, and give the same
-    /// bytes back. An edit that gives the same bytes back writes nothing. After three times the other text stays and the
-    /// answer is [`DiskError::FileChanged`]. An error leaves the file as its editors saved it. A file that looks cut short
-    /// by a save under way is [`DiskError::HalfSaved`], and `edit` does not run on it.
+    /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
+    /// an earlier run, because the editor may have read planwatch's version. `edit` must recognize this and return the
+    /// same bytes. If the result equals the text, nothing is written. After three attempts the other text stays and
+    /// the error is [`DiskError::FileChanged`]. After any error the file is as its editors saved it. A file that looks
+    /// truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
         if self.is_keyed() {
             return self.change_keyed(relative, edit);
@@ -104,7 +103,7 @@ impl Locked<'_> {
                     let is_half_saved =
                         matches!(settled, Err(ChangeError::Disk(DiskError::HalfSaved { .. })));
                     let later = match raced.take() {
-                        // The inode itself goes back: its editor has it open and goes on writing into it.
+                        // The inode itself is restored: its editor has it open and continues to write.
                         Some(raced) if is_half_saved => {
                             self.exchange_back(&raced, kept)?;
                             None
@@ -124,9 +123,9 @@ impl Locked<'_> {
                 }
             };
             let id = self.fresh_id();
-            let look = if puts < LOOKS { Look::First } else { Look::After };
+            let check = if puts < LOOKS { SaveCheck::First } else { SaveCheck::After };
             puts += 1;
-            match self.put(id, &base, &new, raced.as_ref(), look) {
+            match self.put(id, &base, &new, raced.as_ref(), check) {
                 Ok(Put::Clean(draft)) if self.still_leads_to(relative, &base.real) => {
                     return Ok(self.replaced(base, new, raced, draft));
                 }
@@ -155,13 +154,13 @@ impl Locked<'_> {
         }
     }
 
-    /// Whether a path still names the file that it named when it was read. An editor that saves by renaming replaces a
-    /// symbolic link, so the file behind the link is no longer the one that the path names.
+    /// Whether a path still names the file that was read. An editor that saves by renaming replaces a symbolic link,
+    /// so the path no longer leads to the file behind the link.
     pub(super) fn still_leads_to(&self, relative: &Path, real: &Path) -> bool {
         relative == real || self.plans.resolve(relative).is_ok_and(|now| now == real)
     }
 
-    /// The text that the file should hold; `None` if it is the one that it holds.
+    /// The text that the file should hold; `None` if it already does.
     pub(super) fn wanted<E>(
         &self,
         base: &Snapshot,
@@ -191,8 +190,8 @@ impl Locked<'_> {
         Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept: Vec::new() }
     }
 
-    /// `was_seen` is planwatch's version, if the file held it for a moment: what an editor saved over it may hold the
-    /// change, and undo has to know that there was one.
+    /// `was_seen` is planwatch's version if the file held it for a moment. An editor may have saved over it with the
+    /// change included, so undo must know of the change.
     pub(super) fn unchanged(&self, base: Snapshot, was_seen: Option<Vec<u8>>) -> Written {
         if let Some(ours) = was_seen {
             let path = NamedPath::Whole(base.real.clone());
@@ -204,7 +203,7 @@ impl Locked<'_> {
         Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
     }
 
-    /// Puts a new version in place of the file, and looks at what came out.
+    /// Puts a new version in place of the file, and examines what came out.
     ///
     /// `id` names the version that comes out.
     pub(super) fn put(
@@ -213,7 +212,7 @@ impl Locked<'_> {
         base: &Snapshot,
         new: &[u8],
         raced: Option<&Raced>,
-        look: Look,
+        check: SaveCheck,
     ) -> Result<Put, DiskError> {
         let expected = raced.map_or(&base.bytes, |it| &it.ours);
         if base.stat.nlink > 1 && raced.is_none() {
@@ -222,7 +221,7 @@ impl Locked<'_> {
         let draft = self.draft(id, &base.real, Content::of(expected), new, Some(base))?;
         let path = self.plans.root.join(&base.real);
         let stale = || self.plans.disk.lstat(&path).is_ok_and(|now| now.moved_on(&base.stat));
-        if look == Look::First && raced.is_none() && stale() {
+        if check == SaveCheck::First && raced.is_none() && stale() {
             self.plans.disk.remove(&draft.version.path).ok();
             return Ok(Put::Stale);
         }
@@ -232,7 +231,7 @@ impl Locked<'_> {
             self.plans.disk.rename(&draft.version.path, &path, Rename::Exchange)
         };
         match exchanged {
-            Ok(()) => self.look(&path, draft, new, base, expected),
+            Ok(()) => self.check(&path, draft, new, base, expected),
             Err(error) if is_missing_call(&error) => {
                 self.plans.remember_no_exchange();
                 self.check_and_rename(&path, draft, expected)
@@ -248,8 +247,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Makes an exchange durable and judges what it brought out.
-    fn look(
+    /// Syncs an exchange and classifies what came out.
+    fn check(
         &self,
         path: &Path,
         draft: Draft,
@@ -275,7 +274,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Undoes an exchange whose outcome cannot be judged or may not be durable.
+    /// Reverts an exchange whose result cannot be examined or may not be durable.
     fn take_back(&self, path: &Path, draft: &Draft, new: &[u8], error: DiskError) -> DiskError {
         let disk = &*self.plans.disk;
         if let Err(source) = disk.rename(&draft.version.path, path, Rename::Exchange) {
@@ -283,8 +282,8 @@ impl Locked<'_> {
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
-        // When somebody saved on top of ours meanwhile, that save came out; the next sweep
-        // finds it by its content. Our own version is of no use to anybody.
+        // If another program saved over our version meanwhile, that save came out; the next sweep recognizes it by its
+        // content. Our own version is no longer needed.
         if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
             self.release(&draft.version, Content::of(new));
         } else {
@@ -293,11 +292,11 @@ impl Locked<'_> {
         error
     }
 
-    /// Puts the text of an editor's latest save back into the file in place of our version.
+    /// Restores an editor's latest save in place of our version.
     ///
-    /// A copy of it: the inode stays in `displaced/`. An editor that read our version in between may
-    /// still save from that, and would take the only copy away. Returns what the file holds then, if it is another
-    /// text: a later save, which may be made from our version. With `waits` such a save is waited for.
+    /// The file gets a copy and the inode stays in `displaced/`: an editor that read our version in between may still
+    /// save, and would replace the only copy. Returns the file's content if it is another text: a later save, possibly
+    /// made from our version. With `waits`, such a save is awaited.
     pub(super) fn withdraw(
         &self,
         mut raced: Raced,
@@ -309,7 +308,7 @@ impl Locked<'_> {
         for _ in 0..TRIES {
             let Ok(stat) = self.plans.disk.lstat(&raced.theirs.path) else { break };
             let base = Snapshot { bytes: raced.text.clone(), stat, real: real.clone() };
-            match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), Look::After) {
+            match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), SaveCheck::After) {
                 Ok(Put::Clean(draft)) => {
                     let content = Content::of(&raced.text);
                     self.outlive(&raced.theirs, content, content);
@@ -321,7 +320,7 @@ impl Locked<'_> {
                     self.overtake(Some(std::mem::replace(&mut raced, next)), kept);
                     later = Some(theirs);
                 }
-                // Renamed away by an editor that is about to save.
+                // An editor renamed it away and is about to save.
                 Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => break,
                 Err(_) => return self.exchange_back(&raced, kept).map(|()| None),
             }
@@ -330,7 +329,7 @@ impl Locked<'_> {
         Ok(self.read_for_change(&real).ok())
     }
 
-    /// Waits for a save over the version with this stat, for as long as an editor takes that has read the file already.
+    /// Waits for a save over the version with this stat, as long as an editor takes that has already read the file.
     fn next_save(&self, real: &Path, placed: &Stat) -> Option<Snapshot> {
         let path = self.plans.root.join(real);
         for _ in 0..WAITS {
@@ -342,7 +341,7 @@ impl Locked<'_> {
         None
     }
 
-    /// Lets a displaced version and our own change places again.
+    /// Exchanges a displaced version and our own change again.
     pub(super) fn exchange_back(&self, raced: &Raced, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&raced.real);
@@ -350,7 +349,7 @@ impl Locked<'_> {
             let kept = keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken).kept;
             return Err(DiskError::Uncertain { path, kept, source });
         }
-        // If this fails, a power cut brings our version back and theirs is reported.
+        // If the sync fails, a power cut restores our version, and theirs is reported.
         self.sync_parent(&path).ok();
         if self.read_displaced(&raced.theirs.path).is_ok_and(|(out, _)| out == raced.ours) {
             self.release(&raced.theirs, Content::of(&raced.ours));
@@ -367,21 +366,21 @@ impl Locked<'_> {
         }
     }
 
-    /// Says in the name of a version that it is planwatch's own text and needs no report.
+    /// Marks a version's name as planwatch's own text, which needs no report.
     fn release(&self, version: &Version, content: Content) {
         let name = VersionName { origin: Origin::Own, base: content, new: content, ..version.name.clone() };
         self.rename_version(version, name);
     }
 
-    /// Says in the name of a save which text was made from it, so that it can be reported
-    /// when a third text takes that one's place.
+    /// Records in a save's name which text was made from it, so that it is reported when a third text replaces that
+    /// one.
     fn outlive(&self, save: &Version, base: Content, new: Content) -> Version {
         self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
     }
 
     fn rename_version(&self, version: &Version, name: VersionName) -> Version {
         let path = dir(self.plans).join(name.encode());
-        // If it fails the text is reported without need, never lost.
+        // If it fails, the text is reported unnecessarily, but not lost.
         rename_new(&*self.plans.disk, &version.path, &path).ok();
         Version { path, name }
     }

@@ -1,8 +1,8 @@
-//! What the files of a repository hold that a command names: one hash over their paths and contents.
+//! Hashes the files of a repository that a command names, with their paths.
 //!
-//! Files are followed through symbolic links as long as these stay in the repository; beyond it a link counts by where it
-//! leads. Git's and planwatch's own directories, and the texts of plans, which change with every report, are left out of a
-//! directory; a file that is named itself counts wherever in the repository it lies.
+//! Symbolic links are followed within the repository; a link that leads out counts by its target path. Within a
+//! directory, Git's and planwatch's own directories are left out, and so are the texts of plans, which change with
+//! every report. A file that is named directly counts wherever it is in the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,22 +14,22 @@ use super::file_system::{Disk, FileKind, Open};
 use super::plans_dir::PlansDir;
 use super::reach::is_closed_name;
 
-/// How much is hashed for one command at most: it happens at every look at what is trusted.
+/// Limits per command: hashing happens at every check of trust.
 const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 64 << 20;
 const MAX_DEPTH: usize = 64;
 
-/// Directories that words are meant from.
+/// The limit of directories that words may be relative to.
 const MAX_BASES: usize = 64;
 
-/// What is covered so far.
+/// The files covered so far.
 #[derive(Debug)]
 pub struct Covered<'a> {
     disk: &'a dyn Disk,
     /// The repository's root, without symbolic links.
     root: PathBuf,
     plans: PathBuf,
-    /// What stands at each path.
+    /// The content hash of each path.
     found: BTreeMap<PathBuf, [u8; 32]>,
     directories: BTreeSet<PathBuf>,
     named: BTreeSet<String>,
@@ -37,19 +37,19 @@ pub struct Covered<'a> {
     fault: Option<String>,
 }
 
-/// The hash of what is covered.
+/// The hash of the covered files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     /// The same in every copy of the repository.
     pub hash: [u8; 32],
-    /// What was named, from the repository's root; directories end with `/`.
+    /// What was named, relative to the repository's root; directories end with `/`.
     pub named: Vec<String>,
-    /// Why there is more than could be hashed.
+    /// Why not everything could be hashed.
     pub fault: Option<String>,
 }
 
 impl PlansDir {
-    /// Nothing of the repository yet.
+    /// Starts with nothing covered.
     pub fn covered(&self, repository: &Path) -> Covered<'_> {
         let root = self.disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         Covered {
@@ -66,7 +66,7 @@ impl PlansDir {
 }
 
 impl Covered<'_> {
-    /// The directories that words may be meant from: these, and each that a word names from one of them.
+    /// The directories that words may be relative to: these, and each directory that a word names from one of them.
     pub fn bases<'w>(
         &mut self,
         first: impl IntoIterator<Item = PathBuf>,
@@ -100,7 +100,7 @@ impl Covered<'_> {
         }
         let path = base.join(word);
         self.links(&path);
-        // Where nothing is now, something may be when the command is looked at again; then the hash is another.
+        // A file may appear here later; the hash changes then.
         let Ok(real) = self.disk.canonical(&path) else { return };
         if !real.starts_with(&self.root) {
             return;
@@ -151,7 +151,7 @@ impl Covered<'_> {
         real.strip_prefix(&self.root).unwrap_or(real).to_path_buf()
     }
 
-    /// The symbolic links of the repository on the way: where each leads counts, also out of it.
+    /// The symbolic links of the repository on the way: the target of each counts, also outside.
     fn links(&mut self, path: &Path) {
         for at in path.ancestors() {
             let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { continue };
@@ -186,7 +186,7 @@ impl Covered<'_> {
             }
             match self.kind(&path) {
                 Some(FileKind::Dir) => {
-                    // An empty one may be what the command looks for; a plan that is added is not.
+                    // A command may look for an empty directory; a plan that is added does not count.
                     if !is_plans {
                         self.note(&path, content(b"directory", b""));
                     }
@@ -199,7 +199,7 @@ impl Covered<'_> {
         }
     }
 
-    /// A link that stands in a directory: where it leads, and in the repository also what stands there.
+    /// A link in a directory: its target path counts, and within the repository also the target's content.
     fn link(&mut self, path: &Path, depth: usize) {
         let target = self.disk.read_link(path).unwrap_or_default();
         self.note(path, content(b"link", target.as_os_str().as_bytes()));
@@ -229,7 +229,7 @@ impl Covered<'_> {
         }
     }
 
-    /// Reads a file as far as there is room for it; none if there is not.
+    /// Reads a file within the size limit; `None` beyond it.
     fn read(&mut self, real: &Path) -> io::Result<Option<Vec<u8>>> {
         let file = self.disk.open(real, Open::Read)?;
         let room = MAX_BYTES - self.n_bytes;
@@ -256,7 +256,7 @@ fn content(kind: &[u8], bytes: &[u8]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// The texts that planwatch itself changes whenever something is reported.
+/// The texts that planwatch itself changes with each report.
 fn is_plan_text(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name == b"plan.md" || name.starts_with(b"step-") && name.ends_with(b".md")

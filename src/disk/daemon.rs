@@ -1,17 +1,19 @@
-//! What a daemon keeps in `.planwatch`: the lock that it holds for life, cookies, its log; and what it watches.
+//! The daemon's files in `.planwatch` (lock, cookies, log, token), and the directories that it watches.
 //!
-//! A cookie is the name of an empty file: once the watcher has told of it, it has told of every change before it. The directories
-//! are listed without looking at the files in them.
+//! A cookie is an empty file. Once its event arrives, the events of all earlier changes have arrived. Directories are
+//! listed without a `stat` of their files.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use walkdir::{DirEntry, WalkDir};
 
 use super::error::DiskError;
 use super::file_system::{DiskFile, FileKind, Open, Rename, Stat};
@@ -25,10 +27,10 @@ const LOCK: &str = "daemon.lock";
 const LOG: &str = "daemon.log";
 const TOKEN: &str = "token";
 
-/// A log that grew beyond this begins again.
+/// A larger log is truncated at the next start.
 const LOG_LIMIT: u64 = 1 << 20;
 
-/// The lock of the one daemon of a plans directory; it goes when this is dropped or its process dies.
+/// The lock of the one daemon of a plans directory, released on drop or when the process dies.
 #[derive(Debug)]
 pub struct DaemonLock {
     handle: Box<dyn DiskFile>,
@@ -38,12 +40,41 @@ pub struct DaemonLock {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Directories {
     pub names: Vec<String>,
-    /// Symbolic links, whatever they lead to.
+    /// Symbolic links, whatever their target.
     pub links: Vec<String>,
 }
 
+/// Identifies a file independently of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    dev: u64,
+    ino: u64,
+}
+
+/// What has a name, as far as a watcher treats it differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    Directory,
+    Link,
+    /// A file with several hard links.
+    HardLink(FileId),
+    /// Any other file, or nothing.
+    Other,
+}
+
+impl Named {
+    fn of(stat: &Stat) -> Self {
+        match stat.kind {
+            FileKind::Dir => Self::Directory,
+            FileKind::Symlink => Self::Link,
+            FileKind::File if stat.nlink > 1 => Self::HardLink(FileId { dev: stat.dev, ino: stat.ino }),
+            _ => Self::Other,
+        }
+    }
+}
+
 impl PlansDir {
-    /// Takes the daemon's lock; none if another process has it.
+    /// Takes the daemon's lock; `None` if another process has it.
     pub fn daemon_lock(&self) -> Result<Option<DaemonLock>, DiskError> {
         let path = self.own(LOCK);
         let taken =
@@ -51,14 +82,14 @@ impl PlansDir {
         Ok(taken.map(|handle| DaemonLock { handle }))
     }
 
-    /// Returns whether the lock still is the file that others would lock.
+    /// Returns whether the lock file is still at its path.
     pub fn is_locked_by(&self, lock: &DaemonLock) -> bool {
         let Ok(mine) = lock.handle.stat() else { return false };
         let there = self.disk.lstat(&self.own(LOCK));
         there.is_ok_and(|it| (it.dev, it.ino) == (mine.dev, mine.ino))
     }
 
-    /// Makes the directory of the cookies and empties it: what lies in it is a dead daemon's.
+    /// Creates the cookie directory and empties it of a dead daemon's cookies.
     pub fn clear_cookies(&self) -> Result<PathBuf, DiskError> {
         let dir = self.own(COOKIES);
         match self.disk.make_dir(&dir, 0o700) {
@@ -69,7 +100,7 @@ impl PlansDir {
         Ok(dir)
     }
 
-    /// Takes all cookies away, and makes nothing.
+    /// Removes all cookies; creates nothing.
     pub fn remove_cookies(&self) {
         let dir = self.own(COOKIES);
         for name in self.disk.names(&dir).unwrap_or_default() {
@@ -77,18 +108,18 @@ impl PlansDir {
         }
     }
 
-    /// Returns whether the directory of the cookies is there.
+    /// Returns whether the cookie directory exists.
     pub fn is_cookies_there(&self) -> bool {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    /// Makes a cookie of the last one, if that is still there.
+    /// Creates a cookie by renaming the last one, if it still exists.
     ///
-    /// A new name for the same file, because ext4 takes ever longer to make files where many were removed lately.
+    /// Renaming is used because on ext4 creating files gets slower where many were removed recently.
     pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {
         let dir = self.own(COOKIES);
         let path = dir.join(name);
-        // A link there would lead to other people's files.
+        // A symbolic link there would lead to other files.
         if !self.is_cookies_there() {
             return Err(DiskError::NotFound { path });
         }
@@ -99,14 +130,14 @@ impl PlansDir {
         made.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Takes away what a daemon of this directory left of its socket; nothing else is removed.
+    /// Removes a dead daemon's socket, and nothing but a socket.
     pub fn remove_socket(&self, path: &Path) {
         if self.disk.lstat(path).is_ok_and(|it| it.kind == FileKind::Other) {
             self.disk.remove(path).ok();
         }
     }
 
-    /// Opens the log of a daemon without a terminal, at its end.
+    /// Opens the log of a background daemon for appending.
     pub fn daemon_log(&self) -> io::Result<(PathBuf, File)> {
         let path = self.own(LOG);
         let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
@@ -118,7 +149,7 @@ impl PlansDir {
         Ok((path, file))
     }
 
-    /// Writes the token for requests over HTTP to a file that only its user can read; replaces an older one.
+    /// Replaces the file with the HTTP token, readable by its user only.
     pub fn put_token(&self, token: &str) -> Result<(), DiskError> {
         let path = self.own(TOKEN);
         self.disk.remove(&path).ok();
@@ -126,9 +157,9 @@ impl PlansDir {
             .map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Returns the text of the token's file; `None` if there is none, or other users may have read or written it.
+    /// Returns the text of the token file; `None` if it is missing or other users may have read or written it.
     pub fn token(&self) -> Result<Option<String>, DiskError> {
-        // State that may belong to others, such as what came with a repository, holds no token of this user.
+        // State that may belong to others, for example from a repository, holds no token of this user.
         let Some(home) = self.found_home().filter(|it| it.trust == Trust::Own) else { return Ok(None) };
         let path = home.dir.join(TOKEN);
         let is_private = |it: &Stat| it.kind == FileKind::File && it.mode & 0o077 == 0;
@@ -140,12 +171,12 @@ impl PlansDir {
         Ok(found.and_then(|it| String::from_utf8(it).ok()).map(|it| it.trim().to_owned()))
     }
 
-    /// Returns what tells this directory from another one that is put in its place.
+    /// Returns what distinguishes this directory from another one put in its place.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.disk.lstat(&self.root).ok().map(|it| (it.dev, it.ino))
     }
 
-    /// Lists directories and links; hidden ones, and names that are not UTF-8, are nobody's plan.
+    /// Lists directories and links. Hidden names and names that are not UTF-8 cannot be plans.
     pub fn directories(&self, relative: &Path) -> Directories {
         let mut found = Directories::default();
         if !relative.as_os_str().is_empty() && checked(relative).is_err() {
@@ -165,34 +196,42 @@ impl PlansDir {
     }
 
     /// Lists the Markdown files in a directory that have several hard links.
-    pub fn hard_linked(&self, relative: &Path) -> Vec<String> {
+    pub fn hard_linked(&self, relative: &Path) -> Vec<(String, FileId)> {
         let files = self.disk.list(&self.root.join(relative)).unwrap_or_default().into_iter();
-        let name = |(name, stat): (OsString, io::Result<Stat>)| {
+        let found = |(name, stat): (OsString, io::Result<Stat>)| {
             let name = name.into_string().ok().filter(|it| it.ends_with(".md"))?;
-            stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1).then_some(name)
+            match Named::of(&stat.ok()?) {
+                Named::HardLink(id) => Some((name, id)),
+                _ => None,
+            }
         };
-        files.filter_map(name).collect()
+        files.filter_map(found).collect()
     }
 
-    /// Whether a path is a file with several hard links.
-    pub fn is_hard_linked(&self, relative: &Path) -> bool {
+    /// Returns what has a name now.
+    pub fn named(&self, relative: &Path) -> Named {
         let stat = self.disk.lstat(&self.root.join(relative));
-        stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1)
+        stat.map_or(Named::Other, |it| Named::of(&it))
     }
 
-    /// Counts the directories that a watcher watches: plans, those in them, and those above.
+    /// The names of the cookies that exist.
+    pub fn cookies(&self) -> Vec<String> {
+        let names = self.disk.names(&self.own(COOKIES)).unwrap_or_default();
+        names.into_iter().filter_map(|it| it.into_string().ok()).collect()
+    }
+
+    /// Counts the directories that a watcher watches: plans, the directories in them and those above.
     pub fn n_directories(&self) -> usize {
-        let below = |at: &str| self.directories(Path::new(at)).names;
-        let nested = |at: &str| below(at).len();
-        let tops = below("");
-        let inside = |top: &String| match top.as_str() {
-            "_archive" => below(top).iter().map(|it| 1 + nested(&format!("{top}/{it}"))).sum(),
-            _ => nested(top),
+        let count = |walk: WalkDir| {
+            let is_shown = |it: &DirEntry| it.depth() == 0 || !it.file_name().as_bytes().starts_with(b".");
+            let entries = walk.into_iter().filter_entry(is_shown).flatten();
+            entries.filter(|it| it.file_type().is_dir()).count()
         };
-        1 + tops.iter().map(|it| 1 + inside(it)).sum::<usize>()
+        let archived = WalkDir::new(self.root.join("_archive")).min_depth(2).max_depth(2);
+        count(WalkDir::new(&self.root).max_depth(2)) + count(archived)
     }
 
-    /// Returns the directory whose events tell of what a link leads to; none outside the plans directory.
+    /// Returns the directory whose events cover a link's target; `None` outside the plans directory.
     pub fn directory_behind(&self, link: &Path) -> Option<PathBuf> {
         let real = self.root.join(self.resolve(link).ok()?);
         let is_dir = self.disk.lstat(&real).ok()?.kind == FileKind::Dir;
@@ -201,5 +240,28 @@ impl PlansDir {
 
     fn own(&self, name: &str) -> PathBuf {
         self.state_dir().join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make files as people do")]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn the_directories_to_watch_are_counted() {
+        let top = tempfile::tempdir().unwrap();
+        for path in ["a/notes/deep", "b", "_archive/c/notes/deep", ".planwatch/cookies", "b/.hidden"] {
+            std::fs::create_dir_all(top.path().join(path)).unwrap();
+        }
+        std::fs::write(top.path().join("a/step-1.md"), "# Step\n").unwrap();
+        std::os::unix::fs::symlink(top.path().join("a"), top.path().join("linked")).unwrap();
+        // The plans directory, `a`, `a/notes`, `b`, `_archive`, `_archive/c` and `_archive/c/notes`.
+        let plans = PlansDir::open(Arc::new(RealDisk), top.path(), None).unwrap();
+        assert_eq!(plans.n_directories(), 7);
     }
 }

@@ -1,9 +1,8 @@
-//! Versions that a write took out of plan files, in `displaced/` of the own state.
+//! Versions that a write took out of plan files, in `displaced/` of the state directory.
 //!
-//! An exchange leaves the old inode here under a [`VersionName`]. An editor that had it open
-//! may still write into it, so it stays until it has been quiet for a minute. What holds
-//! other bytes than its name says is somebody's text: it gets a `kept-` name, is reported,
-//! and is never removed by planwatch.
+//! An exchange leaves the old inode here under a [`VersionName`]. An editor that has it open may still write into it,
+//! so it stays until it was quiet for a minute. If its bytes do not match its name, it is another program's text: it
+//! gets a `kept-` name, is reported, and is never removed by planwatch.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,25 +15,25 @@ use super::fs_ops::{is, read_own, rename_new};
 use super::names::{Content, NamedPath, Origin, VersionName, hex_field, parse_path, with_path};
 use super::plans_dir::PlansDir;
 
-/// Below the own state.
+/// Below the state directory.
 pub(super) const DIR: &str = "displaced";
 
-/// The mode bit that a draft has until all its bytes are written.
+/// A mode bit that a draft has until all its bytes are written.
 ///
-/// A draft cut short by a killed process is told by it from an editor's late write.
+/// It distinguishes a truncated draft of a killed process from a late write of an editor.
 pub(super) const DRAFT: u32 = 0o1000;
 
-/// A text that is in no plan file and was kept.
+/// A text that was preserved because it is in no plan file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The plan file it belongs to, relative to the plans directory.
     pub path: PathBuf,
-    /// Where the text lies, relative to the plans directory.
+    /// The location of the text, relative to the plans directory.
     pub kept: PathBuf,
     pub why: KeptWhy,
 }
 
-/// How a text came to be kept.
+/// Why a text was preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptWhy {
     /// An editor wrote into a version that had just been replaced.
@@ -59,12 +58,12 @@ impl KeptWhy {
     }
 }
 
-/// Where displaced versions lie.
+/// The directory of displaced versions.
 pub(super) fn dir(plans: &PlansDir) -> PathBuf {
     plans.known_state_dir().join(DIR)
 }
 
-/// The name that a text is kept under for good.
+/// The permanent name of a preserved text.
 pub(super) fn kept_name(why: KeptWhy, id: u64, path: &NamedPath) -> OsString {
     with_path(format!("kept-{}.{id:016x}.", why.word()), path)
 }
@@ -79,13 +78,13 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
     Some((why, parse_path(path)?.shown()))
 }
 
-/// Gives a version the name of a kept text and reports it.
+/// Renames a version to a preserved text and reports it.
 ///
-/// When the renaming fails the version stays under its old name, where its content
-/// betrays it to the next sweep: the report is right either way.
+/// If renaming fails, the version keeps its old name and the next sweep recognizes it by its content. The report is
+/// right either way.
 pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
     let name = version.file_name().unwrap_or_default();
-    // A version that undo kept lies beside this directory.
+    // A version retained for undo is in a directory beside this one.
     let dir = version.parent().and_then(Path::parent).unwrap_or(root).join(DIR);
     let parsed = VersionName::parse(name);
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
@@ -104,10 +103,9 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
     Kept { path, kept: dir.strip_prefix(root).unwrap_or(&dir).join(at), why }
 }
 
-/// Lists what is kept, without changing anything, also what other state homes and users have kept where it can be read.
+/// Lists preserved texts without changing anything, including readable ones of other state homes and users.
 ///
-/// Reads every version: a long write that began before the exchange leaves no sign in the
-/// times when it ends after it.
+/// Reads every version: a long write that began before the exchange does not show in the times if it ends afterwards.
 pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     let (disk, root) = (&*plans.disk, &plans.root);
     let own = plans.state_dir();
@@ -121,7 +119,7 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
         listed.into_iter().filter_map(move |(name, stat)| Some((dir.join(&name), name, stat.ok()?)))
     });
     let listed: Vec<_> = listed.collect();
-    // What one made from a save another may have replaced since.
+    // A text made from a save may have been replaced since.
     let versions: Vec<_> = listed.iter().filter_map(|(_, name, _)| VersionName::parse(name)).collect();
     let mut found = Vec::new();
     for (path, name, stat) in &listed {
@@ -139,29 +137,28 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     found
 }
 
-/// Whether a version is worth a look before it has been quiet for long.
+/// Whether a version should be examined before it was quiet for long.
 ///
-/// A hint: an exchange sets the change time, and writing also the other; after a second renaming
-/// the two tell nothing.
+/// A heuristic: an exchange sets the change time, and writing sets both times; after a second rename the times show
+/// nothing.
 pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
     version.origin != Origin::Clean || stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns
 }
 
-/// Whose text a displaced version holds.
+/// The origin of a displaced version's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// What was in the plan file before planwatch replaced it.
     Replaced,
     /// planwatch's own, never put in place or taken back.
     Own,
-    /// Somebody else's, and perhaps in no file.
+    /// Another program's text, possibly in no file.
     Theirs(KeptWhy),
     /// It could not be read; it stays.
     Unknown,
 }
 
-/// Judges a version by its name, its bytes and the mark of an unfinished draft; `all` are
-/// the versions that lie beside it.
+/// Classifies a version by its name, its bytes and the mark of an unfinished draft; `all` are the versions beside it.
 pub(super) fn verdict(
     disk: &dyn Disk,
     root: &Path,

@@ -1,11 +1,10 @@
-//! Looking after displaced versions when the lock is taken.
+//! Cleaning up displaced versions when the lock is taken.
 //!
-//! Ages are measured by the file system's own clock, read off the lock file after writing
-//! to it: a clock that was set, or another machine's, cannot make a version look old.
+//! Ages use the file system's own clock, read from the lock file after writing to it. A clock that was set, or another
+//! machine's clock, cannot make a version look old.
 //!
-//! A version goes only when no program has it open for writing: an editor may keep its file open
-//! for hours and write into the inode that was displaced meanwhile. A lease shows that, and keeps
-//! others out until the version is gone.
+//! A version is removed only when no program has it open for writing: an editor may keep a file open for hours and
+//! write into the displaced inode. A lease detects this and keeps others out until the version is removed.
 
 use std::path::Path;
 
@@ -17,27 +16,27 @@ use super::write_lock::Locked;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// How long a version must have been left alone before it goes.
+/// How long a version must be quiet before it is removed.
 const QUIET: i128 = 60 * SECOND;
 
 /// The same where no lease can show whether a program has it open for writing.
 const LONG_QUIET: i128 = 3600 * SECOND;
 
-/// The same for versions beyond [`MOST_BYTES`] or [`MOST`]. Who was about to open the file when it was displaced
-/// has done so by then.
+/// The same for versions beyond [`MOST_BYTES`] or [`MOST`]: a program that was about to open the file at that time has
+/// done so.
 const SHORT_QUIET: i128 = SECOND;
 
-/// What the newest versions may come to; older ones go early.
+/// The size limit of the newest versions; older ones are removed early.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST: usize = 500;
 
-/// Between two looks, so that a thousand writes a second do not each list the directory.
+/// The interval of sweeps, so that frequent writes do not each list the directory.
 const BETWEEN: i128 = SECOND;
 
 impl Locked<'_> {
-    /// Keeps what was written late, removes what has been quiet.
+    /// Preserves late writes and removes quiet versions.
     ///
-    /// Never fails: what cannot be judged stays for the next time.
+    /// Never fails: what cannot be classified stays for the next time.
     pub(super) fn sweep(&mut self, lock: &Stat) {
         let disk = &*self.plans.disk;
         let since = disk.now_ns() - lock.mtime_ns;
@@ -55,7 +54,7 @@ impl Locked<'_> {
         let stats: Vec<_> = versions.iter().map(|it| disk.lstat(&dir.join(it.encode())).ok()).collect();
         let n_crowding = n_crowding(&stats);
         let mut needed = None;
-        // Files with a save whose fate is still open: later versions show whether its text lives on.
+        // Files with an undecided save: later versions show whether its text is still in use.
         let mut raced: Vec<&NamedPath> = Vec::new();
         for (n, (version, stat)) in versions.iter().zip(&stats).enumerate() {
             let (at, Some(stat)) = (dir.join(version.encode()), stat) else { continue };
@@ -69,7 +68,7 @@ impl Locked<'_> {
             if stat.kind != FileKind::File || !(is_due || in_doubt(version, stat)) {
                 continue;
             }
-            // The lease lasts until the version is judged and gone.
+            // The lease lasts until the version is examined and removed.
             let held = if is_due { self.without_writers(&at) } else { None };
             let can_go = match &held {
                 Some((_, Lease::Taken)) => true,
@@ -85,7 +84,7 @@ impl Locked<'_> {
                     disk.remove(&at).ok();
                 }
                 Verdict::Replaced if is_quiet && version.origin == Origin::Race => {
-                    // Its text lives on; from here on only a late write counts.
+                    // Its text is still in use; from here on only a late write matters.
                     let clean = VersionName { origin: Origin::Clean, ..version.clone() };
                     rename_new(disk, &at, &dir.join(clean.encode())).ok();
                 }
@@ -97,21 +96,21 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens a file and asks for a lease that keeps writers out; none if it cannot be opened.
+    /// Opens a file with a lease that excludes writers; `None` if it cannot be opened.
     pub(super) fn without_writers(&self, at: &Path) -> Option<(Box<dyn DiskFile>, Lease)> {
         let file = self.plans.disk.open(at, Open::Read).ok()?;
         let lease = file.lease(Against::Writers);
         Some((file, lease))
     }
 
-    /// Reads the file system's clock by writing the process id, for whoever wonders.
+    /// Reads the file system's clock by writing to the lock file; it writes the process id as a hint for readers.
     fn file_system_now(&self) -> Option<i128> {
         self.handle.write(format!("{:>10}\n", std::process::id()).as_bytes()).ok()?;
         Some(self.handle.stat().ok()?.mtime_ns)
     }
 }
 
-/// How many of the oldest versions are too many; the stats are sorted by age, oldest first.
+/// How many of the oldest versions exceed the limits; the stats are sorted by age, oldest first.
 fn n_crowding(stats: &[Option<Stat>]) -> usize {
     let mut bytes = 0;
     let fits = |it: &&Option<Stat>| {

@@ -1,6 +1,6 @@
-//! What is remembered of drafts whose answers come one call at a time, in `.planwatch/drafts`.
+//! The stored state of drafts whose answers arrive one call at a time, in `.planwatch/drafts`.
 //!
-//! Nothing is synced: who loses a file here begins the draft's next pass anew, from the plan's own text.
+//! Nothing is synced. If a file is lost, the draft's next pass starts again from the plan's text.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use super::file_system::{FileKind, Rename};
 use super::fs_ops::{Safe, is, read_own, write_new};
 use super::plans_dir::PlansDir;
 
-/// So many are kept; the oldest go first.
+/// The limit of files; the oldest are removed first.
 const KEPT: usize = 100;
 
 /// The largest file.
 const LIMIT: u64 = 4 << 20;
 
 impl PlansDir {
-    /// Remembers something under a name of letters and digits, in the place of what was remembered under it.
+    /// Stores bytes under a name of letters and digits, replacing earlier ones.
     pub fn put_draft(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let is_made = self.made_runtime_dir().is_some();
         let path = self.draft_file(name)?;
@@ -38,7 +38,7 @@ impl PlansDir {
             .map_err(|it| DiskError::writing(&path, it))
     }
 
-    /// What is remembered under a name, if anything is.
+    /// Returns the bytes stored under a name, if any.
     pub fn draft(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let path = self.draft_file(name)?;
         read_own(&*self.disk, &path, LIMIT).map_err(|error| DiskError::reading(&path, error))
@@ -73,7 +73,7 @@ mod tests {
     use crate::disk::model::Machine;
 
     #[test]
-    fn what_is_put_is_there_until_it_is_removed() {
+    fn a_stored_draft_exists_until_it_is_removed() {
         let plans = Machine::with(&[("/plans/a/plan.md", "# A\n")]).plans();
         assert_eq!(plans.draft("k1").unwrap(), None);
         plans.put_draft("k1", b"one").unwrap();

@@ -1,4 +1,4 @@
-//! Why a file could not be read or written; every variant names the path.
+//! Errors of reading and writing files; every variant names the path.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub enum DiskError {
     /// The file holds a token or a key of planwatch.
     #[error("`{}` holds a secret of planwatch and is not read", path.display())]
     Secret { path: PathBuf },
-    /// The caller asked for a path that is absolute, empty, has `..` or is planwatch's own.
+    /// The path is absolute, empty, contains `..` or is planwatch's own.
     #[error("`{}` is not a path inside the plans directory", path.display())]
     BadPath { path: PathBuf },
     #[error("`{}` has {len} bytes, more than {limit}", path.display())]
@@ -40,40 +40,40 @@ pub enum DiskError {
     ReadOnly { path: PathBuf, source: io::Error },
     #[error("no space left for `{}`", path.display())]
     NoSpace { path: PathBuf, source: io::Error },
-    /// Something is there already; it was not touched.
+    /// The name is taken; nothing was changed.
     #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
-    /// Somebody else wrote the file, again and again; what they wrote is in it.
+    /// Another program changed the file repeatedly; its text is in the file.
     #[error("`{}` changed while it was being written", path.display())]
     FileChanged { path: PathBuf },
-    /// It was written a moment ago and is empty, or lost more than half of its text; it was not touched.
+    /// The file was written a moment ago and is empty, or lost more than half of its text. It was not changed.
     #[error("`{}` looks half saved: it was modified a moment ago and is empty or has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
-    /// A file that planwatch knows was removed a moment ago, perhaps to be written anew; it was not made.
+    /// A known file was removed a moment ago and may be about to be rewritten. It was not created.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
     Vanished { path: PathBuf },
-    /// The file can only be written in place, which is not safe while another program has it open.
+    /// The file can only be written in place, which is unsafe while another program has it open.
     #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
     InUse { path: PathBuf },
-    /// Seen before anything was written.
-    #[error("`{}` cannot be moved to `{}`, because they lie on different mounts", path.display(), to.display())]
+    /// Detected before anything was written.
+    #[error("`{}` cannot be moved to `{}`, because they are on different mounts", path.display(), to.display())]
     Mounted { path: PathBuf, to: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
     /// Another user, or a process with another state directory, began to change it and did not finish.
     #[error("`{}` belongs to a `{verb}` of {at} that another planwatch began and did not finish", path.display())]
     BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
-    /// The change is visible but may not survive a power cut; what was there before is kept.
+    /// The change is visible but may not survive a power cut; the earlier text is preserved.
     #[error("`{}` may not be safely on disk; the version before is in `{}`", path.display(), kept.display())]
     Uncertain { path: PathBuf, kept: PathBuf, source: io::Error },
-    /// A new file or directory is there, but its name may not survive a power cut.
+    /// A new file or directory exists, but its name may not survive a power cut.
     #[error("`{}` was made, but may not be safely on disk", path.display())]
     Unsynced { path: PathBuf, source: io::Error },
-    /// A change of several files failed, and what was done of it could not be taken back.
-    #[error("{error}, and what was changed before that could not be taken back yet")]
+    /// A change of several files failed and could not be undone completely.
+    #[error("{error}, and earlier changes could not be rolled back yet")]
     Unfinished {
         path: PathBuf,
-        /// The next lock takes it back; else it may also finish it.
+        /// If true, the next lock undoes it; otherwise it may also finish it.
         goes_back: bool,
         #[source]
         error: Box<Self>,
@@ -83,7 +83,7 @@ pub enum DiskError {
 }
 
 impl DiskError {
-    /// The word that the surfaces use for this error.
+    /// The error code of all surfaces.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
@@ -149,14 +149,14 @@ impl DiskError {
             Self::NotAFile { .. } => "put a regular file there, or rename it",
             Self::NotADirectory { .. } => "name a directory",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
-            Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",
+            Self::LeadsOutOfProject { .. } => "remove the link, or replace it with a file of the project",
             Self::OutsideRepository { .. } => {
                 "name a file of the repository outside `.git` and `.planwatch`; its links that lead elsewhere are not followed"
             }
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
             Self::HalfSaved { .. } | Self::Vanished { .. } => {
-                "nothing was written; try again when the editor has finished, at the latest in two seconds"
+                "nothing was written; try again when the editor has finished, in two seconds at the latest"
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Mounted { .. } => {
@@ -165,19 +165,19 @@ impl DiskError {
             Self::Locked { .. } => "try again when the other command has ended",
             Self::NoSpace { .. } => "make room and try again",
             Self::Unfinished { goes_back: true, .. } => {
-                "correct the cause; the next command that writes takes the change back first"
+                "correct the cause; the next command that writes rolls the change back first"
             }
             Self::Unfinished { .. } => {
-                "correct the cause; the next command that writes finishes the change, or takes it back"
+                "correct the cause; the next command that writes completes the change or rolls it back"
             }
-            Self::Unsynced { .. } => "check the disk, then look whether it is there",
+            Self::Unsynced { .. } => "check the disk, then check whether the file is there",
             Self::Uncertain { .. } => "check the file and the disk, then try again",
             _ => return None,
         };
         Some(hint.to_string())
     }
 
-    /// Sorts what a reading call answered.
+    /// Classifies an error of a reading call.
     pub(super) fn reading(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match Errno::from_io_error(&source) {
@@ -188,7 +188,7 @@ impl DiskError {
         }
     }
 
-    /// Sorts what a writing call answered.
+    /// Classifies an error of a writing call.
     pub(super) fn writing(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match Errno::from_io_error(&source) {
@@ -201,12 +201,12 @@ impl DiskError {
     }
 }
 
-/// Why an edit of a file came to nothing.
+/// Why an edit of a file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError<E> {
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The edit itself refused the text that it was given.
+    /// The edit itself rejected the text.
     #[error("the edit was refused")]
     Refused(E),
 }

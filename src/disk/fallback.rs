@@ -1,7 +1,7 @@
-//! Changing a file where an exchange of names is not possible.
+//! Changing a file where names cannot be exchanged.
 //!
-//! Without the call (NFS, FUSE): a last look, then a rename. With several links to the file,
-//! or at a mount point: into the same inode, after a copy was kept, under a lease.
+//! Without the call (NFS, FUSE): a final check, then a rename. For a file with several links, or at a mount point: a
+//! write into the same inode, after a copy was preserved, under a lease.
 
 use std::io;
 use std::path::Path;
@@ -18,15 +18,15 @@ use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::{FILE_LIMIT, Snapshot};
 use super::write_lock::{Draft, Locked, Version};
 
-/// How often, and how long each time, a program is waited for that has a file open.
+/// How often, and how long each time, to wait for a program that has a file open.
 const OPEN_WAIT: Duration = Duration::from_millis(5);
 const OPEN_WAITS: usize = 20;
 
 impl Locked<'_> {
-    /// Renames a draft over the file if that still holds what was expected.
+    /// Renames a draft over the file if it still holds the expected text.
     ///
-    /// The old inode gets a second name first, so that late writes into it are found. A save
-    /// by rename between the look and our rename is lost; `lacks_exchange` says so.
+    /// The old inode gets a second name first, so that late writes into it are found. A save by rename between the
+    /// check and our rename is lost; `lacks_exchange` reports this.
     pub(super) fn check_and_rename(
         &self,
         path: &Path,
@@ -44,7 +44,7 @@ impl Locked<'_> {
         match outcome {
             Ok(true) => Ok(Put::Clean(Draft { version: Version { path: old, name }, file: draft.file })),
             unplaced => {
-                // In this order: a second name without a draft means that it was done.
+                // The order matters: a second name without a draft means that it was done.
                 disk.remove(&old).ok();
                 disk.remove(&draft.version.path).ok();
                 unplaced.map(|_| Put::Stale)
@@ -52,7 +52,7 @@ impl Locked<'_> {
         }
     }
 
-    /// What the old inode is called when it was not exchanged for `version`.
+    /// The old inode's second name when it was not exchanged for `version`.
     pub(super) fn second_version(&self, version: &Version) -> Version {
         let name = VersionName { id: version.name.id + 1, ..version.name.clone() };
         Version { path: dir(self.plans).join(name.encode()), name }
@@ -83,12 +83,11 @@ impl Locked<'_> {
         }
     }
 
-    /// Writes into the inode that is there, so that its links, or its mount, stay.
+    /// Writes into the existing inode, so that its links, or its mount, stay.
     ///
-    /// Not atomic: after a crash the file may hold a mixture, and the text before is kept
-    /// and reported as [`KeptWhy::Interrupted`]. From the last look until our text is on disk a
-    /// lease makes others wait who open the inode under any of its names. Where the file system
-    /// has no leases, or the file is another user's, a save in that time is lost.
+    /// Not atomic: after a crash the file may hold a mixture, and the earlier text is preserved and reported as
+    /// [`KeptWhy::Interrupted`]. From the final check until our text is on disk, a lease delays other programs that
+    /// open the inode. Without lease support, or for another user's file, a save in that time is lost.
     pub(super) fn write_in_place(&self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&base.real);
@@ -118,8 +117,8 @@ impl Locked<'_> {
         };
         match overwrite(&*file, new) {
             Ok(()) if !is_at(disk, &path, &*file) => {
-                // Another program renamed its save over the file. The inode may have other names, which must not show a
-                // text that is refused.
+                // Another program renamed its save over the file. The inode may have other names, which must not show
+                // a rejected text.
                 let is_ours = file.read(FILE_LIMIT + 1, new.len() as u64).is_ok_and(|it| it == new);
                 match if is_ours { put_back(&*file, &base.bytes) } else { Ok(()) } {
                     Ok(()) => {
@@ -132,7 +131,7 @@ impl Locked<'_> {
             Ok(()) => {
                 let old = displaced.join(name.encode());
                 file.release();
-                // If it fails, a text is reported that is not missed.
+                // If it fails, a text is reported unnecessarily.
                 rename_new(disk, &copy, &old).ok();
                 Ok(Put::Clean(Draft { version: Version { path: old, name }, file }))
             }
@@ -144,7 +143,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens the inode that was read and takes a lease on it, if it still holds what was read.
+    /// Opens the inode that was read with a lease, if its content is unchanged.
     fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Box<dyn DiskFile>>, DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(path, error);
@@ -168,7 +167,7 @@ fn is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> bool {
     (there.ino, there.dev) == (open.ino, open.dev)
 }
 
-/// Writes the text from before into an inode, unless its last name is gone.
+/// Restores the earlier text of an inode, unless its last name is gone.
 fn put_back(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
     if file.stat().is_ok_and(|it| it.nlink == 0) { Ok(()) } else { overwrite(file, bytes) }
 }

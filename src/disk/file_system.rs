@@ -1,7 +1,7 @@
-//! The primitive calls that every protocol of this floor is made of.
+//! The primitive calls that every protocol in this module is built from.
 //!
-//! Knows no protocol: each call is one step that either happened or did not, so that a
-//! model can stop before, in and after every one of them.
+//! Each call is one step that either happened or did not. A model can therefore stop before, in and after every one of
+//! them.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a name stands for.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     File,
@@ -20,7 +20,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Names the kind in a sentence.
+    /// The kind's name in messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -49,73 +49,73 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether a file with this stat may hold other bytes than when `before` was taken.
+    /// Whether a file with this stat may hold other bytes than at `before`.
     pub(super) fn moved_on(&self, before: &Self) -> bool {
         (self.ino, self.dev, self.len, self.mtime_ns, self.ctime_ns)
             != (before.ino, before.dev, before.len, before.mtime_ns, before.ctime_ns)
     }
 }
 
-/// How a file is opened. No way follows a symbolic link, in the last part or before it.
+/// How a file is opened. No mode follows a symbolic link in any component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
     /// For reading, without waiting for a FIFO's writer.
     Read,
-    /// For reading, then writing into the inode that is there.
+    /// For reading, then writing into the existing inode.
     InPlace,
-    /// Made with this mode; fails when the name is taken.
+    /// Created with this mode; fails if the name is taken.
     New(u32),
-    /// For writing at its end, made when it is missing.
+    /// For appending; created if it is missing.
     Append,
 }
 
-/// What a rename does with the name it goes to.
+/// What a rename does if the target exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rename {
-    /// Both names must exist and swap what they stand for, at one instant.
+    /// Both names must exist and are exchanged atomically.
     Exchange,
-    /// Fails when the name is taken.
+    /// Fails if the name is taken.
     NoReplace,
     Replace,
 }
 
-/// Whom a lease holds back.
+/// Which programs a lease excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// Those who open the file for writing, or truncate it. The lease needs a handle of [`Open::Read`].
+    /// Those that open the file for writing or truncate it. The lease needs a handle of [`Open::Read`].
     Writers,
-    /// Those who open the file in any way.
+    /// Those that open the file in any way.
     Everyone,
 }
 
-/// What asking for a lease came to.
+/// The result of requesting a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
     Taken,
-    /// Another program has the file open, in a way that the lease would hold back.
+    /// Another program has the file open in a way that the lease would exclude.
     Busy,
-    /// Not on this system or file system, or not for the files of another user.
+    /// Not on this system or file system, or not for another user's files.
     Unsupported,
 }
 
 /// The primitive calls on a file system.
 ///
-/// Paths are absolute and hold no symbolic link below the plans directory's real path;
-/// a call that meets one fails with `ELOOP`. Every call is atomic for other processes;
-/// none but `sync_dir` and [`DiskFile::sync`] promises anything about a power cut.
+/// Paths are absolute and contain no symbolic link below the real path of the plans directory; a call that meets one
+/// fails with `ELOOP`. Every call is atomic for other processes. Only `sync_dir` and [`DiskFile::sync`] guarantee
+/// anything about a power cut.
 pub trait Disk: fmt::Debug + Send + Sync {
     /// Returns the path without symbolic links; everything on it must exist.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Looks at a name, not at what a symbolic link points to.
+    /// Returns the stat of the name itself; does not follow a symbolic link.
     fn lstat(&self, path: &Path) -> io::Result<Stat>;
-    /// A number of the mount that a name lies on; a rename from one mount to another fails, also on one file system.
+    /// A number that identifies the mount of a path. A rename between mounts fails, even on one file system.
     fn mount(&self, path: &Path) -> io::Result<u64> {
         Ok(self.lstat(path)?.dev)
     }
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Lists names with their stat, in no order; names that vanish meanwhile are left out.
+    /// Lists names with their stat, unordered; names that vanish meanwhile are left out.
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>>;
-    /// Lists names only, in no order.
+    /// Lists names only, unordered.
     fn names(&self, dir: &Path) -> io::Result<Vec<OsString>>;
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
     fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
@@ -129,7 +129,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()>;
     /// Takes the exclusive lock on a file or directory; `None` after `patience`.
     ///
-    /// A missing file is made. The lock goes when the handle is dropped or its process dies.
+    /// A missing file is created. The lock is released when the handle is dropped or the process dies.
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>>;
     /// The clock that stamps files, in nanoseconds since 1970.
     fn now_ns(&self) -> i128;
@@ -145,16 +145,15 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Writes all bytes, at the start or, for [`Open::Append`], at the end.
     fn write(&self, bytes: &[u8]) -> io::Result<()>;
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Takes over mode, owner and extended attributes of `path`, whose stat is `like`.
+    /// Copies mode, owner and extended attributes of `path`, whose stat is `like`.
     ///
-    /// Owner and attributes as far as this process may; the mode always.
+    /// Owner and attributes as far as permitted; the mode always.
     fn dress(&self, like: &Stat, path: &Path) -> io::Result<()>;
-    /// Returns when the bytes would survive a power cut; their name needs `sync_dir`.
+    /// Returns when the bytes would survive a power cut; the name needs `sync_dir`.
     fn sync(&self) -> io::Result<()>;
-    /// Asks for a lease: until [`release`](Self::release), or until the handle is dropped, others
-    /// wait when they open the file.
+    /// Requests a lease: until [`release`](Self::release) or drop, other programs wait when they open the file.
     ///
-    /// Who has it open at this moment is not held back; the answer is [`Lease::Busy`] then.
+    /// If another program already has it open, the result is [`Lease::Busy`].
     fn lease(&self, against: Against) -> Lease;
     fn release(&self);
 }

@@ -1,6 +1,4 @@
-//! Small sequences of calls that several protocols need.
-//!
-//! Knows what to do where a file system lacks a call; knows nothing of plans.
+//! Short sequences of calls that several protocols need, with fallbacks for file systems that lack a call.
 
 use std::io;
 use std::path::Path;
@@ -9,9 +7,9 @@ use rustix::io::Errno;
 
 use super::file_system::{Disk, FileKind, Open, Rename};
 
-/// What a call that a file system lacks answers.
+/// Whether an error means that the file system lacks the call.
 pub(super) fn is_missing_call(error: &io::Error) -> bool {
-    // A list, not a pattern: two of the names are one number on Linux.
+    // A list, not a pattern: two of the names are the same number on Linux.
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].iter().any(|errno| is(error, *errno))
 }
 
@@ -19,10 +17,9 @@ pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
     Errno::from_io_error(error) == Some(errno)
 }
 
-/// Gives a file or directory another name, which must not exist.
+/// Renames a file or directory to a name that must not exist.
 ///
-/// Where the call is missing a crash can leave a file with both names; doing it again
-/// finishes it.
+/// Where the call is missing, a crash can leave a file with both names; repeating the rename finishes it.
 pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     let renamed = match disk.rename(from, to, Rename::NoReplace) {
         Err(error) if is_missing_call(&error) => rename_new_by_hand(disk, from, to),
@@ -34,17 +31,17 @@ pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<
     }
 }
 
-/// Whether two names stand for one file.
+/// Whether two names refer to the same file.
 pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
     let (Ok(one), Ok(other)) = (disk.lstat(one), disk.lstat(other)) else { return false };
     one.kind == FileKind::File && (one.ino, one.dev) == (other.ino, other.dev)
 }
 
-/// For NFS and the like: a second link never replaces, and neither does a directory.
+/// For NFS and similar systems: creating a link or directory never replaces anything.
 fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     if disk.lstat(from)?.kind == FileKind::File {
         disk.link(from, to)?;
-        // A save by rename may have taken the old name meanwhile; then it is theirs.
+        // Another program may have saved by rename under the old name; then that file is its own.
         return if is_one_file(disk, from, to) { disk.remove(from) } else { Ok(()) };
     }
     match disk.lstat(to) {
@@ -54,7 +51,7 @@ fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()>
     }
 }
 
-/// Makes a directory and those above it; one that is there is fine.
+/// Creates a directory and its parents; an existing one is fine.
 pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<()> {
     match disk.make_dir(path, mode) {
         Err(error) if is(&error, Errno::EXIST) => Ok(()),
@@ -70,7 +67,7 @@ pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<(
     }
 }
 
-/// Reads a small file of planwatch's own; `None` when it is missing or no such file.
+/// Reads a small file of planwatch's own; `None` if it is missing or not a regular file.
 pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match disk.open(path, Open::Read) {
         Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::LOOP) || is(&error, Errno::NXIO) => {
@@ -85,7 +82,7 @@ pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<O
     Ok(Some(file.read(limit, stat.len)?))
 }
 
-/// Makes a file with these bytes; takes it away again when it cannot be finished.
+/// Creates a file with these bytes; removes it again if writing fails.
 pub(super) fn write_new(disk: &dyn Disk, path: &Path, mode: u32, bytes: &[u8], safe: Safe) -> io::Result<()> {
     let file = disk.open(path, Open::New(mode))?;
     let done = file.write(bytes).and_then(|()| if safe == Safe::Yes { file.sync() } else { Ok(()) });

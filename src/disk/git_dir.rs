@@ -1,7 +1,7 @@
-//! The git repository around a plans directory, as its files say it; no process is started.
+//! The git repository around a plans directory, read from its files without starting a process.
 //!
-//! Knows working trees, their common directory and branches (gitrepository-layout(5)), nothing of what is committed.
-//! Branches kept as a `reftable` cannot be read here: every branch then counts as there.
+//! Covers working trees, their common directory and branches (gitrepository-layout(5)), but not commits. Branches in a
+//! `reftable` cannot be read here; every branch then counts as existing.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Worktree {
     pub root: PathBuf,
     /// The tree's own git directory.
     own: PathBuf,
-    /// What all working trees of the repository share.
+    /// The directory that all working trees of the repository share.
     common: PathBuf,
 }
 
@@ -35,12 +35,12 @@ pub enum Head {
 }
 
 impl PlansDir {
-    /// Finds the working tree that the plans directory lies in.
+    /// Finds the working tree that contains the plans directory.
     pub fn worktree(&self) -> Option<Worktree> {
         self.root.ancestors().find_map(|it| Worktree::at(&*self.disk, it))
     }
 
-    /// The plans directory as seen from the root of its working tree, with `/`.
+    /// The plans directory relative to the root of its working tree, separated by `/`.
     pub fn path_in(&self, worktree: &Worktree) -> String {
         let inside = self.root.strip_prefix(&worktree.root).unwrap_or(&self.root);
         let names = inside.components().filter_map(|it| match it {
@@ -60,7 +60,7 @@ impl PlansDir {
         head(&*self.disk, &worktree.own)
     }
 
-    /// How many working trees the repository has, as far as they are still there.
+    /// Counts the existing working trees of the repository.
     pub fn count_worktrees(&self, worktree: &Worktree) -> usize {
         let disk = &*self.disk;
         let linked = worktree.common.join("worktrees");
@@ -73,13 +73,13 @@ impl PlansDir {
         linked + usize::from(!is_bare(disk, &worktree.common))
     }
 
-    /// The roots of all working trees of the repository; none where one of them may be missing from the answer.
+    /// The roots of all working trees of the repository; `None` if the list may be incomplete.
     pub fn worktrees(&self, worktree: &Worktree) -> Option<Vec<PathBuf>> {
         let disk = &*self.disk;
         let Worktree { common, .. } = worktree;
         let mut roots = Vec::new();
         if !is_bare(disk, common) {
-            // Where git's directory lies elsewhere only the configuration names the main working tree.
+            // If git's directory is elsewhere, only the configuration names the main working tree.
             let root = common.parent().filter(|_| common.ends_with(".git"))?;
             roots.push(root.to_path_buf());
         }
@@ -92,7 +92,7 @@ impl PlansDir {
             let git = PathBuf::from(line(disk, &entry.join("gitdir"))?);
             match disk.lstat(&git) {
                 Ok(_) => roots.push(git.parent()?.to_path_buf()),
-                // A locked one may be on a disk that is not mounted now.
+                // A locked one may be on a disk that is not mounted.
                 Err(error) if is(&error, Errno::NOENT) && disk.lstat(&entry.join("locked")).is_err() => {}
                 Err(_) => return None,
             }
@@ -100,12 +100,12 @@ impl PlansDir {
         Some(roots)
     }
 
-    /// Whether a branch is still there: it has a commit, or the working tree at `root` has it checked out.
+    /// Whether a branch still exists: it has a commit, or the working tree at `root` has it checked out.
     pub fn has_branch(&self, worktree: &Worktree, branch: Option<&str>, root: &Path) -> bool {
         let disk = &*self.disk;
         let checked_out = || Worktree::at(disk, root).map(|it| head(disk, &it.own));
         match branch {
-            // Without a branch the working tree is all there is to know.
+            // Without a branch only the working tree can be checked.
             None => checked_out().is_some(),
             Some(name) => {
                 disk.lstat(&worktree.common.join("reftable")).is_ok()
@@ -139,7 +139,7 @@ impl Worktree {
             Some(path) => disk.canonical(&own.join(path)).ok()?,
             None => own.clone(),
         };
-        // Whatever else is called `.git` is not written into.
+        // Anything else with the name `.git` is not written to.
         let is_repository = ["HEAD", "objects"].iter().all(|it| disk.lstat(&common.join(it)).is_ok());
         is_repository.then(|| Self { root: root.to_path_buf(), own, common })
     }
@@ -148,11 +148,11 @@ impl Worktree {
 fn head(disk: &dyn Disk, own: &Path) -> Head {
     let branch =
         line(disk, &own.join("HEAD")).and_then(|it| it.strip_prefix("ref:").map(|it| it.trim().to_owned()));
-    // With a reftable the file says only that the branch is not in it.
+    // With a reftable the file only says that the branch is elsewhere.
     branch.filter(|it| is_ref_name(it) && it != "refs/heads/.invalid").map_or(Head::Detached, Head::Branch)
 }
 
-/// A name that stays below the git directory.
+/// Whether a name stays below the git directory.
 fn is_ref_name(name: &str) -> bool {
     let is_plain = |it: Component<'_>| matches!(it, Component::Normal(_));
     name.starts_with("refs/") && Path::new(name).components().all(is_plain)

@@ -1,10 +1,10 @@
-//! Telling a save that is under way from a text that became short.
+//! Distinguishing a save in progress from a text that became shorter.
 //!
-//! Many programs truncate a file and write it afterwards, some of them slowly. A write in between would work on an
-//! empty text, and put it in the place of everything that the file held. A decision that reads such a file would take it
-//! for one without a status, an order or dependencies. What tells the two apart is how long the file
-//! was before: by planwatch's log of its own writes, by what it read last, and by what has been read in the same command.
-//! A record can only refuse a change, never allow one; without any record nothing is refused.
+//! Many programs truncate a file before they write it, some of them slowly. A write in between would work on an empty
+//! text and replace everything that the file held. A decision that reads such a file would see a step without status,
+//! order or dependencies. The former length of the file reveals this: from planwatch's write log, from its last read,
+//! and from earlier reads of the same command. A record can only refuse a change, never allow one; without a record
+//! nothing is refused.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -19,12 +19,12 @@ use super::write_lock::{Lengths, Locked};
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;
 
-/// What a command knows of the length of a file that it changes, in bytes.
+/// What a command knows about the length of a file that it changes, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// The greatest length that it has read, 0 if it has read none.
+    /// The greatest length that it has read, or 0.
     pub read: u64,
-    /// The least length that it has put into the file. What an editor makes of that may be as short.
+    /// The smallest length that it has written. An editor's text made from it may be as short.
     pub put: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Known {
 }
 
 impl<'a> Locked<'a> {
-    /// Names what else knows how long files were.
+    /// Sets another source of file lengths.
     pub fn ask_for_lengths(&mut self, lengths: &'a dyn Lengths) {
         self.lengths = Some(lengths);
     }
@@ -49,7 +49,7 @@ impl<'a> Locked<'a> {
         Saves { plans: self.plans, lengths: self.lengths, log: OnceCell::new() }
     }
 
-    /// Whether a text looks cut short by a save under way.
+    /// Whether a text looks truncated by a save in progress.
     pub(super) fn is_cut_short(&self, found: &Snapshot, known: Known) -> bool {
         self.saves().is_cut_short(found, known)
     }
@@ -59,7 +59,7 @@ impl<'a> Locked<'a> {
         self.saves().refuse_vanished(relative)
     }
 
-    /// Refuses a file that looks cut short; what is no file, or not there, is for others to judge.
+    /// Refuses a file that looks truncated; a missing file or other kind of file is not judged here.
     pub(super) fn refuse_cut_short(&self, relative: &Path) -> Result<(), DiskError> {
         let Ok(stat) = self.plans.disk.lstat(&self.plans.root.join(relative)) else { return Ok(()) };
         if stat.kind != FileKind::File || !self.plans.is_young(stat.mtime_ns) {
@@ -70,20 +70,20 @@ impl<'a> Locked<'a> {
 }
 
 impl PlansDir {
-    /// Whether a file that was modified at this moment may still be in the middle of a save.
+    /// Whether a file with this modification time may still be in the middle of a save.
     pub fn is_young(&self, mtime_ns: i128) -> bool {
         (-YOUNG_NS..YOUNG_NS).contains(&(self.disk.now_ns() - mtime_ns))
     }
 
-    /// What judges the files that one decision reads.
+    /// Returns the checks for the files that one decision reads.
     pub fn saves<'a>(&'a self, lengths: &'a dyn Lengths) -> Saves<'a> {
         Saves { plans: self, lengths: Some(lengths), log: OnceCell::new() }
     }
 }
 
-/// Tells files that are being saved from others.
+/// Recognizes files that are being saved.
 ///
-/// The log of planwatch's own writes is read once, so each of these serves for a moment.
+/// The write log is read once, so an instance is valid for a moment only.
 #[derive(Debug)]
 pub struct Saves<'a> {
     plans: &'a PlansDir,
@@ -92,7 +92,7 @@ pub struct Saves<'a> {
 }
 
 impl Saves<'_> {
-    /// Refuses a text that looks cut short by a save under way.
+    /// Refuses a text that looks truncated by a save in progress.
     pub fn refuse_cut_short(&self, found: &Snapshot) -> Result<(), DiskError> {
         match self.is_cut_short(found, Known::default()) {
             true => Err(DiskError::HalfSaved { path: self.plans.root.join(&found.real) }),
@@ -100,10 +100,10 @@ impl Saves<'_> {
         }
     }
 
-    /// Refuses to take a file that was removed a moment ago for one that does not exist: git and some editors remove a
-    /// file before they write it anew.
+    /// Refuses to treat a file that was removed a moment ago as missing: git and some editors remove a file before
+    /// they rewrite it.
     ///
-    /// A file that nothing is known of is none that was removed.
+    /// A file without a record counts as missing.
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
         let path = self.plans.root.join(relative);
         let is_young =
@@ -128,7 +128,7 @@ impl Saves<'_> {
         }
         match self.last(&found.real) {
             Some((Some(written), _)) if is_cut(written) => true,
-            // Nothing but planwatch has written since.
+            // Only planwatch has written since.
             Some((_, content)) if content == Content::of(&found.bytes) => false,
             _ => self.length(&found.real).is_some_and(is_cut),
         }

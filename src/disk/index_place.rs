@@ -1,4 +1,4 @@
-//! Where an index of these plans may lie: in `.planwatch`, else in the user's own directory for caches.
+//! Where the index of these plans may be: in `.planwatch`, else in the user's cache directory.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 
 impl PlansDir {
-    /// The clock of the file system itself, asked by writing a file, so that neither a clock that was set nor another
-    /// machine's matters.
+    /// The file system's own clock, read by writing a file, so that the clock of this or another machine does not
+    /// matter.
     ///
-    /// Where nothing can be written it is the machine's clock, and where the stamps may be another machine's the year
+    /// If nothing can be written, it is the machine's clock. If the stamps may be another machine's, it is the year
     /// 1970: no stamp is older, so none is trusted.
     pub fn stamp_ns(&self) -> i128 {
         let unwritten = || if is_remote(&self.root) { 0 } else { self.now_ns() };
@@ -26,25 +26,25 @@ impl PlansDir {
         stamped.map_or_else(|_| unwritten(), |it| it.mtime_ns)
     }
 
-    /// The directory for an index of these plans, which exists: `.planwatch`, where that can be written and no other
-    /// machine has it too, else one in the user's directory for caches.
+    /// The existing directory for the index: `.planwatch` if it is writable and not shared with another machine, else
+    /// a directory in the user's cache directory.
     ///
-    /// None where neither will do, and where there is neither a plan nor a `.planwatch`: an index would hold nothing.
+    /// `None` if neither is possible, and where there is neither a plan nor a `.planwatch`: the index would be empty.
     pub fn index_dir(&self) -> Option<PathBuf> {
         if self.is_bare() {
             return None;
         }
         let own = || self.runtime_dir().filter(|it| is_writable(it));
-        // SQLite's log has its locks in memory that only one machine sees.
+        // SQLite's write-ahead log has its locks in memory that only one machine sees.
         if is_remote(&self.root) { self.cache_dir() } else { own().or_else(|| self.cache_dir()) }
     }
 
-    /// Whether there is nothing here that planwatch made, and no plan.
+    /// Whether there is no plan here and nothing that planwatch created.
     pub fn is_bare(&self) -> bool {
         self.disk.lstat(&self.root.join(RUNTIME)).is_err() && !self.has_plan()
     }
 
-    /// Whether some directory has a file with a plan's or a step's name, or cannot be looked into.
+    /// Whether some directory has a file with a plan's or step's name, or cannot be listed.
     pub(super) fn has_plan(&self) -> bool {
         let below = |at: &str| self.directories(Path::new(at));
         let has_file = |at: &str| {
@@ -60,11 +60,11 @@ impl PlansDir {
         tops.any(|it| has_file(it)) || archived()
     }
 
-    /// A directory of this user's alone, named by a hash of the place of the plans.
+    /// A private directory of this user, named by a hash of the plans' path.
     fn cache_dir(&self) -> Option<PathBuf> {
         let home = self.cache_home.as_deref()?;
         make_dirs(&*self.disk, home, 0o700).ok()?;
-        // The user's directory itself may lie behind symbolic links.
+        // The user's directory itself may be behind symbolic links.
         let top = self.disk.canonical(home).ok()?.join("planwatch");
         let name = &blake3::hash(self.root.as_os_str().as_bytes()).to_hex()[..24];
         let dir = top.join(name);
@@ -80,7 +80,7 @@ impl PlansDir {
     }
 }
 
-/// By its name alone; what is in it does not matter here.
+/// By name only; the content does not matter here.
 fn is_plan_file(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name == "plan.md" || (name.starts_with("step") && name.ends_with(".md"))

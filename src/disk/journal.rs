@@ -1,7 +1,7 @@
-//! The journal of a batch: what is to be done, written down before anything is.
+//! The journal of a batch, written before anything is done.
 //!
-//! Knows the operations and their encoding; does nothing. A journal that is cut short says
-//! nothing at all, because its checksum comes last.
+//! Defines the operations and their encoding. A truncated journal is invalid as a whole, because its checksum comes
+//! last.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,68 +12,68 @@ use super::names::Content;
 
 /// One operation of a batch, on paths relative to the plans directory.
 ///
-/// In one batch no name may be given up and taken again, and none changed twice.
+/// Within a batch no name may be freed and reused, and none changed twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
-    /// Makes a file that does not exist; directories on the way are made.
+    /// Creates a file that must not exist, with missing directories.
     Create { path: PathBuf, bytes: Vec<u8> },
     /// Replaces the text of a file that still holds `before`.
     Change { path: PathBuf, before: Vec<u8>, after: Vec<u8> },
-    /// Gives a file or a directory a name that does not exist.
+    /// Renames a file or directory to a name that must not exist.
     Rename { from: PathBuf, to: PathBuf },
     /// Moves a file or a directory to its place in the archive.
     Remove { path: PathBuf, to: PathBuf },
-    /// Takes away a file that still holds `before`; only undo has it afterwards.
+    /// Removes a file that still holds `before`; only undo retains it.
     Discard { path: PathBuf, before: Vec<u8> },
 }
 
-/// A batch, as it stands in the journal file.
+/// A batch as stored in the journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Journal {
-    /// The versions of operation `n` are called `id + n * ID_STEP` and following.
+    /// The versions of operation `n` are numbered from `id + n * ID_STEP`.
     pub id: u64,
     pub verb: String,
     pub at: String,
     pub ops: Vec<FileOp>,
-    /// What the operations that rename found before the first operation was done.
+    /// The sources of the renaming operations before the first operation.
     pub sources: Vec<Source>,
-    /// Directories that are missing and that the operations make, those above first; taken back, they go if they are empty.
+    /// Missing directories that the operations create, parents first. After undoing they are removed if empty.
     pub made: Vec<PathBuf>,
-    /// Directories that go at the end if they are empty, those below first.
+    /// Directories that are removed at the end if empty, deepest first.
     pub emptied: Vec<PathBuf>,
-    /// Who asked for it.
+    /// The author.
     pub by: String,
-    /// The unit of the undo log that it takes back; none: it is a unit itself.
+    /// The unit of the undo log that it undoes; `None`: it is a unit itself.
     pub undoes: Option<u64>,
-    /// The unit of the undo log that it is a part of; none: it is a unit itself.
+    /// The unit of the undo log that it belongs to; `None`: it is a unit itself.
     pub unit: Option<u64>,
-    /// The record that is made of a request's key when all is done.
+    /// The record to write for a request's key when everything is done.
     pub due: Option<Due>,
     pub direction: Direction,
 }
 
-/// What had the old name of a [`FileOp::Rename`] or [`FileOp::Remove`], by which it is known under the new one.
+/// What had the old name of a [`FileOp::Rename`] or [`FileOp::Remove`]; it identifies the file under its new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
-    /// The operation, counted from 0.
+    /// The operation's index from 0.
     pub n: u64,
     pub ino: u64,
     /// The text of a file.
     pub text: Option<Content>,
 }
 
-/// What the next command has to do with a journal that it finds.
+/// What the next command must do with a journal that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
-    /// Taking back was begun and could not be finished.
+    /// Undoing was begun and could not be finished.
     Back,
 }
 
 /// An operation makes at most this many versions.
 pub(super) const ID_STEP: u64 = 4;
 
-/// Stands behind a journal that is to be taken back.
+/// Marks a journal that is to be undone.
 pub(super) const BACK: &[u8] = b"back\n";
 
 const BY: u8 = b'b';
@@ -131,7 +131,7 @@ impl Journal {
         out
     }
 
-    /// Returns `None` for a journal that was not written to its end.
+    /// Returns `None` for a journal that was not written completely.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(HEAD)?;
         let (id, tail) = rest.split_first_chunk()?;
@@ -190,7 +190,7 @@ impl FileOp {
         })
     }
 
-    /// The name that the operation needs to be there, and the one that it needs to be free.
+    /// The name that must exist for the operation, and the one that must be free.
     pub(super) fn names(&self) -> (Option<&Path>, Option<&Path>) {
         match self {
             Self::Create { path, .. } => (None, Some(path)),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_survives() {
+    fn a_journal_round_trips() {
         let journal = example();
         let mut bytes = journal.encode();
         assert_eq!(Journal::decode(&bytes), Some(journal.clone()));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_is_cut_short_or_damaged_says_nothing() {
+    fn a_truncated_or_damaged_journal_is_invalid() {
         let bytes = example().encode();
         for len in 0..bytes.len() {
             assert_eq!(Journal::decode(&bytes[..len]), None, "{len}");

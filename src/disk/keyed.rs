@@ -1,11 +1,11 @@
-//! Requests that carry a key and must not be carried out twice.
+//! Requests with a key, which must not be carried out twice.
 //!
-//! Every change of such a request goes through the journal, and the journal holds the key. When the change is done, a
-//! record of the key is made before the journal goes. So after a crash there are two cases. Either the journal is there,
-//! and the next lock finishes the change and makes the record, or takes the change back. Or it is not there, and the
-//! record says whether the change was made.
+//! Every change of such a request goes through the journal, and the journal contains the key. When the change is done,
+//! a record of the key is written before the journal is removed. After a crash there are two cases. If the journal
+//! exists, the next lock finishes the change and writes the record, or undoes the change. If it does not, the record
+//! shows whether the change was made.
 //!
-//! Records lie in a directory for each hour, so that a record is found, and old ones are removed, without a list of all.
+//! Records are in a directory per hour, so that a record is found and old ones are removed without listing all.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use super::plans_dir::PlansDir;
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
-/// How often an edit is made again after a save of another program.
+/// How often an edit is repeated after another program's save.
 const TRIES: usize = 5;
 
-/// No record is larger.
+/// The size limit of a record.
 const LIMIT: u64 = 64 << 20;
 
-/// The key of a request whose changes are recorded with it; copies are the same.
+/// The key of a request whose changes are recorded with it; clones share their state.
 #[derive(Clone, Debug)]
 pub struct Keyed {
     name: String,
@@ -37,12 +37,12 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// `name` is a file name; `hour` says in which directory the record is.
+    /// `name` is a file name; `hour` selects the directory of the record.
     pub fn new(name: &str, hour: i64) -> Self {
         Self { name: name.to_owned(), hour, note: Arc::default() }
     }
 
-    /// Sets what the record of the next change holds; `None`: the next change is not recorded.
+    /// Sets the content of the next change's record; `None`: the next change is not recorded.
     pub fn note(&self, bytes: Option<Vec<u8>>) {
         *self.note.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
     }
@@ -53,7 +53,7 @@ impl Keyed {
     }
 }
 
-/// The record that is due when a journal's operations are done.
+/// The record to write when a journal's operations are done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) name: String,
@@ -69,14 +69,19 @@ pub struct Answers {
 }
 
 impl PlansDir {
-    /// The records of keys; none where the state of this directory cannot be trusted.
+    /// The records of keys; `None` if the state of this directory cannot be trusted.
     pub fn answers(&self) -> Option<Answers> {
         let dir = self.made_runtime_dir()?.join("answers");
         Some(Answers { disk: Arc::clone(&self.disk), dir })
     }
+
+    /// Whether a change that carries the key of this record was made to the end.
+    pub fn has_answer(&self, name: &str) -> bool {
+        self.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
+    }
 }
 
-/// A key that no other request works with as long as this lives.
+/// A lock on a key, held while this exists.
 #[derive(Debug)]
 pub struct KeyLock {
     disk: Arc<dyn Disk>,
@@ -99,7 +104,7 @@ impl Answers {
         let path = dir.join(name);
         loop {
             let Some(file) = self.disk.lock(&path, patience)? else { return Ok(None) };
-            // The request before this one removed its file, and a third one may have made a new file.
+            // The previous holder removed its file, and a third process may have created a new one.
             let ino = file.stat()?.ino;
             if self.disk.lstat(&path).is_ok_and(|it| it.ino == ino) {
                 return Ok(Some(KeyLock { disk: Arc::clone(&self.disk), path, _file: file }));
@@ -107,7 +112,7 @@ impl Answers {
         }
     }
 
-    /// The hours of which there are records, newest first.
+    /// The hours that have records, newest first.
     fn hours(&self) -> Vec<i64> {
         let names = self.disk.names(&self.dir).unwrap_or_default();
         let mut hours: Vec<i64> = names.iter().filter_map(|it| it.to_str()?.parse().ok()).collect();
@@ -119,7 +124,7 @@ impl Answers {
         self.dir.join(hour.to_string())
     }
 
-    /// Reads the newest record of a key; one that cannot be read is an error, not a key that is new.
+    /// Reads the newest record of a key. An unreadable record is an error; it does not count as a new key.
     pub fn find(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         for hour in self.hours() {
             if let Some(found) = read_own(&*self.disk, &self.of_hour(hour).join(name), LIMIT)? {
@@ -129,7 +134,7 @@ impl Answers {
         Ok(None)
     }
 
-    /// Makes or replaces a record; it is on disk for good when this returns.
+    /// Creates or replaces a record durably.
     pub fn put(&self, name: &str, hour: i64, bytes: &[u8]) -> io::Result<()> {
         let (disk, dir) = (&*self.disk, self.of_hour(hour));
         if disk.lstat(&dir).is_err() {
@@ -157,7 +162,7 @@ impl Answers {
         }
     }
 
-    /// How many bytes all records have.
+    /// The total size of all records.
     pub fn bytes(&self) -> u64 {
         let len = |path: &Path| self.disk.lstat(path).map_or(0, |it| it.len);
         let of_hour = |hour: i64| {
@@ -175,12 +180,12 @@ impl Locked<'_> {
         self.keyed = key;
     }
 
-    /// The record that the next change makes.
+    /// The record of the next change.
     pub(super) fn due(&self) -> Option<Due> {
         self.keyed.as_ref().and_then(Keyed::due)
     }
 
-    /// Makes the record of a journal's key, if it has one.
+    /// Writes the record of a journal's key, if it has one.
     pub(super) fn record_key(&self, journal: &Journal) -> Result<(), DiskError> {
         let Some(Due { name, hour, note }) = &journal.due else { return Ok(()) };
         let dir = self.plans.known_state_dir().join("answers");
@@ -188,12 +193,12 @@ impl Locked<'_> {
         answers.put(name, *hour, note).map_err(|error| DiskError::writing(&answers.dir, error))
     }
 
-    /// Whether a change goes through the journal although it is of one file.
+    /// Whether a change of a single file goes through the journal.
     pub(super) fn is_keyed(&self) -> bool {
         self.keyed.is_some() && self.trust == Trust::Own
     }
 
-    /// Carries out operations that belong to the present unit.
+    /// Carries out operations that belong to the current unit.
     pub(super) fn run_keyed(&mut self, ops: Vec<FileOp>) -> Result<(), DiskError> {
         let unit = self.unit.clone();
         let (verb, at) = unit.as_ref().map(|it| (it.verb.clone(), it.at.clone())).unwrap_or_default();

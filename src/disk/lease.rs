@@ -1,7 +1,7 @@
-//! Leases on open files: the kernel holds other programs back for a moment (`fcntl(2)`, `F_SETLEASE`).
+//! Leases on open files: the kernel delays other programs for a moment (`fcntl(2)`, `F_SETLEASE`).
 //!
-//! A program that opens a leased file waits until the lease is gone, 45 seconds at most. The kernel
-//! also signals the holder; that signal is ignored, because every lease here is short.
+//! A program that opens a leased file waits until the lease ends, at most 45 seconds. The kernel also signals the
+//! holder; this signal is ignored, because every lease here is short.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ mod linux {
 
     use super::{Against, File, Lease};
 
-    /// Names the signal for the holder; the `libc` crate lacks it for most targets.
+    /// Sets the signal for the holder; the `libc` crate lacks it for most targets.
     const F_SETSIG: c_int = 10;
 
     pub(in crate::disk) fn take(file: &File, against: Against) -> Lease {
@@ -27,7 +27,7 @@ mod linux {
             Against::Writers => F_RDLCK,
             Against::Everyone => F_WRLCK,
         };
-        // Before the lease: the usual signal, SIGIO, ends the process. SIGURG is ignored by default.
+        // Set before the lease: the default signal, SIGIO, ends the process. SIGURG is ignored by default.
         let taken = control(file, F_SETSIG, SIGURG).and_then(|()| control(file, F_SETLEASE, kind));
         match taken {
             Ok(()) => Lease::Taken,
@@ -37,7 +37,7 @@ mod linux {
     }
 
     pub(in crate::disk) fn release(file: &File) {
-        // If it fails the lease ends when the file is closed.
+        // If it fails, the lease ends when the file is closed.
         control(file, F_SETLEASE, F_UNLCK).ok();
     }
 

@@ -1,9 +1,8 @@
-//! The only floor that reads and writes files.
+//! All reading and writing of files.
 //!
-//! [`PlansDir`] reads and scans; [`Locked`], got from [`PlansDir::lock`], is the only way
-//! to write. Both run on [`Disk`], a list of primitive calls with two implementations:
-//! [`RealDisk`], and for tests a model that keeps what is durable apart from what is not,
-//! and can crash or fail at any call. Knows files, never what is written in them.
+//! [`PlansDir`] reads and scans. [`Locked`], returned by [`PlansDir::lock`], is the only way to write. Both use
+//! [`Disk`], a list of primitive calls with two implementations: [`RealDisk`], and for tests a model that separates
+//! durable from visible state and can crash or fail at any call. The content of files is not interpreted here.
 
 mod back;
 mod batch;
@@ -50,7 +49,7 @@ pub use batch::{Outcome, Recovered};
 pub use capabilities::{Abilities, FileSystem, watch_limit};
 pub use change::Edit;
 pub use covered::{Coverage, Covered};
-pub use daemon::{DaemonLock, Directories};
+pub use daemon::{DaemonLock, Directories, FileId, Named};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
 pub use file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};

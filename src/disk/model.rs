@@ -1,9 +1,8 @@
-//! A file system in memory that keeps what is durable apart from what is only visible.
+//! A file system in memory that separates durable from visible state.
 //!
-//! It can stop the world before any call, make any call fail, and let an editor act before
-//! any call. After a crash it offers every state that a power cut may leave: each prefix of
-//! the name changes that no `sync_dir` covered, and for bytes that no `sync` covered all,
-//! half or nothing of them.
+//! It can crash before any call, fail any call, and let an editor act before any call. After a crash it enumerates
+//! every state that a power cut may leave: each prefix of the name changes that no `sync_dir` covered, and all, half
+//! or none of the bytes that no `sync` covered.
 
 mod beside;
 mod exhaustive;
@@ -36,14 +35,14 @@ use state::State;
 struct Script {
     /// The world stops before this call.
     crash: Option<u64>,
-    /// This call does nothing (a write: half) and answers this.
+    /// This call fails with this error and does nothing (a write: half).
     fault: Option<(u64, Errno)>,
     editor: Option<Editor>,
-    /// By how many bytes files can still grow; a write beyond that does what fits.
+    /// By how many bytes files can still grow; a larger write is truncated.
     room: Option<usize>,
-    /// What it edits; none: [`EDITED`].
+    /// The file that the editor changes; `None`: [`EDITED`].
     edited: Option<&'static str>,
-    /// Files that programs save, whether they are there or not.
+    /// Files that programs save, whether they exist or not.
     saves: [Option<BlindSave>; 2],
     /// Calls that this file system does not have.
     lacks_exchange: bool,
@@ -52,12 +51,12 @@ struct Script {
     mounted: Option<&'static str>,
 }
 
-/// A save by rename of a text that was in hand before the run.
+/// A save by rename of a text that was read before the run.
 #[derive(Clone, Copy, Debug)]
 struct BlindSave {
     path: &'static str,
     text: &'static str,
-    /// The call that it comes before.
+    /// It happens before this call.
     call: u64,
 }
 
@@ -81,7 +80,7 @@ enum Save {
     Truncate,
     /// Opens; later writes at the end.
     Append,
-    /// Renames the file away; later creates it anew.
+    /// Renames the file away; later creates it again.
     Away,
     /// Renames the file away and creates it empty; later writes into it.
     AwayAndCreate,
@@ -98,21 +97,21 @@ struct World {
     script: Script,
     calls: u64,
     crashed: bool,
-    /// The inode and the text that the editor has in hand.
+    /// The inode and the text that the editor has read.
     in_hand: Option<(u64, Vec<u8>)>,
-    /// The tokens of the saves that were done.
+    /// The tokens of the completed saves.
     saved: Vec<String>,
     /// The editor saved over a text that it had not read.
     overwrote: bool,
-    /// The inode that nobody can open at the moment, because planwatch has a lease on it.
+    /// The inode that cannot be opened now, because planwatch has a lease on it.
     leased: Option<u64>,
-    /// Inodes that another program has open for writing, all the time.
+    /// Inodes that another program has open for writing all the time.
     open: BTreeSet<u64>,
-    /// The inodes that are locked. A process that was killed has none, and neither has a machine without power.
+    /// The locked inodes. Killing the process or a power cut releases them.
     locked: BTreeSet<u64>,
 }
 
-/// The file that the editor edits if nothing else is said, and the lines that it adds.
+/// The file that the editor changes by default, and the lines that it adds.
 const EDITED: &str = "/plans/p/step-1.md";
 const TOKEN: &[u8] = b"token\n";
 const FIRST: &[u8] = b"first\n";
@@ -200,7 +199,7 @@ impl World {
         }
     }
 
-    /// Moves to the next call what the editor would do now, if it cannot open the file because of a lease.
+    /// Postpones the editor's action to the next call if a lease prevents it from opening the file.
     fn hold_editor_back(&mut self) {
         let is_held = self.leased.is_some() && self.state.find(Path::new(self.edited())).ok() == self.leased;
         let Some(editor) = self.script.editor.as_mut().filter(|_| is_held) else { return };
@@ -377,7 +376,7 @@ impl Disk for ModelDisk {
             Err(_) => world.state.create(path, FileKind::File, 0o600)?,
             Ok(ino) => ino,
         };
-        // There is one thread, so that nothing is worth waiting for.
+        // There is only one thread, so waiting would not help.
         let is_free = world.locked.insert(ino);
         let taken = || Box::new(ModelFile { disk: self.clone(), ino, at_end: false, is_lock: true });
         Ok(is_free.then(|| taken() as Box<dyn DiskFile>))
@@ -388,7 +387,7 @@ impl Disk for ModelDisk {
     }
 
     fn pause(&self, _time: Duration) {
-        // Time passes, and so an editor may act.
+        // Time passes, so an editor may act.
         drop(self.enter());
     }
 
@@ -457,7 +456,7 @@ impl DiskFile for ModelFile {
 
     fn lease(&self, against: Against) -> Lease {
         let mut world = self.disk.world();
-        // A lease that is refused for no reason is an unsupported one, which has a script of its own.
+        // A lease that is refused without reason counts as unsupported, which has its own script.
         world.turn().ok();
         if world.script.lacks_leases {
             return Lease::Unsupported;

@@ -1,14 +1,14 @@
-//! Which files and directories below a plans directory are mount points.
+//! Finds mount points below a plans directory.
 //!
-//! What is saved under the other path of a mounted file is no event of its directory, and neither is mounting. The
-//! kernel's table of mounts is read again only after it has changed.
+//! A save through the other path of a mounted file causes no event in its directory, and neither does mounting. The
+//! kernel's mount table is read again only after it has changed.
 
 use std::fs::File;
 use std::path::Path;
 
 use super::names::is_runtime;
 
-/// The kernel's table of this process's mounts.
+/// The mount table of this process.
 const TABLE: &str = "/proc/self/mountinfo";
 
 /// Watches the table of mounts.
@@ -24,9 +24,9 @@ impl Mounts {
         &self.below
     }
 
-    /// Looks whether anything was mounted or unmounted, and returns whether that changed [`Self::below`].
+    /// Checks for mounts and unmounts; returns whether [`Self::below`] changed.
     ///
-    /// Sees all that was mounted before the call. Where the system has no such table nothing is below.
+    /// Covers all mounts before the call. Without a mount table the list is empty.
     pub fn look(&mut self, root: &Path) -> bool {
         if self.table.as_ref().is_some_and(|it| !has_changed(it)) {
             return false;
@@ -44,7 +44,7 @@ fn has_changed(table: &File) -> bool {
     let changed = PollFlags::PRI | PollFlags::ERR;
     let mut fds = [PollFd::new(table, changed)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // When in doubt it is read.
+    // On error the table is read.
     poll(&mut fds, Some(&now)).is_err() || fds[0].revents().intersects(changed)
 }
 
@@ -71,7 +71,7 @@ fn read(_table: &mut Option<File>) -> Option<Vec<u8>> {
     None
 }
 
-/// The mount points of a table that lie below `root` and are not planwatch's own.
+/// The mount points of a table that are below `root` and not planwatch's own.
 fn below(table: &[u8], root: &Path) -> Vec<String> {
     let point = |line: &[u8]| {
         let escaped = line.split(|it| *it == b' ').nth(4)?;
@@ -86,7 +86,7 @@ fn below(table: &[u8], root: &Path) -> Vec<String> {
     below
 }
 
-/// The table writes blanks, line ends and backslashes as three octal digits.
+/// The table escapes blanks, line ends and backslashes as three octal digits.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

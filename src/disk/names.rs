@@ -1,7 +1,7 @@
-//! Names: which paths a caller may give, and how displaced versions are called.
+//! Names: which paths a caller may pass, and how displaced versions are named.
 //!
-//! A displaced version's name tells all that is needed to judge it without any other
-//! file: when it was made, which bytes it should hold, and whose it was.
+//! A displaced version's name contains all that is needed to classify it without another file: when it was made, its
+//! expected content, and its origin.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,13 +12,13 @@ use super::error::DiskError;
 /// The directory of this machine's runtime state, directly below the plans directory.
 pub(super) const RUNTIME: &str = ".planwatch";
 
-/// What file systems allow at most.
+/// The limit of most file systems.
 const NAME_LIMIT: usize = 255;
 
-/// Stands before the end of a path that was too long for a name.
+/// Marks the end of a path that was too long for a name.
 const CUT: &[u8] = b"%~";
 
-/// The start of a content hash: enough to tell versions of one file apart.
+/// The start of a content hash: enough to distinguish versions of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content(pub u64);
 
@@ -38,11 +38,11 @@ impl Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionName {
     pub origin: Origin,
-    /// Nanoseconds since 1970 when it was made, moved on until no other had it.
+    /// Nanoseconds since 1970 when it was made, incremented until unique.
     pub id: u64,
-    /// What the file held when it was displaced, as far as its owner knew.
+    /// The file's content when it was displaced, as far as the writer knew.
     pub base: Content,
-    /// What planwatch put in its place.
+    /// The content that planwatch put in its place.
     pub new: Content,
     pub path: NamedPath,
 }
@@ -50,17 +50,17 @@ pub(super) struct VersionName {
 /// How a version came out of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It was what had been read.
+    /// It had been read before.
     Clean,
-    /// It was saved by somebody while planwatch wrote; for a moment the file showed a text
-    /// without it, and whoever read it then may still save from that.
+    /// Another program saved it while planwatch wrote. For a moment the file showed a text without it, so a program
+    /// that read it then may still save from that.
     Race,
-    /// It is planwatch's own text, taken back; an editor may have had it open.
+    /// planwatch's own text, taken back; an editor may have had it open.
     Own,
 }
 
 impl Origin {
-    /// What stands before the name.
+    /// The prefix of the name.
     fn mark(self) -> &'static str {
         match self {
             Self::Clean => "",
@@ -74,12 +74,12 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamedPath {
     Whole(PathBuf),
-    /// The end of a path, in its escaped form.
+    /// The end of a path, escaped.
     End(OsString),
 }
 
 impl NamedPath {
-    /// What to show; for a cut path its end.
+    /// The path for display; for a truncated path its end.
     pub(super) fn shown(&self) -> PathBuf {
         match self {
             Self::Whole(path) => path.clone(),
@@ -95,7 +95,7 @@ impl VersionName {
         with_path(head, &self.path)
     }
 
-    /// Returns `None` for a name that planwatch did not make.
+    /// Returns `None` for a name that is not planwatch's.
     pub(super) fn parse(name: &OsStr) -> Option<Self> {
         let bytes = name.as_bytes();
         let marked = |origin: Origin| Some((origin, bytes.strip_prefix(origin.mark().as_bytes())?));
@@ -107,7 +107,7 @@ impl VersionName {
     }
 }
 
-/// Puts a path behind `head`, cut at its front when the name would get too long.
+/// Appends a path to `head`, truncated at its front if the name would be too long.
 pub(super) fn with_path(head: String, path: &NamedPath) -> OsString {
     let mut name = head.into_bytes();
     let room = NAME_LIMIT.saturating_sub(name.len() + CUT.len());
@@ -131,7 +131,7 @@ pub(super) fn with_path(head: String, path: &NamedPath) -> OsString {
     OsString::from_vec(name)
 }
 
-/// Reads what [`with_path`] wrote behind its head.
+/// Parses what [`with_path`] appended.
 pub(super) fn parse_path(bytes: &[u8]) -> Option<NamedPath> {
     if let Some(end) = bytes.strip_prefix(CUT) {
         return Some(NamedPath::End(OsString::from_vec(end.to_vec())));
@@ -152,7 +152,7 @@ pub(super) fn hex_field(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((number, rest.strip_prefix(b".")?))
 }
 
-/// Writes a path as one name.
+/// Escapes a path into a single name.
 pub(super) fn escape(path: &Path) -> Vec<u8> {
     let mut out = Vec::new();
     for &byte in path.as_os_str().as_bytes() {
@@ -180,7 +180,7 @@ pub(super) fn unescape(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Refuses what could leave the plans directory, or meddle with planwatch's own files.
+/// Rejects paths that could leave the plans directory or touch planwatch's own files.
 pub(super) fn checked(relative: &Path) -> Result<(), DiskError> {
     let bad = || DiskError::BadPath { path: relative.to_path_buf() };
     if relative.as_os_str().as_bytes().contains(&0) {
@@ -200,7 +200,7 @@ pub(super) fn checked(relative: &Path) -> Result<(), DiskError> {
 /// Whether a name directly below the plans directory is planwatch's own.
 pub(super) fn is_runtime(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
-    // Without regard to case, because macOS would take `.Planwatch` for the same name.
+    // Ignores case, because macOS treats `.Planwatch` as the same name.
     bytes.len() >= RUNTIME.len() && bytes[..RUNTIME.len()].eq_ignore_ascii_case(RUNTIME.as_bytes())
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_name_tells_its_path() {
+    fn a_version_name_contains_its_path() {
         survives(b"feature-auth/step-2.5.md");
         survives(b"_archive/100%/removed %2F/plan.md");
         survives("größe/step-1.md".as_bytes());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_are_not_ours() {
+    fn foreign_names_are_not_parsed() {
         for name in ["", "x", "kept-late.1.x", "0000000000000007.0000000000000001", ".swp"] {
             assert_eq!(VersionName::parse(OsStr::new(name)), None, "{name}");
         }

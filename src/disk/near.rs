@@ -1,8 +1,8 @@
-//! Making and taking away files of a plan directory that is a mount point, or lies below one.
+//! Creating and removing files of a plan directory that is a mount point or below one.
 //!
-//! No file can be renamed from `displaced/` to there or back. A file is made under a name of planwatch's own in the same
-//! directory instead, and renamed from that. A file that goes has that name for a moment, and cannot be looked after
-//! later, so it goes only when no program has it open for writing.
+//! Files cannot be renamed between there and `displaced/`. A new file therefore gets a temporary name in the same
+//! directory and is renamed from it. A file to remove gets such a name for a moment. It cannot be examined later, so
+//! it is removed only if no program has it open for writing.
 
 use std::path::{Path, PathBuf};
 
@@ -16,23 +16,23 @@ use super::journal::FileOp;
 use super::names::{NamedPath, RUNTIME};
 use super::write_lock::Locked;
 
-/// The name, in the directory of `path`, of a file that is not there yet.
+/// The temporary name of a new file, in the directory of `path`.
 fn draft_of(path: &Path, id: u64) -> PathBuf {
     path.with_file_name(format!("{RUNTIME}-{id:016x}.new"))
 }
 
-/// The name, in the directory of `path`, of a file that is about to go.
+/// The temporary name of a file to remove, in the directory of `path`.
 fn aside_of(path: &Path, id: u64) -> PathBuf {
     path.with_file_name(format!("{RUNTIME}-{id:016x}.old"))
 }
 
-/// Whether a rename failed because its two names lie on different mounts.
+/// Whether a rename failed because its two names are on different mounts.
 pub(super) fn is_elsewhere(error: &std::io::Error) -> bool {
     is(error, Errno::XDEV)
 }
 
 impl Locked<'_> {
-    /// Makes a file that does not exist, whole and safe on disk but for its name.
+    /// Creates a file that does not exist; its content is synced, its name is not.
     pub(super) fn create_near(
         &self,
         path: &Path,
@@ -52,12 +52,12 @@ impl Locked<'_> {
         })
     }
 
-    /// Takes a file away if it holds exactly these bytes and no program has it open for writing; else it stays.
+    /// Removes a file if it holds exactly these bytes and no program has it open for writing.
     pub(super) fn remove_near(&self, path: &Path, id: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
         let failed = |error| DiskError::writing(path, error);
         rename_new(disk, path, &aside).map_err(failed)?;
-        // The lease lasts until the file is gone.
+        // The lease lasts until the file is removed.
         let held = self.without_writers(&aside);
         let is_open = !matches!(held, Some((_, Lease::Taken | Lease::Unsupported)));
         if !is_open && self.holds(&aside, bytes) {
@@ -67,14 +67,14 @@ impl Locked<'_> {
         if is_open { Err(DiskError::InUse { path: path.to_path_buf() }) } else { Ok(()) }
     }
 
-    /// Keeps a copy of a file's text and takes the file away.
+    /// Preserves a copy of a file's text and removes the file.
     pub(super) fn keep_copy(&mut self, id: u64, path: &NamedPath, at: &Path) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(at, error);
         let text = read_own(disk, at, u64::MAX).map_err(failed)?;
         let text = text.ok_or_else(|| DiskError::FileChanged { path: at.to_path_buf() })?;
         let kept = dir(self.plans).join(kept_name(KeptWhy::Overtaken, id, path));
-        // It may be there from an earlier try.
+        // It may exist from an earlier attempt.
         if !self.holds(&kept, &text) {
             write_new(disk, &kept, 0o600, &text, Safe::Yes).map_err(failed)?;
         }
@@ -87,19 +87,19 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Clears what a process that was killed left of making or removing a file with these bytes.
+    /// Removes what a killed process left of creating or removing a file with these bytes.
     pub(super) fn clear_near(&self, path: &Path, id: u64, bytes: &[u8]) {
         let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
         disk.remove(&draft_of(path, id)).ok();
         if self.holds(&aside, bytes) {
             disk.remove(&aside).ok();
         } else {
-            // A program has written into it, so that it stays.
+            // A program has written into it, so it stays.
             rename_new(disk, &aside, path).ok();
         }
     }
 
-    /// Refuses an operation that would rename a file to another mount, or a mount point itself.
+    /// Rejects an operation that would rename a file to another mount, or a mount point itself.
     pub(super) fn refuse_mounted(&self, op: &FileOp) -> Result<(), DiskError> {
         let (disk, root) = (&*self.plans.disk, &self.plans.root);
         let (path, to) = match op {
@@ -109,7 +109,7 @@ impl Locked<'_> {
             FileOp::Discard { path, .. } => (root.join(path), dir(self.plans)),
             FileOp::Create { .. } | FileOp::Change { .. } => return Ok(()),
         };
-        // It may be what an earlier operation makes.
+        // An earlier operation may create it.
         let Ok(kind) = disk.lstat(&path).map(|it| it.kind) else { return Ok(()) };
         let nearest = |path: &Path| path.ancestors().skip(1).find_map(|it| disk.mount(it).ok());
         let mount = nearest(&path);

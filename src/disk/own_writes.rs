@@ -1,4 +1,4 @@
-//! What planwatch's own log says of files, for whoever asks again and again: only what was added is read.
+//! What planwatch's own log says about files. Repeated reads only parse what was appended.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -9,20 +9,20 @@ use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::undo::{Record, What, leaves, records};
 
-/// What planwatch left in a file, by its log.
+/// What planwatch left in a file, according to its log.
 #[derive(Clone, Debug, Eq)]
 pub struct OwnWrite {
-    /// The step of `undo` that it belongs to.
+    /// The unit of `undo` that it belongs to.
     pub unit: u64,
     /// Relative to the plans directory.
     pub path: PathBuf,
-    /// The first 16 digits of the content's hash; none if the path went.
+    /// The first 16 digits of the content's hash; `None` if the path was removed.
     pub left: Option<String>,
     pub verb: String,
     pub by: String,
 }
 
-/// To compare paths by their parts takes longer than all the rest; they are as they were written.
+/// Comparing paths by their components would dominate the cost; they are compared as written.
 impl PartialEq for OwnWrite {
     fn eq(&self, other: &Self) -> bool {
         self.unit == other.unit
@@ -31,14 +31,14 @@ impl PartialEq for OwnWrite {
     }
 }
 
-/// What tells most writes apart.
+/// These fields distinguish most writes.
 impl Hash for OwnWrite {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.unit, &self.left).hash(state);
     }
 }
 
-/// The log as it was read last.
+/// The log as last read.
 #[derive(Debug, Default)]
 pub struct OwnLog {
     /// Whole lines.
@@ -48,12 +48,12 @@ pub struct OwnLog {
 }
 
 impl OwnLog {
-    /// Lists what the last writes left, newest last; a file that holds something else was changed by somebody else.
+    /// Lists what the last writes left, newest last. A file with other content was changed by another program.
     pub fn writes(&self) -> &[OwnWrite] {
         &self.writes
     }
 
-    /// Reads what was added, and returns whether anything is otherwise than it was.
+    /// Reads what was appended; returns whether anything changed.
     pub fn read(&mut self, plans: &PlansDir) -> bool {
         let mut bytes =
             plans.runtime_dir().map(|_| plans.undo_log_bytes(&plans.state_dir())).unwrap_or_default();
@@ -66,7 +66,7 @@ impl OwnLog {
                 self.log.extend(records(added));
                 known
             }
-            // It was shortened, or deleted.
+            // It was truncated or deleted.
             None => {
                 self.log = records(&bytes).collect();
                 self.writes.clear();
@@ -82,7 +82,7 @@ impl OwnLog {
     }
 }
 
-/// The log, as it was at one moment, for questions about single files.
+/// The log at one moment, for queries about single files.
 #[derive(Debug)]
 pub(super) struct LastWrites(String);
 
@@ -94,10 +94,10 @@ impl PlansDir {
 }
 
 impl LastWrites {
-    /// How long planwatch's own last write left a file, and the hash of what it wrote; of what `undo` put back only the hash
+    /// The length of the file after planwatch's last write, and the hash of its content; after an `undo` only the hash
     /// is known.
     pub(super) fn of(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
-        // Only lines that hold the path are decoded, and those of `undo`, the newest first.
+        // Only lines that contain the path are decoded, and all lines of `undo`, newest first.
         let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
         let lines = self.0.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
         let mut undone = BTreeSet::new();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_found_and_what_was_taken_away_is_gone() {
+    fn appended_lines_are_read_and_removed_ones_are_dropped() {
         let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
         let mut kept = OwnLog::default();
         let log = plans.state_dir().join(DIR).join(LOG);

@@ -1,4 +1,4 @@
-//! Paths in planwatch's own logs, which are JSON and so hold text alone.
+//! Paths in planwatch's logs, which are JSON and can hold only text.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A path as text, with `%` and what is not UTF-8 escaped.
+/// A path as text; `%` and bytes that are not UTF-8 are escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Text(String);
 

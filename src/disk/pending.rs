@@ -1,4 +1,5 @@
-//! A change of several files that was interrupted, as a reader sees it: said, and left to the next command that writes.
+//! A change of several files that was interrupted, for readers: it is reported, and left to the next command that
+//! writes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,29 +8,29 @@ use super::fs_ops::read_own;
 use super::journal::Journal;
 use super::plans_dir::PlansDir;
 
-/// A change of several files that is neither finished nor taken back.
+/// A change of several files that is neither finished nor undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     pub verb: String,
-    /// When it was asked for.
+    /// The time of its request.
     pub at: String,
     /// What it writes, relative to the plans directory.
     pub paths: Vec<PathBuf>,
 }
 
 impl PlansDir {
-    /// Whether there is a change of which it is not known yet whether it was made; the lock settles that.
+    /// Whether there is a change whose outcome is open; taking the lock resolves it.
     pub fn has_journal(&self) -> bool {
         self.disk.lstat(&self.state_dir().join(super::batch::JOURNAL)).is_ok()
     }
 
-    /// Returns the change that a crash interrupted and no command has dealt with yet.
+    /// Returns a change that a crash interrupted and no command has resolved yet.
     ///
-    /// None while a process has the lock: it may be making the change at this moment.
+    /// `None` while a process has the lock: it may be making the change now.
     pub fn pending(&self) -> Option<Pending> {
         let state = self.state_dir();
         let journal = state.join(super::batch::JOURNAL);
-        // Nearly always there is none, and nothing else is looked at.
+        // Usually there is none, and nothing else is read.
         self.disk.lstat(&journal).ok()?;
         self.runtime_dir()?;
         let _lock = self.disk.lock(&state.join("lock"), Duration::ZERO).ok()??;

@@ -1,7 +1,7 @@
 //! A plans directory: reading from it, and the lock that writing needs.
 //!
-//! Knows where links lead and what is too large or no file at all. Follows symbolic links
-//! only to files inside the directory.
+//! Resolves links, and rejects files that are too large or not regular. Symbolic links are followed only to files
+//! inside the directory.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -21,22 +21,22 @@ use super::reach::is_closed_name;
 use super::runtime::{self, Home, Trust};
 use super::write_lock::{Locked, Locks};
 
-/// No plan file is larger (FORMAT.md, section 2).
+/// The size limit of plan files (FORMAT.md, section 2).
 pub const FILE_LIMIT: u64 = 4 << 20;
 
-/// Links followed in one path before it counts as a circle.
+/// Links followed in one path before it counts as a cycle.
 const LINK_LIMIT: usize = 40;
 
 /// How often `.planwatch` may be deleted while its lock is being taken.
 const LOCK_TRIES: usize = 100;
 
-/// When waiting for the lock is worth a word, and when it is given up.
+/// When waiting for the lock is reported, and when it is given up.
 const WORTH_A_WORD: Duration = Duration::from_secs(1);
 const GIVEN_UP: Duration = Duration::from_secs(30);
 
 /// The directory that holds the plans.
 ///
-/// Opening it only looks; `.planwatch` is made when it is first needed.
+/// Opening it changes nothing; `.planwatch` is created when it is first needed.
 #[derive(Debug)]
 pub struct PlansDir {
     pub(super) disk: Arc<dyn Disk>,
@@ -46,43 +46,43 @@ pub struct PlansDir {
     pub(super) runtime: &'static str,
     pub(super) state_home: Option<PathBuf>,
     pub(super) cache_home: Option<PathBuf>,
-    /// Where the own state was last found.
+    /// Where the state directory was last found.
     home: Mutex<Option<Home>>,
-    /// The locks, as long as this process holds them.
+    /// The locks, while this process holds them.
     held: Mutex<Weak<Locks>>,
     no_exchange: AtomicBool,
-    /// Whether `.planwatch` is made where there is none.
+    /// Whether `.planwatch` is created if it is missing.
     makes: bool,
 }
 
-/// When `.planwatch` is made.
+/// When to create `.planwatch`.
 #[derive(Clone, Copy)]
 enum Making {
     Not,
-    /// Where there is none, and a plan.
+    /// If it is missing and there is a plan.
     ForPlans,
     Anyway,
 }
 
-/// How long the parts of the lock were waited for, and who is to be told of it once.
+/// How long the parts of the lock were waited for, and the callback that reports it once.
 struct Patience<'a> {
     since: Instant,
     waiting: Option<&'a mut dyn FnMut()>,
 }
 
-/// A file as it was at one moment.
+/// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub bytes: Vec<u8>,
     pub stat: Stat,
-    /// The file itself, relative to the plans directory; differs from what was asked for
-    /// when that leads through symbolic links.
+    /// The file itself, relative to the plans directory; differs from the requested path if that leads through
+    /// symbolic links.
     pub real: PathBuf,
 }
 
 impl PlansDir {
-    /// `state_home` is the user's own state directory, where the key lies that tells
-    /// `.planwatch` directories of this machine from foreign ones.
+    /// `state_home` is the user's own state directory, with the key that distinguishes `.planwatch` directories of
+    /// this machine from foreign ones.
     pub fn open(disk: Arc<dyn Disk>, root: &Path, state_home: Option<&Path>) -> Result<Self, DiskError> {
         let root = disk.canonical(root).map_err(|error| DiskError::reading(root, error))?;
         let stat = disk.lstat(&root).map_err(|error| DiskError::reading(&root, error))?;
@@ -102,14 +102,14 @@ impl PlansDir {
         })
     }
 
-    /// The files of a project, with the state in a directory of the given name, or in `home` as long as that is there.
+    /// The files of a project, with the state in a directory of the given name, or in `home` as long as that exists.
     ///
     /// Nothing of it is recorded for `undo`.
     pub(super) fn of_project(self, runtime: &'static str, home: Option<Home>) -> Self {
         Self { runtime, home: Mutex::new(home), ..self }
     }
 
-    /// From here on the state lies there, if it is anywhere.
+    /// Sets the directory of the state, if there is one.
     pub(super) fn use_home(&self, home: Option<Home>) {
         if home.is_some() {
             *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
@@ -121,15 +121,15 @@ impl PlansDir {
         self.runtime != RUNTIME
     }
 
-    /// Names the user's directory for caches, in which an index may lie where `.planwatch` cannot hold it.
+    /// Sets the user's cache directory, for an index where `.planwatch` cannot hold it.
     #[must_use]
     pub fn with_cache_home(self, home: Option<&Path>) -> Self {
         Self { cache_home: home.map(Path::to_path_buf), ..self }
     }
 
-    /// From here on `.planwatch` is used only where another process made it.
+    /// From here on `.planwatch` is used only if another process created it.
     ///
-    /// For whoever stays: of a directory that lacks it nobody can tell whether it is being deleted.
+    /// For long-running processes: a directory without it may be in the middle of a deletion.
     #[must_use]
     pub fn only_looking(self) -> Self {
         Self { makes: false, home: Mutex::new(None), ..self }
@@ -139,28 +139,28 @@ impl PlansDir {
         &self.root
     }
 
-    /// Returns the directory of the own state, mostly `.planwatch`, made where there is no `.planwatch` but a plan;
-    /// `None` when nothing but the lock and displaced versions may live there, or it cannot be made.
+    /// Returns the state directory, usually `.planwatch`. It is created if there is a plan but no `.planwatch`. `None`
+    /// if it cannot be created, or if only the lock and displaced versions may be in it.
     ///
-    /// A reader leaves no trace in a directory without plans, nor in a `.planwatch` that is not its own.
+    /// A reader leaves no trace in a directory without plans, nor in a foreign `.planwatch`.
     pub fn runtime_dir(&self) -> Option<PathBuf> {
         self.prepare(Making::ForPlans).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
-    /// Whether there is a place for the key that tells an own `.planwatch` from others.
+    /// Whether there is a place for the key that marks an own `.planwatch`.
     pub fn has_key(&self) -> bool {
         self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
     }
 
-    /// As [`Self::runtime_dir`], made in any case, beside the state of others where there is some.
+    /// As [`Self::runtime_dir`], but always created, beside the state of others if there is some.
     pub fn made_runtime_dir(&self) -> Option<PathBuf> {
         self.prepare(Making::Anyway).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
-    /// Returns the directory of the own state, as far as it may be used; where there is none, one without files.
+    /// Returns the state directory as far as it may be used; if there is none, a path without files.
     pub fn state_dir(&self) -> PathBuf {
         let main = self.root.join(self.runtime);
-        // In `by` itself there are no files of anybody's.
+        // `by` itself contains no files.
         let nowhere = || if is_missing(&*self.disk, &main) { main.clone() } else { main.join(runtime::BY) };
         self.found_home().map_or_else(nowhere, |it| it.dir)
     }
@@ -169,30 +169,30 @@ impl PlansDir {
         self.prepare(Making::Not).ok()
     }
 
-    /// As [`Self::state_dir`], as it was when it was last looked for.
+    /// As [`Self::state_dir`], as last determined.
     pub(super) fn known_state_dir(&self) -> PathBuf {
         let known =
             self.home.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|it| it.dir.clone());
         known.unwrap_or_else(|| self.state_dir())
     }
 
-    /// A path in the own state, relative to the plans directory.
+    /// A path in the state directory, relative to the plans directory.
     pub fn in_state_dir(&self, name: &str) -> PathBuf {
         let dir = self.state_dir();
         dir.strip_prefix(&self.root).unwrap_or(Path::new(self.runtime)).join(name)
     }
 
-    /// Whether there is a `.planwatch` that holds the state of others: another user's, another state home's, or one
-    /// that came with a repository.
+    /// Whether `.planwatch` holds the state of others: another user, another state home, or the author of a
+    /// repository.
     pub fn has_foreign_state(&self) -> bool {
         let main = self.root.join(self.runtime);
         !is_missing(&*self.disk, &main) && self.found_home().is_none_or(|it| it.dir != main)
     }
 
-    /// Reads a file whole.
+    /// Reads a whole file.
     ///
-    /// Bytes and stat belong together: a file that changes meanwhile is read again, and is
-    /// `file-changed` when it does not come to rest.
+    /// Bytes and stat belong together: a file that changes meanwhile is read again; if it keeps changing, the error is
+    /// `file-changed`.
     pub fn read(&self, relative: &Path) -> Result<Snapshot, DiskError> {
         checked(relative)?;
         match self.read_plain(relative) {
@@ -253,22 +253,22 @@ impl PlansDir {
 
     /// Takes the lock that every write needs; `waiting` is called once, after a second.
     ///
-    /// It has two parts: `.planwatch/lock`, where writers queue, and then the plans directory itself. That one holds
-    /// between users, state homes and paths that have no `.planwatch` in common, and where `.planwatch` is deleted.
+    /// It has two parts: `.planwatch/lock`, where writers queue, and then the plans directory itself. The second part
+    /// works between users, state homes and paths that do not share a `.planwatch`, and while `.planwatch` is deleted.
     ///
-    /// Finishes or takes back what a crash interrupted, and looks after displaced versions.
+    /// Finishes or undoes what a crash interrupted, and cleans up displaced versions.
     pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
         let mut patience = Patience { since: Instant::now(), waiting: Some(waiting) };
         for _ in 0..LOCK_TRIES {
             let home = self.prepare(Making::Anyway)?;
-            // To make a directory that was deleted may have had to wait, too.
+            // Recreating a deleted directory may have waited, too.
             patience.since = Instant::now();
             let own = home.dir.join(runtime::LOCK);
             let shared = self.root.join(self.runtime).join(runtime::LOCK);
             let mut also = Vec::new();
             if own != shared {
                 match self.wait_for(&shared, &mut patience) {
-                    // It is another user's, or no directory; the lock on the plans directory has to do.
+                    // It is another user's or not a directory; the lock on the plans directory has to suffice.
                     Err(error) if is_out_of_reach(&error) => {}
                     Err(error) => return Err(DiskError::writing(&shared, error)),
                     Ok(None) => return Err(DiskError::Locked { path: shared }),
@@ -283,14 +283,14 @@ impl PlansDir {
                 Ok(Some(handle)) => handle,
             };
             match self.wait_for(&self.root, &mut patience) {
-                // NFS has no locks on directories; there `.planwatch/lock` has to do.
+                // NFS has no locks on directories; `.planwatch/lock` has to suffice.
                 Err(error) if lacks_lock(&error) && (own == shared || !also.is_empty()) => {}
                 Err(error) => return Err(DiskError::writing(&self.root, error)),
                 Ok(None) => return Err(DiskError::Locked { path: self.root.clone() }),
                 Ok(Some(taken)) => also.push((self.root.clone(), taken)),
             }
             let mine = handle.stat().map_err(|error| DiskError::reading(&own, error))?;
-            // A lock on a file that is no longer the one at this path excludes nobody.
+            // A lock on a file that is no longer at this path excludes nothing.
             let is_there = |path: &Path, locked: &Stat| {
                 self.disk.lstat(path).is_ok_and(|there| (there.ino, there.dev) == (locked.ino, locked.dev))
             };
@@ -321,8 +321,8 @@ impl PlansDir {
         self.disk.lock(path, GIVEN_UP.saturating_sub(patience.since.elapsed()))
     }
 
-    /// Lists texts that are in no plan file and were kept, and foreign `.planwatch`
-    /// directories that an earlier release moved aside; changes nothing.
+    /// Lists preserved texts that are in no plan file, and foreign `.planwatch` directories that an earlier release
+    /// moved aside. Changes nothing.
     pub fn kept(&self) -> Vec<Kept> {
         let mut found = displaced::kept(self);
         let asides = if self.is_project() { Vec::new() } else { runtime::asides(&*self.disk, &self.root) };
@@ -332,8 +332,8 @@ impl PlansDir {
         found
     }
 
-    /// Whether a write had to do without the exchange of names, and so could lose a save
-    /// that falls between its last look and its rename.
+    /// Whether a write had to do without the exchange of names, and could have lost a save between its last check and
+    /// its rename.
     pub fn lacks_exchange(&self) -> bool {
         self.no_exchange.load(Ordering::Relaxed)
     }
@@ -370,14 +370,14 @@ impl PlansDir {
     }
 }
 
-/// Whether a file cannot be opened because of whose it is or what lies in its place.
+/// Whether a file cannot be opened because of its owner or because something else has its name.
 fn is_out_of_reach(error: &std::io::Error) -> bool {
     const REASONS: [Errno; 6] =
         [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
     REASONS.iter().any(|errno| is(error, *errno))
 }
 
-/// Whether a file system has no such lock.
+/// Whether a file system lacks such locks.
 pub(super) fn lacks_lock(error: &std::io::Error) -> bool {
     const REASONS: [Errno; 5] = [Errno::BADF, Errno::NOLCK, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
     REASONS.iter().any(|errno| is(error, *errno))
@@ -398,7 +398,7 @@ fn names_backwards(path: &Path) -> Vec<OsString> {
     names
 }
 
-/// Reads a regular file; `None` when it changed meanwhile.
+/// Reads a regular file; `None` if it changed meanwhile.
 pub(super) fn read_at_rest(disk: &dyn Disk, path: &Path) -> Result<Option<(Vec<u8>, Stat)>, DiskError> {
     let unread = |error| DiskError::reading(path, error);
     let file = disk.open(path, Open::Read).map_err(unread)?;

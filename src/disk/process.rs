@@ -1,11 +1,11 @@
-//! Whether a process is still there: by its number, when it began, which boot, and which namespaces.
+//! Whether a process still exists, identified by number, start time, boot and namespaces.
 //!
-//! Read from `/proc`, which Linux alone has. Where nothing can be seen, as on other systems, in another container or
-//! under `hidepid`, the answer is that: a guess would take a claim from somebody who works.
+//! Read from `/proc`, which only Linux has. If processes cannot be seen, as on other systems, in another container or
+//! under `hidepid`, the answer is "unseen": a guess could take a claim from a live worker.
 //!
-//! A number means something only in one pid namespace, and the time at which a process began only in one time namespace:
-//! the kernel adds the boot time offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is named
-//! by its link in `/proc/self/ns`, which holds its inode. Namespaces have one device, which is not in the link.
+//! A number is valid in one pid namespace, and a start time in one time namespace: the kernel adds the boot time
+//! offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is identified by its link in
+//! `/proc/self/ns`, which contains its inode. All namespaces have the same device, which is not in the link.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::file_system::{Disk, Open};
 use super::fs_ops::is;
 
-/// One process for all time: numbers are used again, beginnings are not.
+/// The identity of a process: numbers are reused, start times are not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
@@ -24,12 +24,12 @@ pub struct Process {
     pub boot: String,
     /// The pid namespace, as the kernel names it.
     pub space: String,
-    /// The time namespace in which `start` was read; none in records of earlier releases.
+    /// The time namespace in which `start` was read; `None` in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
 }
 
-/// Where a reader of `/proc` is: numbers and times of processes mean something only there.
+/// The reader's namespaces; numbers and times of processes are valid only there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     boot: Option<String>,
@@ -37,7 +37,7 @@ struct Place {
     clock: Option<String>,
 }
 
-/// What a kernel without time namespaces has in the place of one.
+/// The time namespace on kernels without time namespaces.
 const ONLY_CLOCK: &str = "none";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +49,9 @@ pub enum ProcessState {
 }
 
 impl Process {
-    /// Finds a running process; none if there is no such process, or nothing can be seen.
+    /// Finds a running process; `None` if it does not exist or cannot be seen.
     pub fn find(disk: &dyn Disk, pid: u32) -> Option<Self> {
-        let Look::Running { start } = look(disk, pid) else { return None };
+        let Sighting::Running { start } = sight(disk, pid) else { return None };
         let Place { boot, space, clock } = Place::of(disk);
         Some(Self { pid, start, boot: boot?, space: space?, clock: Some(clock?) })
     }
@@ -59,24 +59,24 @@ impl Process {
     /// Returns whether processes can be seen at all.
     pub fn can_be_seen(disk: &dyn Disk) -> bool {
         let Place { boot, space, clock } = Place::of(disk);
-        boot.is_some() && space.is_some() && clock.is_some() && !matches!(look(disk, 1), Look::Missing)
+        boot.is_some() && space.is_some() && clock.is_some() && !matches!(sight(disk, 1), Sighting::Missing)
     }
 
     pub fn state(&self, disk: &dyn Disk) -> ProcessState {
-        // The first process is always there: without it others are hidden too.
-        let sees_others = || !matches!(look(disk, 1), Look::Missing);
-        self.judge(&Place::of(disk), || look(disk, self.pid), sees_others)
+        // Process 1 always exists: if it cannot be seen, others are hidden too.
+        let sees_others = || !matches!(sight(disk, 1), Sighting::Missing);
+        self.judge(&Place::of(disk), || sight(disk, self.pid), sees_others)
     }
 
-    /// Decides from a reader's place, from what it sees of this number, and whether it sees other processes.
+    /// Decides from the reader's place, what it sees under this number, and whether it sees other processes.
     fn judge(
         &self,
         reader: &Place,
-        look: impl FnOnce() -> Look,
+        sight: impl FnOnce() -> Sighting,
         sees_others: impl FnOnce() -> bool,
     ) -> ProcessState {
         if reader.space.as_ref() != Some(&self.space) {
-            // The boot proves nothing either: `systemd-nspawn` gives each container a boot id of its own.
+            // The boot proves nothing either: `systemd-nspawn` gives each container its own boot id.
             return ProcessState::Unseen;
         }
         match &reader.boot {
@@ -86,18 +86,19 @@ impl Process {
         }
         match (&self.clock, &reader.clock) {
             (Some(then), Some(now)) if then == now => {}
-            // A record of an earlier release: the same time proves that it is the process, another one proves nothing.
+            // A record of an earlier release: an equal time proves that it is the process, a different one proves
+            // nothing.
             (None, _) => {
-                let is_same = matches!(look(), Look::Running { start } if start == self.start);
+                let is_same = matches!(sight(), Sighting::Running { start } if start == self.start);
                 return if is_same { ProcessState::Running } else { ProcessState::Unseen };
             }
             _ => return ProcessState::Unseen,
         }
-        match look() {
-            Look::Running { start } if start == self.start => ProcessState::Running,
-            Look::Running { .. } | Look::Dead => ProcessState::Gone,
-            Look::Missing if sees_others() => ProcessState::Gone,
-            Look::Missing | Look::Hidden => ProcessState::Unseen,
+        match sight() {
+            Sighting::Running { start } if start == self.start => ProcessState::Running,
+            Sighting::Running { .. } | Sighting::Dead => ProcessState::Gone,
+            Sighting::Missing if sees_others() => ProcessState::Gone,
+            Sighting::Missing | Sighting::Hidden => ProcessState::Unseen,
         }
     }
 }
@@ -118,36 +119,36 @@ impl Place {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Look {
+enum Sighting {
     Running {
         start: u64,
     },
-    /// Ended, and its parent has not asked how.
+    /// Ended, but not yet reaped by its parent.
     Dead,
     Missing,
     Hidden,
 }
 
-fn look(disk: &dyn Disk, pid: u32) -> Look {
+fn sight(disk: &dyn Disk, pid: u32) -> Sighting {
     let path = PathBuf::from(format!("/proc/{pid}/stat"));
     let bytes = match disk.open(&path, Open::Read).and_then(|file| file.read(4096, 512)) {
         Ok(bytes) => bytes,
-        Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::SRCH) => return Look::Missing,
-        Err(_) => return Look::Hidden,
+        Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::SRCH) => return Sighting::Missing,
+        Err(_) => return Sighting::Hidden,
     };
-    // The name stands in brackets and may hold anything, brackets and blanks too.
+    // The name is in parentheses and may contain anything, including parentheses and blanks.
     let text = String::from_utf8_lossy(&bytes);
     let mut fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
     let state = fields.next();
     let start = fields.nth(18).and_then(|it| it.parse().ok());
     match (state, start) {
-        (Some("Z" | "X" | "x"), _) => Look::Dead,
-        (Some(_), Some(start)) => Look::Running { start },
-        _ => Look::Hidden,
+        (Some("Z" | "X" | "x"), _) => Sighting::Dead,
+        (Some(_), Some(start)) => Sighting::Running { start },
+        _ => Sighting::Hidden,
     }
 }
 
-/// Which boot of the machine this is; none where the system does not tell.
+/// Identifies the boot of the machine; `None` if the system does not provide it.
 pub fn boot(disk: &dyn Disk) -> Option<String> {
     let file = disk.open(Path::new("/proc/sys/kernel/random/boot_id"), Open::Read).ok()?;
     let text = String::from_utf8(file.read(64, 37).ok()?).ok()?;
@@ -176,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_start_is_compared_in_one_time_namespace_and_a_number_in_one_pid_namespace() {
-        use Look::{Dead, Hidden, Missing, Running};
         use ProcessState::{Gone, Unseen};
+        use Sighting::{Dead, Hidden, Missing, Running};
         let place = |boot: &str, space: &str, clock: &str| {
             let name = |it: &str| (!it.is_empty()).then(|| it.to_owned());
             Place { boot: name(boot), space: name(space), clock: name(clock) }
@@ -187,7 +188,7 @@ mod tests {
         let seen = [same, other, Dead, Missing, Hidden];
         let here_is = [ProcessState::Running, Gone, Gone, Gone, Unseen];
         let old_is = [ProcessState::Running, Unseen, Unseen, Unseen, Unseen];
-        // The claim's time namespace, where the reader is, and what each of `seen` is judged as.
+        // The claim's time namespace, the reader's place, and the result for each of `seen`.
         let table = [
             (Some("t"), here(), here_is),
             (Some("t"), place("b", "p", "u"), [Unseen; 5]),
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_found_under_a_number_that_no_process_has() {
+    fn an_unused_number_finds_no_process() {
         assert_eq!(Process::find(&RealDisk, u32::MAX), None);
         assert!(Process::can_be_seen(&RealDisk));
     }

@@ -1,4 +1,4 @@
-//! Small looks at the file system that need no protocol: is it there, what is in it, what time it is.
+//! Simple queries of the file system: existence, names, time.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::names::checked;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 
 impl PlansDir {
-    /// Returns whether there is a directory, also one that a symbolic link inside leads to.
+    /// Returns whether there is a directory, possibly behind a symbolic link inside.
     pub fn is_dir(&self, relative: &Path) -> bool {
         let is_dir = |it: &Path| self.disk.lstat(&self.root.join(it)).map(|it| it.kind);
         match checked(relative).map(|()| is_dir(relative)) {
@@ -23,7 +23,7 @@ impl PlansDir {
 
     /// Lists the names in a directory, sorted; the empty path is the plans directory itself.
     ///
-    /// Names that are not UTF-8 can be no plan's and are left out; so is a directory that cannot be read.
+    /// Names that are not UTF-8 cannot be a plan's and are left out. An unreadable directory counts as empty.
     pub fn names(&self, relative: &Path) -> Vec<String> {
         let real = if relative.as_os_str().is_empty() { Ok(PathBuf::new()) } else { self.resolve(relative) };
         let found = real.ok().and_then(|it| self.disk.names(&self.root.join(it)).ok()).unwrap_or_default();
@@ -32,7 +32,7 @@ impl PlansDir {
         names
     }
 
-    /// As [`Self::names`]; none if there is no such directory, and an error if it cannot be listed.
+    /// As [`Self::names`]; `None` if the directory does not exist, and an error if it cannot be listed.
     pub fn listed(&self, relative: &Path) -> Result<Option<Vec<String>>, DiskError> {
         let path = self.root.join(relative);
         let listed = self.resolve(relative).and_then(|it| {
@@ -47,13 +47,13 @@ impl PlansDir {
         Ok(Some(names))
     }
 
-    /// The clock that stamps files, in nanoseconds since 1970: what is as young as this may change unseen.
+    /// The clock that stamps files, in nanoseconds since 1970. A file this young may change without a new stamp.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()
     }
 }
 
-/// Reads a regular file anywhere, as a configuration beside the plans directory.
+/// Reads a regular file anywhere, such as a configuration file beside the plans directory.
 pub fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, DiskError> {
     let unread = |error| DiskError::reading(path, error);
     let real = disk.canonical(path).map_err(unread)?;
@@ -68,7 +68,7 @@ pub fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, DiskError> {
     file.read(FILE_LIMIT, stat.len).map_err(unread)
 }
 
-/// Makes the plans directory, and those above it that are missing.
+/// Creates the plans directory and its parents.
 pub fn make_plans_dir(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
     make_dirs(disk, path, 0o777).map_err(|error| DiskError::writing(path, error))
 }

@@ -1,8 +1,8 @@
-//! Which files outside of the plans a path may name, by where the path came from.
+//! Which files outside the plans a path may name, depending on its origin.
 //!
-//! The user may name any file. A path that came from a client or with the repository, a symbolic link among them, leads
-//! to files of the repository alone, and never into git's or planwatch's own directories. A path is resolved first and
-//! then opened without following links ([`Disk::open`]), so that a link which appears in between is an error.
+//! The user may name any file. A path from a client or from the repository, including symbolic links in it, may only
+//! lead to files of the repository, and never into git's or planwatch's own directories. A path is resolved first and
+//! then opened without following links ([`Disk::open`]), so a link that appears in between is an error.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,17 +14,17 @@ use super::file_system::{Disk, FileKind, Open};
 use super::git_dir::Worktree;
 use super::names::is_runtime;
 
-/// Where a path came from.
+/// The origin of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
     /// The user typed it.
     #[default]
     User,
-    /// A client sent it, or a file of the repository holds it.
+    /// A client sent it, or a file of the repository contains it.
     Elsewhere,
 }
 
-/// A repository, and what in and around it no path may name.
+/// A repository, and the directories in and around it that no path may name.
 #[derive(Debug)]
 pub struct Reach<'a> {
     pub(super) disk: &'a dyn Disk,
@@ -35,9 +35,9 @@ pub struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    /// `state_home` is the user's state directory, in which the key lies.
+    /// `state_home` is the user's state directory, which contains the key.
     pub fn of(disk: &'a dyn Disk, repository: &Path, state_home: Option<&Path>) -> Self {
-        // Where it does not exist nothing is inside of it.
+        // If it does not exist, nothing is inside it.
         let root = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         let git = Worktree::at(disk, &root).map(Worktree::directories).into_iter().flatten();
         let state = state_home.and_then(|it| disk.canonical(it).ok()).map(|it| it.join("planwatch"));
@@ -45,9 +45,9 @@ impl<'a> Reach<'a> {
         Self { disk, root, closed }
     }
 
-    /// Returns where a path leads, without symbolic links; relative ones begin at the repository's root.
+    /// Resolves a path; relative ones start at the repository's root.
     ///
-    /// What is refused is [`DiskError::OutsideRepository`] or [`DiskError::Secret`], whether it exists or not.
+    /// Rejected paths are [`DiskError::OutsideRepository`] or [`DiskError::Secret`], whether they exist or not.
     pub fn find(&self, path: &Path, origin: Origin) -> Result<PathBuf, DiskError> {
         let outside = || DiskError::OutsideRepository { path: path.to_path_buf() };
         let whole = self.root.join(path);
@@ -59,7 +59,7 @@ impl<'a> Reach<'a> {
         match found {
             Ok(real) if is_bound && !self.is_open(&real) => Err(outside()),
             Ok(real) if is_secret(&real, &self.closed) => Err(DiskError::Secret { path: path.to_path_buf() }),
-            // Outside, what does not exist looks like what does.
+            // Outside, missing and existing files give the same error.
             Err(_) if is_bound && (self.follows_own_link(&whole) || !self.is_open(&lexical(&whole))) => {
                 Err(outside())
             }
@@ -73,16 +73,16 @@ impl<'a> Reach<'a> {
         self.read_found(&real, path, limit)
     }
 
-    /// Reads a file whose path holds no symbolic link; `shown` is what errors name.
+    /// Reads a file whose path contains no symbolic link; errors name `shown`.
     pub fn read_found(&self, real: &Path, shown: &Path, limit: u64) -> Result<Vec<u8>, DiskError> {
         let unread = |error: io::Error| match DiskError::reading(shown, error) {
-            // It was none when it was looked for.
+            // A link appeared after the path was resolved.
             DiskError::LeadsOut { path } => DiskError::OutsideRepository { path },
             error => error,
         };
         let kind = self.disk.lstat(real).map_err(unread)?.kind;
         let not_a_file = |kind| DiskError::NotAFile { path: shown.to_path_buf(), kind };
-        // Opening alone makes some devices act.
+        // Opening some devices has side effects.
         if !matches!(kind, FileKind::File | FileKind::Symlink) {
             return Err(not_a_file(kind));
         }
@@ -100,7 +100,7 @@ impl<'a> Reach<'a> {
         if len > limit { Err(too_large(len)) } else { Ok(bytes) }
     }
 
-    /// Whether a path without symbolic links is in the repository, and not in what is closed.
+    /// Whether a resolved path is in the repository and not in a closed directory.
     pub fn is_open(&self, real: &Path) -> bool {
         let Ok(inside) = real.strip_prefix(&self.root) else { return false };
         inside.components().all(|it| !is_closed_name(it.as_os_str()))
@@ -112,7 +112,7 @@ impl<'a> Reach<'a> {
         &self.root
     }
 
-    /// Whether a symbolic link on the way lies in the repository: such a link may have come with it.
+    /// Whether a symbolic link on the way is in the repository: such a link may have come with it.
     fn follows_own_link(&self, path: &Path) -> bool {
         let mut at = PathBuf::new();
         for part in path.components() {
@@ -132,12 +132,12 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Names that no path in a repository may have a part of; some file systems take them for others of other case.
+/// Names that no path in a repository may contain; compared without case, because some file systems ignore it.
 pub(super) fn is_closed_name(name: &OsStr) -> bool {
     name.as_bytes().eq_ignore_ascii_case(b".git") || is_runtime(name)
 }
 
-/// A token or key of planwatch's: who has it may do what the user may.
+/// Whether this is a token or key of planwatch, which grants the user's rights.
 fn is_secret(real: &Path, closed: &[PathBuf]) -> bool {
     let name = |it: Option<&OsStr>| it.unwrap_or_default().to_ascii_lowercase();
     let file = name(real.file_name());
@@ -146,7 +146,7 @@ fn is_secret(real: &Path, closed: &[PathBuf]) -> bool {
     is_in_runtime && matches!(file.as_bytes(), b"token" | b"stamp") || is_key
 }
 
-/// Without `.` and `..`, as the words say.
+/// Removes `.` and `..` lexically.
 fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     impl Place {
-        /// A repository `shop` with whatever a path could be after, and something beside it.
+        /// A repository `shop` with everything that a path could target, and files beside it.
         fn new() -> Self {
             let place = Self { top: tempfile::tempdir().unwrap() };
             for (path, text) in [
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_from_elsewhere_names_files_of_the_repository() {
+    fn a_path_from_elsewhere_may_only_name_files_of_the_repository() {
         let place = Place::new();
         for (path, expected) in [
             ("docs/doc.md", Ok("# Doc\n")),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_names_any_file_but_secrets_and_links_that_came_along() {
+    fn the_user_may_name_any_file_but_secrets_and_links_of_the_repository() {
         let place = Place::new();
         for (path, expected) in [
             ("docs/doc.md", Ok("# Doc\n")),
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn the_directories_of_another_working_tree_are_closed_too() {
         let place = Place::new();
-        // A working tree whose git directory lies in it under another name, as `--separate-git-dir` makes it.
+        // A working tree whose git directory is in it under another name, as with `--separate-git-dir`.
         fs::rename(place.at("shop/.git"), place.at("shop/meta")).unwrap();
         fs::write(place.at("shop/.git"), "gitdir: meta\n").unwrap();
         for path in ["meta/config", ".git", "META/../meta/config"] {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_or_too_large_is_not_read() {
+    fn only_regular_files_of_limited_size_are_read() {
         let place = Place::new();
         let fifo = place.at("shop/fifo.md");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_appears_after_the_look_is_not_followed() {
+    fn a_link_that_appears_after_resolving_is_not_followed() {
         let place = Place::new();
         let disk = RealDisk;
         let reach = Reach::of(&disk, &place.at("shop"), None);

@@ -1,7 +1,7 @@
 //! The primitive calls on the machine's own file systems.
 //!
-//! Knows system calls and their quirks, no protocol. Opens nothing through a symbolic
-//! link and never waits for a FIFO.
+//! Knows system calls and their quirks, but no protocol. Opens nothing through a symbolic link and never blocks on a
+//! FIFO.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -34,8 +34,7 @@ struct RealFile {
     at_end: bool,
 }
 
-/// How often an open that a lease holds back is tried again, and how long it is tried. The kernel ends
-/// a lease after 45 seconds.
+/// How often, and for how long, to retry an open that a lease delays. The kernel ends a lease after 45 seconds.
 const LEASE_POLL: Duration = Duration::from_millis(1);
 const LONGEST_LEASE: Duration = Duration::from_secs(50);
 
@@ -82,7 +81,7 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
-        // NONBLOCK: opening a FIFO would otherwise wait for ever for who is at its other end.
+        // NONBLOCK: opening a FIFO would otherwise block until its other end is opened.
         let (flags, mode) = match how {
             Open::Read => (OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()),
             Open::InPlace => (OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()),
@@ -95,7 +94,7 @@ impl Disk for RealDisk {
         let mut waited = Duration::ZERO;
         loop {
             match open_without_links(path, flags, mode) {
-                // NONBLOCK keeps the kernel from waiting for the end of a lease.
+                // NONBLOCK makes the kernel return instead of waiting for the end of a lease.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited < LONGEST_LEASE => {
                     std::thread::sleep(LEASE_POLL);
                     waited += LEASE_POLL;
@@ -132,7 +131,7 @@ impl Disk for RealDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let handle = open_without_links(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         match fsync(&handle) {
-            // Some network file systems have no fsync for directories and nothing to lose.
+            // Some network file systems lack fsync for directories and do not need it.
             Err(Errno::INVAL) => Ok(()),
             other => Ok(other?),
         }
@@ -174,15 +173,15 @@ impl Disk for RealDisk {
     }
 }
 
-/// A file to lock, and where it is handed over then.
+/// A file to lock, and the channel that returns it locked.
 type Wanted = (File, SyncSender<rustix::io::Result<File>>);
 
-/// Threads that have waited for a lock and wait for the next one: to start one takes as long as many a lock is held.
+/// Idle threads that wait for the next lock: starting a thread takes as long as many locks are held.
 static IDLE: Mutex<Vec<Sender<Wanted>>> = Mutex::new(Vec::new());
 
-/// Waits in another thread: the kernel queues waiters fairly but knows no time limit.
+/// Waits in another thread: the kernel queues waiters fairly but has no time limit.
 ///
-/// A thread that is given up takes the lock one day, finds nobody to hand it to, and lets go.
+/// An abandoned thread takes the lock eventually, finds the receiver gone and releases it.
 fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
     let (hand_over, arrival) = mpsc::sync_channel(0);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -220,7 +219,7 @@ impl DiskFile for RealFile {
     }
 
     fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>> {
-        // One byte more than expected: the call that reads it all also sees the end.
+        // One byte more than expected: the call that reads everything also detects the end.
         let room = usize::try_from(expected.min(limit)).unwrap_or(0) + 1;
         let mut bytes = vec![0; room];
         let mut filled = 0;
@@ -256,7 +255,7 @@ impl DiskFile for RealFile {
     fn dress(&self, like: &Stat, path: &Path) -> io::Result<()> {
         let mine = fstat(&self.file)?;
         if (mine.st_uid, mine.st_gid) != (like.uid, like.gid) {
-            // Giving a file away needs rights that few have; the text matters more.
+            // Changing the owner usually needs privileges; the text matters more.
             let group = Some(Gid::from_raw(like.gid));
             if fchown(&self.file, Some(Uid::from_raw(like.uid)), group).is_err() {
                 fchown(&self.file, None, group).ok();
@@ -279,7 +278,7 @@ impl DiskFile for RealFile {
     }
 }
 
-/// Copies extended attributes, access control lists among them, as far as allowed.
+/// Copies extended attributes, including access control lists, as far as permitted.
 fn copy_attributes(from: &Path, to: &File) {
     let mut list = [0_u8; 4096];
     let Ok(len) = llistxattr(from, &mut list[..]) else { return };
@@ -291,11 +290,11 @@ fn copy_attributes(from: &Path, to: &File) {
     }
 }
 
-/// Room for the names of a usual directory at once.
+/// Enough for the names of a typical directory.
 #[cfg(target_os = "linux")]
 const NAMES: usize = 8 << 10;
 
-/// Through the handle itself: the library's own reader would open the directory again.
+/// Uses the handle itself: the library's reader would open the directory again.
 #[cfg(target_os = "linux")]
 fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
     let mut buffer = [std::mem::MaybeUninit::uninit(); NAMES];
@@ -316,20 +315,20 @@ fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// A name as it is listed; none for the directory itself and the one above.
+/// A listed name; `None` for `.` and `..`.
 fn name_of(listed: &std::ffi::CStr) -> Option<OsString> {
     let name = listed.to_bytes();
     (name != b"." && name != b"..").then(|| OsString::from_vec(name.to_vec()))
 }
 
-/// Opens a path that may hold no symbolic link in any part.
+/// Opens a path that may not contain a symbolic link.
 #[cfg(target_os = "linux")]
 fn open_without_links(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     use rustix::fs::{ResolveFlags, openat2};
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match openat2(CWD, path, flags, mode, resolve) {
-        // Kernels before 5.6 and some sandboxes do not know the call.
+        // Kernels before 5.6 and some sandboxes lack the call.
         Err(Errno::NOSYS | Errno::PERM) => open_part_by_part(path, flags, mode),
         other => Ok(other?.into()),
     }
@@ -340,7 +339,7 @@ fn open_without_links(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File
     open_part_by_part(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode)
 }
 
-/// Opens each directory on the way by itself, so that no part can be a symbolic link.
+/// Opens the directories on the way one by one, so that none can be a symbolic link.
 fn open_part_by_part(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     let way = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let parts: Vec<&OsStr> = path
@@ -360,7 +359,7 @@ fn open_part_by_part(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File>
     Ok(openat(&at, *last, flags, mode)?.into())
 }
 
-/// `O_DIRECTORY` hides that a part is a link: it answers "not a directory" for both.
+/// `O_DIRECTORY` hides that a component is a link: the error is "not a directory" in both cases.
 fn link_on_the_way(error: Errno) -> Errno {
     if error == Errno::NOTDIR { Errno::LOOP } else { error }
 }

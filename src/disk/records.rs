@@ -1,7 +1,8 @@
-//! A directory of small files that processes share: each appears whole or not at all, and one lock orders their writers.
+//! A directory of small files that processes share. Each appears whole or not at all, and one lock serializes their
+//! writers.
 //!
-//! Nothing here is synced: a power cut may take the last records, or leave one empty. Whoever keeps something here
-//! has to be safe without it.
+//! Nothing is synced: a power cut may remove the last records or leave one empty. Users of this module must be safe
+//! without their records.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,18 +16,18 @@ use super::file_system::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 
-/// No record is larger, but for logs, which are shortened by their owners.
+/// The size limit of records, except logs, which their owners shorten.
 const LIMIT: u64 = 16 << 20;
 
 const LOCK: &str = "lock";
 
-/// How long another process may keep the lock, which is held for a write or two.
+/// How long to wait for the lock, which is held for a write or two.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often the directory may be removed while its lock is being taken.
 const LOCK_TRIES: usize = 100;
 
-/// A directory of records; it is made when the first one is written.
+/// A directory of records, created with the first one.
 #[derive(Clone, Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -44,8 +45,8 @@ struct Modes {
 /// Records name plans and steps, which may be private.
 const PRIVATE: Modes = Modes { dir: 0o700, file: 0o600 };
 
-/// In git's directory all users of a repository share them: a claim that they cannot read is handed out again. Git
-/// itself leaves it to the umask who may read what it keeps there.
+/// In git's directory all users of a repository share them: a claim that others cannot read would be given out again.
+/// As with git's own files, the umask decides who may read them.
 const SHARED: Modes = Modes { dir: 0o777, file: 0o644 };
 
 /// The right to write records.
@@ -56,27 +57,27 @@ pub struct LockedRecords {
 }
 
 impl PlansDir {
-    /// The records of this plans directory on this machine; none where its state cannot be trusted.
+    /// The records of this plans directory on this machine; `None` if its state cannot be trusted.
     ///
-    /// Looking for them makes nothing.
+    /// Creates nothing.
     pub fn own_records(&self) -> Option<Records> {
         let records = Records::own(&self.disk, self.state_dir().join("leases"));
         let is_made = records.disk.lstat(&records.dir).is_ok();
         (is_made && self.runtime_dir().is_some()).then_some(records)
     }
 
-    /// As [`Self::own_records`], made if need be.
+    /// As [`Self::own_records`], created if necessary.
     pub fn own_records_to_write(&self) -> Option<Records> {
         let dir = self.made_runtime_dir()?.join("leases");
         Some(Records::own(&self.disk, dir))
     }
 
-    /// Fills bytes that nobody can foretell.
+    /// Fills the buffer with unpredictable bytes.
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), DiskError> {
         self.disk.random(bytes).map_err(|error| DiskError::reading(&self.root, error))
     }
 
-    /// The primitive calls, for looks outside the plans directory.
+    /// The primitive calls, for reads outside the plans directory.
     pub fn disk(&self) -> &dyn Disk {
         &*self.disk
     }
@@ -97,7 +98,7 @@ impl Records {
         Self { disk: Arc::clone(disk), dir, modes: SHARED }
     }
 
-    /// Reads every record with a wanted name, sorted by name; what cannot be read is left out.
+    /// Reads every record with a wanted name, sorted by name; unreadable ones are left out.
     pub fn all(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
         let names = self.names().into_iter().filter(|it| is_wanted(it));
         names.filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
@@ -117,7 +118,7 @@ impl Records {
         self.disk.lstat(&self.dir.join(name)).is_ok()
     }
 
-    /// Looks at one record; none where it is not there.
+    /// Returns the stat of a record; `None` if it does not exist.
     pub fn stat(&self, name: &str) -> Option<Stat> {
         self.disk.lstat(&self.dir.join(name)).ok()
     }
@@ -127,22 +128,22 @@ impl Records {
         self.read(name).ok().flatten()
     }
 
-    /// As [`Self::get`], where it matters whether it is not there or cannot be read.
+    /// As [`Self::get`], but distinguishes missing from unreadable.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         read_own(&*self.disk, &self.dir.join(name), LIMIT)
     }
 
-    /// Reads a record that grows line by line, however long it is.
+    /// Reads a record of any length that grows line by line.
     pub fn read_log(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         read_own(&*self.disk, &self.dir.join(name), u64::MAX)
     }
 
-    /// Returns why no record can be written; nothing is left but the lock's own file where the directory is there.
+    /// Returns why no record can be written; leaves nothing but the lock file if the directory exists.
     pub fn is_writable(&self) -> io::Result<()> {
         match self.disk.lock(&self.dir.join(LOCK), Duration::ZERO) {
             Err(error) if is(&error, Errno::NOENT) => {
                 make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
-                // Whoever has just begun to use it keeps it, or makes it again.
+                // Another process that just started to use it prevents the removal or recreates it.
                 self.disk.remove_dir(&self.dir).ok();
                 Ok(())
             }
@@ -150,7 +151,7 @@ impl Records {
         }
     }
 
-    /// Takes the lock; `None` when it is not to be had in half a minute.
+    /// Takes the lock; `None` if it is not free within half a minute.
     pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
         let path = self.dir.join(LOCK);
         for _ in 0..LOCK_TRIES {
@@ -163,7 +164,7 @@ impl Records {
             };
             let Some(lock) = lock else { return Ok(None) };
             let mine = lock.stat()?;
-            // A lock on a file that is no longer the one at this path excludes nobody.
+            // A lock on a file that is no longer at this path excludes nothing.
             if self.disk.lstat(&path).is_ok_and(|there| (there.ino, there.dev) == (mine.ino, mine.dev)) {
                 return Ok(Some(LockedRecords { records: self.clone(), _lock: lock }));
             }
@@ -177,7 +178,7 @@ impl LockedRecords {
         &self.records
     }
 
-    /// Makes or replaces a record; a reader sees the old one or the new one.
+    /// Creates or replaces a record; a reader sees the old or the new one.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let Records { disk, dir, modes } = &self.records;
         let draft = dir.join(format!("draft.{name}"));
@@ -186,20 +187,20 @@ impl LockedRecords {
         disk.rename(&draft, &dir.join(name), Rename::Replace)
     }
 
-    /// Makes a record that nobody waits for to be whole.
+    /// Creates a record without an atomic rename, because no reader expects it yet.
     pub fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let Records { disk, dir, modes } = &self.records;
         disk.remove(&dir.join(name)).ok();
         write_new(&**disk, &dir.join(name), modes.file, bytes, Safe::No)
     }
 
-    /// Gives a record another name; one that has it is replaced.
+    /// Renames a record; an existing one is replaced.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let Records { disk, dir, .. } = &self.records;
         disk.rename(&dir.join(from), &dir.join(to), Rename::Replace)
     }
 
-    /// Removes a record; one that is not there is fine.
+    /// Removes a record; a missing one is fine.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         let Records { disk, dir, .. } = &self.records;
         match disk.remove(&dir.join(name)) {
@@ -208,7 +209,7 @@ impl LockedRecords {
         }
     }
 
-    /// Adds a line to a record, and returns how long it was before.
+    /// Appends a line to a record; returns its earlier length.
     pub fn append(&self, name: &str, line: &[u8]) -> io::Result<u64> {
         let Records { disk, dir, .. } = &self.records;
         let path = dir.join(name);

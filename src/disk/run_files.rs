@@ -1,4 +1,4 @@
-//! What a run keeps of its processes, in `.planwatch/logs`: what they were told, and what they said.
+//! The prompts and logs of a run's processes, in `.planwatch/logs`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,26 +13,26 @@ use super::file_system::FileKind;
 use super::fs_ops::is;
 use super::plans_dir::PlansDir;
 
-/// So many files are kept; the oldest go first.
+/// The limit of files; the oldest are removed first.
 const KEPT: usize = 2_000;
 
-/// How many more there may be before any goes.
+/// By how many files the limit may be exceeded before a cleanup.
 const SLACK: usize = 200;
 
 impl PlansDir {
-    /// Opens the log of a claim at its end; `relative` is below the plans directory, in `.planwatch/logs`.
+    /// Opens the log of a claim for appending; `relative` is relative to the plans directory, in `.planwatch/logs`.
     pub fn run_log(&self, relative: &str) -> Result<File, DiskError> {
         let path = self.run_file(relative)?;
         self.open_own(&path, OpenOptions::new().append(true).create(true))
     }
 
-    /// Opens the log of an earlier claim; none if it has gone.
+    /// Opens the log of an earlier claim; `None` if it was removed.
     pub fn kept_run_log(&self, relative: &str) -> Option<File> {
         let path = self.place_of(relative).ok()?;
         self.open_own(&path, OpenOptions::new().read(true).write(true)).ok()
     }
 
-    /// Writes what a claim's process is told, beside its log; returns where.
+    /// Writes the prompt of a claim's process beside its log; returns the path.
     pub fn run_prompt(&self, log: &str, bytes: &[u8]) -> Result<PathBuf, DiskError> {
         let name = format!("{}.prompt", log.strip_suffix(".log").unwrap_or(log));
         let path = self.run_file(&name)?;
@@ -47,7 +47,7 @@ impl PlansDir {
         opened.map_err(|error| DiskError::writing(path, error))
     }
 
-    /// The path of a file in `.planwatch/logs`, whose directory is there then.
+    /// The path of a file in `.planwatch/logs`, whose directory is created.
     fn run_file(&self, relative: &str) -> Result<PathBuf, DiskError> {
         let path = self.place_of(relative)?;
         let dir = path.parent().unwrap_or(&self.root);
@@ -66,7 +66,7 @@ impl PlansDir {
         if is_ours { Ok(path) } else { Err(DiskError::BadPath { path }) }
     }
 
-    /// Takes the oldest files away where there are too many.
+    /// Removes the oldest files if there are too many.
     fn sweep_logs(&self, dir: &Path) -> io::Result<()> {
         if self.disk.names(dir)?.len() <= KEPT + SLACK {
             return Ok(());
@@ -90,12 +90,12 @@ mod tests {
     use crate::disk::RealDisk;
 
     #[test]
-    fn logs_grow_at_their_end_and_lie_in_one_place() {
+    fn logs_are_appended_to_in_one_directory() {
         let top = tempfile::tempdir().unwrap();
         std::fs::create_dir(top.path().join("plans")).unwrap();
         let state = top.path().join("state");
         let plans = PlansDir::open(Arc::new(RealDisk), &top.path().join("plans"), Some(&state)).unwrap();
-        // A run has claimed its step, so the lock has been taken.
+        // A run has claimed its step, so the lock was taken before.
         drop(plans.lock(&mut || {}).unwrap());
         for word in ["a", "b"] {
             plans.run_log(".planwatch/logs/p-1-x.log").unwrap().write_all(word.as_bytes()).unwrap();

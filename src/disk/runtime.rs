@@ -1,14 +1,15 @@
-//! The directory `.planwatch`, and where in it this user's own state lies.
+//! The directory `.planwatch`, and where in it this user's state directory is.
 //!
-//! A stamp, keyed with a secret of this user on this machine, says that planwatch itself made a directory in this
-//! place. It covers the inodes of the directory and of the plans directory, and no path: the same plans under two paths
-//! (a bind mount, a renamed project) have the same state. A `.planwatch` without a stamp of this user came with a
-//! repository or a backup, or belongs to another user or another state home (a container). It stays where it is,
-//! nothing in it is used (interrupted changes and kept texts are reported), and the own state lies in `.planwatch/by/<stamp>`. Where `.planwatch` cannot be written, as
-//! another user's, or is no directory, that is `.planwatch.by/<stamp>`.
+//! A stamp, keyed with a secret of this user on this machine, proves that planwatch itself created a directory in this
+//! place. It covers the inodes of the directory and of the plans directory, but no path: the same plans under two
+//! paths (a bind mount, a renamed project) share their state. A `.planwatch` without this user's stamp came with a
+//! repository or a backup, or belongs to another user or another state home (a container). It stays unchanged and
+//! nothing in it is used, except that interrupted changes and preserved texts are reported. The state directory is
+//! then `.planwatch/by/<stamp>`. If `.planwatch` is another user's and not writable, or is not a directory, it is
+//! `.planwatch.by/<stamp>`.
 //!
-//! All of them have the mode 0700: titles and texts of private plans are in them. Users who share a plans directory
-//! each have their own, and exclude each other by the lock on the plans directory itself.
+//! All of them have mode 0700, because they contain titles and texts of private plans. Users who share a plans
+//! directory each have their own, and exclude each other with the lock on the plans directory itself.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,10 +27,10 @@ use super::names::RUNTIME;
 /// The directories inside.
 const PARTS: [&str; 2] = [super::displaced::DIR, super::undo::DIR];
 
-/// Where others than the owner of `.planwatch` have their state, in it.
+/// In `.planwatch`, the state directories of others than its owner.
 pub(super) const BY: &str = "by";
 
-/// Where those have it who cannot write the directory of this name, beside it: `.planwatch.by`.
+/// The directory beside the one of this name for the state of users who cannot write to it: `.planwatch.by`.
 pub(super) fn beside(name: &str) -> String {
     format!("{name}.by")
 }
@@ -41,22 +42,22 @@ const STAMP: &str = "stamp";
 const IGNORE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"# planwatch's state on this machine; never committed.\n*\n";
 
-/// How long another process may take to make the directory.
+/// How long another process may take to create the directory.
 const MAKING: Duration = Duration::from_secs(1);
 
-/// How many directories of one name may be no good before this gives up.
+/// How many unusable directories of one name are skipped before giving up.
 const MOST: usize = 100;
 
-/// How far own state may be used.
+/// To what extent the state directory may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Made by this user on this machine, in this place.
+    /// Created by this user on this machine, in this place.
     Own,
-    /// Without a place for the key nobody can tell; lock and displaced versions only.
+    /// Without a place for the key this cannot be verified; only the lock and displaced versions are used.
     Limited,
 }
 
-/// The directory of this user's own state.
+/// This user's state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Home {
     pub dir: PathBuf,
@@ -64,7 +65,7 @@ pub(super) struct Home {
     pub trust: Trust,
 }
 
-/// A plans directory and who looks for state in it.
+/// A plans directory and the user that looks for state in it.
 #[derive(Clone, Copy)]
 struct Seeker<'a> {
     disk: &'a dyn Disk,
@@ -75,9 +76,9 @@ struct Seeker<'a> {
     key: Option<&'a [u8; 32]>,
 }
 
-/// Finds the own state, and makes the directory for it where there is none.
+/// Finds the state directory, or creates it.
 ///
-/// The caller may hold the lock of the plans directory already, and says so with `is_locked`.
+/// `is_locked`: the caller already holds the lock of the plans directory.
 pub(super) fn prepare(
     disk: &dyn Disk,
     (root, name): (&Path, &'static str),
@@ -88,9 +89,9 @@ pub(super) fn prepare(
     if let Some(home) = seeker.find()? {
         return Ok(home);
     }
-    // Two processes may meet here; the plans directory itself is the one thing that both have.
-    // Where a directory cannot be locked, or a writer whose `.planwatch` was deleted holds the lock for longer than
-    // making a directory takes, the renames below still never replace anything.
+    // Two processes may do this at once; the plans directory itself is the one thing that both share. If it cannot be
+    // locked, or a writer whose `.planwatch` was deleted holds the lock for long, the renames below still never
+    // replace anything.
     let patience = if is_locked { Duration::ZERO } else { MAKING };
     let _meeting = disk.lock(root, patience).ok().flatten();
     if let Some(home) = seeker.find()? {
@@ -99,7 +100,7 @@ pub(super) fn prepare(
     seeker.make()
 }
 
-/// Finds the own state; `None` when there is none. Makes nothing.
+/// Finds the state directory; `None` if there is none. Creates nothing.
 pub(super) fn find(
     disk: &dyn Disk,
     place: (&Path, &'static str),
@@ -127,7 +128,7 @@ impl<'a> Seeker<'a> {
         for (top, above) in
             [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(beside(self.name)))]
         {
-            // A link there would lead to other people's files.
+            // A link there would lead to other files.
             if !(is_dir(top)? && is_dir(&above)?) {
                 continue;
             }
@@ -143,7 +144,7 @@ impl<'a> Seeker<'a> {
         Ok(None)
     }
 
-    /// Looks at a name; `None` when nothing is there, or when another user keeps it from being seen.
+    /// Returns the stat of a name; `None` if it is missing or hidden by another user's permissions.
     fn lstat(self, path: &Path) -> Result<Option<Stat>, DiskError> {
         match self.disk.lstat(path) {
             Ok(stat) => Ok(Some(stat)),
@@ -153,12 +154,12 @@ impl<'a> Seeker<'a> {
         }
     }
 
-    /// Whether another user made `.planwatch`.
+    /// Whether another user created `.planwatch`.
     fn is_anothers(self) -> bool {
         self.disk.lstat(&self.root.join(self.name)).is_ok_and(|it| !is_mine(&it))
     }
 
-    /// Returns `None` for a directory that is not there, or that may not be used.
+    /// Returns `None` for a directory that is missing or may not be used.
     fn usable(self, dir: &Path, is_main: bool) -> Result<Option<Home>, DiskError> {
         let Some(stat) = self.lstat(dir)?.filter(|it| it.kind == FileKind::Dir) else { return Ok(None) };
         let home = |trust| Some(Home { dir: dir.to_path_buf(), ino: stat.ino, trust });
@@ -167,7 +168,7 @@ impl<'a> Seeker<'a> {
             found => found.map_err(|error| DiskError::reading(dir, error))?,
         };
         let Some(key) = self.key else {
-            // Without a key nobody can tell an unstamped directory from a foreign one; it has to do.
+            // Without a key an unstamped directory cannot be distinguished from a foreign one; it has to suffice.
             let will_do = if is_main { found.is_none() } else { is_mine(&stat) };
             return Ok(if will_do { home(Trust::Limited) } else { None });
         };
@@ -176,7 +177,7 @@ impl<'a> Seeker<'a> {
         Ok(if is_own { home(Trust::Own) } else { None })
     }
 
-    /// The names that the own state may have among others', the wanted one first.
+    /// The possible names of the state directory among others', the preferred one first.
     fn names(self) -> impl Iterator<Item = String> {
         let name = match self.key {
             Some(key) => {
@@ -198,7 +199,7 @@ impl<'a> Seeker<'a> {
         };
         if there.kind == FileKind::Dir {
             match self.build_among(&main, 0o700) {
-                // Another user's, who keeps it to himself.
+                // Another user's private directory.
                 Err(error) if !is_mine(&there) && is_refusal(&error) => {}
                 made => return made.map_err(|error| refused(&main, error)),
             }
@@ -207,14 +208,14 @@ impl<'a> Seeker<'a> {
         self.build_among(&beside, self.mode_for_all()).map_err(|error| refused(&beside, error))
     }
 
-    /// The mode of a directory in which each user of the plans directory makes his own: whoever may write there may
-    /// write here, and nobody may take another's away.
+    /// The mode of a directory in which each user of the plans directory creates a state directory: users who may
+    /// write to the plans directory may write here, but not remove another user's.
     fn mode_for_all(self) -> u32 {
         const STICKY: u32 = 0o1000;
         self.disk.lstat(self.root).map_or(0o700, |it| it.mode & 0o2777 | STICKY)
     }
 
-    /// Makes the own directory in `.planwatch/by` or `.planwatch.by`, which gets `mode` when it is made.
+    /// Creates the state directory in `.planwatch/by` or `.planwatch.by`, which gets `mode` when it is created.
     fn build_among(self, top: &Path, mode: u32) -> io::Result<Home> {
         let above = if top.ends_with(self.name) { top.join(BY) } else { top.to_path_buf() };
         match self.disk.make_dir(&above, mode) {
@@ -225,7 +226,7 @@ impl<'a> Seeker<'a> {
         if self.disk.lstat(&above)?.kind != FileKind::Dir {
             return Err(Errno::NOTDIR.into());
         }
-        // One that came with a repository may have none, and git would list the lock in it. Every user's git reads it.
+        // A `.planwatch` from a repository may lack it, and git would list the lock file. Every user's git reads it.
         write_new(self.disk, &top.join(IGNORE), 0o644, IGNORE_ALL, Safe::No).ok();
         self.disk.sync_dir(top)?;
         for name in self.names() {
@@ -243,14 +244,14 @@ impl<'a> Seeker<'a> {
         let dir = above.join(name);
         let drafts = (1..=MOST)
             .map(|n| above.join(if n == 1 { format!("{name}.new") } else { format!("{name}.new-{n}") }));
-        // One that holds what planwatch never puts there stays.
+        // A directory that contains anything unknown stays.
         let fresh = drafts.into_iter().find(|it| clear(disk, it).is_ok()).ok_or(Errno::EXIST)?;
         disk.make_dir(&fresh, 0o700)?;
         for name in PARTS {
             disk.make_dir(&fresh.join(name), 0o700)?;
         }
         write_new(disk, &fresh.join(IGNORE), 0o600, IGNORE_ALL, Safe::No)?;
-        // Made here, it belongs to the owner of the directory, whoever writes first.
+        // Created here, it belongs to the owner of the directory, whichever process writes first.
         write_new(disk, &fresh.join(LOCK), 0o600, b"", Safe::No)?;
         let ino = disk.lstat(&fresh)?.ino;
         if let Some(key) = key {
@@ -264,11 +265,13 @@ impl<'a> Seeker<'a> {
     }
 }
 
-/// Closes own state to other users that an earlier release left open to them.
+/// Restricts a state directory that an earlier release left open to other users.
 ///
-/// The directory itself last: a look that was cut short is made again. What cannot be closed stays for the next time.
+/// The directory itself comes last, so that an interrupted run is repeated. What cannot be restricted stays for the
+/// next time.
 pub(super) fn close(disk: &dyn Disk, dir: &Path) {
-    // Versions of plan files have the modes of those, which may get them back; nobody comes to them any more.
+    // Versions of plan files have the modes of those files, which they may replace again; other users can no longer
+    // reach them.
     const WITH_PLAN_FILES: [&str; 3] = [super::displaced::DIR, super::undo::DIR, super::write_lock::BUILDING];
     const OTHERS: u32 = 0o077;
     let is_open = |stat: &Stat| is_mine(stat) && stat.kind == FileKind::Dir && stat.mode & OTHERS != 0;
@@ -305,14 +308,14 @@ fn is_refusal(error: &io::Error) -> bool {
     [Errno::ACCESS, Errno::PERM].iter().any(|errno| is(error, *errno))
 }
 
-/// The stamp of the directory with this inode in the plans directory with that one.
+/// The stamp of the directory with this inode in the plans directory with `root_ino`.
 fn stamp(key: &[u8; 32], ino: u64, root_ino: u64) -> String {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(b"inodes").update(&ino.to_le_bytes()).update(&root_ino.to_le_bytes());
     hasher.finalize().to_hex().to_string()
 }
 
-/// The stamp of earlier releases, which holds for one path.
+/// The stamp of earlier releases, which is valid for one path.
 fn stamp_of_path(key: &[u8; 32], ino: u64, dir: &Path) -> String {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(&ino.to_le_bytes());
@@ -320,12 +323,12 @@ fn stamp_of_path(key: &[u8; 32], ino: u64, dir: &Path) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Sixteen digits: a socket's path has little room.
+/// Only sixteen digits, because a socket's path is short.
 fn short(hasher: &blake3::Hasher) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Removes what a build that was killed left behind.
+/// Removes what a killed build left.
 fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     match disk.lstat(fresh) {
         Err(error) if is(&error, Errno::NOENT) => return Ok(()),
@@ -368,16 +371,16 @@ pub(super) fn asides(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// How many directories above a key may be new with it, as `~/.local/state/planwatch`, and the one that lists them.
+/// How many directories above a key may be new with it, such as `~/.local/state/planwatch`, plus their parent.
 const KEY_DEPTH: usize = 4;
 
-/// Reads the key, or makes it; `None` when the user's state directory cannot be used.
+/// Reads or creates the key; `None` if the user's state directory cannot be used.
 pub(super) fn key(disk: &dyn Disk, state_home: &Path) -> Option<[u8; 32]> {
     let known = |dir: &Path| {
         let bytes = read_own(disk, &dir.join("key"), 32).ok()??;
         <[u8; 32]>::try_from(bytes).ok()
     };
-    // The state directory itself may lie behind symbolic links.
+    // The state directory itself may be behind symbolic links.
     if let Ok(home) = disk.canonical(state_home)
         && let Some(key) = known(&home.join("planwatch"))
     {
@@ -396,12 +399,12 @@ fn make_key(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     let (key, tag) = bytes.split_at(32);
     let draft = dir.join(format!("key.{}", blake3::hash(tag).to_hex()));
     write_new(disk, &draft, 0o600, key, Safe::Yes)?;
-    // Another process may have been first; then its key holds.
+    // Another process may have been first; then its key is used.
     let done = rename_new(disk, &draft, &dir.join("key"));
     if done.is_err() {
         disk.remove(&draft).ok();
     }
-    // A key that a power cut takes away would make strangers of all directories that were stamped with it.
+    // If a power cut removed the key, all directories stamped with it would count as foreign.
     for made in dir.ancestors().take(KEY_DEPTH) {
         disk.sync_dir(made).ok();
     }

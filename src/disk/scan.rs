@@ -1,7 +1,6 @@
-//! What lies in a plans directory, by stat alone.
+//! Scans a plans directory by stat alone.
 //!
-//! Knows the shape of the tree: plans and their files, and planwatch's `_` directories. Opens
-//! no file and says nothing about what is in it.
+//! Knows the layout: plans and their files, and planwatch's `_` directories. Opens no file.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,25 +11,26 @@ use super::error::DiskError;
 use super::file_system::{FileKind, Stat};
 use super::names::checked;
 use super::plans_dir::PlansDir;
+use crate::plan::file_name::PLAN_FILE;
 
 /// The names below a directory, in order.
 #[derive(Debug, Default)]
 pub struct Scan {
     /// Sorted by path.
     pub entries: Vec<ScanEntry>,
-    /// What could not be looked at; the rest is complete all the same.
+    /// Names whose stat failed; the rest is complete.
     pub trouble: Vec<Trouble>,
 }
 
-/// A name and what it stands for.
+/// A name and its stat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanEntry {
     pub relative: PathBuf,
-    /// Of the file itself; behind a symbolic link, of what it leads to.
+    /// Of the file itself; for a symbolic link, of its target.
     pub stat: Stat,
 }
 
-/// A name that could not be looked at.
+/// A name whose stat failed.
 #[derive(Debug)]
 pub struct Trouble {
     pub relative: PathBuf,
@@ -45,7 +45,7 @@ pub struct PlanDir {
     stat: Stat,
 }
 
-/// Names with what they stand for.
+/// Names with their stat.
 type Listing = Vec<(OsString, io::Result<Stat>)>;
 
 /// How deep a directory is listed.
@@ -58,8 +58,8 @@ enum Depth {
 }
 
 impl PlansDir {
-    /// Lists the directories that may be plans, sorted, and what is found beside them; each can then be looked at by
-    /// itself, in any thread. Hidden directories, `.planwatch` among them, are left out.
+    /// Lists the directories that may be plans, sorted, and other entries beside them. Each can then be scanned
+    /// separately, in any thread. Hidden directories such as `.planwatch` are left out.
     pub fn plan_dirs(&self) -> (Vec<PlanDir>, Scan) {
         let (mut scan, mut dirs) = (Scan::default(), Vec::new());
         match self.disk.list(&self.root) {
@@ -70,19 +70,19 @@ impl PlansDir {
                 }
             }
         }
-        // As paths compare, at the price of texts: `/` comes before every other character of a name.
+        // Sorted like paths but compared as bytes, which is faster: `/` comes before every other character of a name.
         dirs.sort_by(|a, b| in_path_order(&a.relative).cmp(in_path_order(&b.relative)));
         (dirs, scan)
     }
 
-    /// Lists one of them: its files and one level of nested directories, in no order.
+    /// Lists one plan's directory: its files and one level of nested directories, unordered.
     pub fn scan_dir(&self, dir: &PlanDir, scan: &mut Scan) {
         self.scan_entry(dir.relative.clone(), dir.stat, Depth::Nested, scan);
     }
 
-    /// Lists one of them where nothing lies in it but files; else it takes [`Self::scan_dir`]. In no order.
+    /// Lists a directory that contains only files, unordered; otherwise [`Self::scan_dir`] is needed.
     ///
-    /// What is usual costs only its calls so.
+    /// This keeps the usual case cheap.
     pub fn plain_files(&self, dir: &PlanDir) -> Option<Vec<(OsString, Stat)>> {
         if dir.stat.kind != FileKind::Dir {
             return None;
@@ -92,6 +92,17 @@ impl PlansDir {
             stat.ok().filter(|it| it.kind == FileKind::File).map(|stat| (name, stat))
         };
         listed.into_iter().map(file).collect()
+    }
+
+    /// Refuses a directory whose `plan.md` may be in the middle of a save: it was modified a moment ago and holds nothing,
+    /// or only what an editor puts beside that file.
+    pub fn refuse_emptied(&self, dir: &PlanDir) -> Result<(), DiskError> {
+        let is_beside = |name: &OsString| name.to_string_lossy().contains(PLAN_FILE);
+        let is_empty = || self.plain_files(dir).is_some_and(|it| it.iter().all(|it| is_beside(&it.0)));
+        match self.is_young(dir.stat.mtime_ns) && is_empty() {
+            true => Err(DiskError::Vanished { path: self.root.join(&dir.relative).join(PLAN_FILE) }),
+            false => Ok(()),
+        }
     }
 
     /// Lists one plan's directory, its files and one level of nested directories.
@@ -116,7 +127,7 @@ impl PlansDir {
         let relative = PathBuf::from(name);
         let stat = match stat {
             Err(error) => return scan.trouble(relative, DiskError::reading(Path::new(name), error)),
-            // Files beside the plans are nobody's plan.
+            // Files beside the plans belong to no plan.
             Ok(stat) if !matches!(stat.kind, FileKind::Dir | FileKind::Symlink) => return,
             Ok(stat) => stat,
         };
@@ -145,7 +156,7 @@ impl PlansDir {
         }
     }
 
-    /// Takes in what a name leads to, and returns what lies in it; nothing, if it is no directory that can be listed.
+    /// Adds the target of a name, and returns its content; nothing if it is not a directory that can be listed.
     fn enter(&self, relative: &Path, stat: Stat, scan: &mut Scan) -> Listing {
         let (real, stat) = match self.behind_link(relative, stat) {
             Ok(found) => found,
@@ -184,7 +195,7 @@ impl PlansDir {
         let deeper = match depth {
             Depth::Nested => Depth::Names,
             Depth::Names => {
-                // Below this only the names count.
+                // Below this level only the names count.
                 scan.entries.push(ScanEntry { relative, stat });
                 return;
             }
@@ -192,7 +203,7 @@ impl PlansDir {
         self.scan_entry(relative, stat, deeper, scan);
     }
 
-    /// Returns the path and stat of what an entry leads to.
+    /// Returns the path and stat of an entry's target.
     fn behind_link(&self, relative: &Path, stat: Stat) -> Result<(PathBuf, Stat), DiskError> {
         if stat.kind != FileKind::Symlink {
             return Ok((relative.to_path_buf(), stat));
@@ -204,7 +215,7 @@ impl PlansDir {
     }
 }
 
-/// Compares as the path does.
+/// Compares in the order of paths.
 fn in_path_order(path: &Path) -> impl Iterator<Item = u8> + '_ {
     path.as_os_str().as_bytes().iter().map(|it| if *it == b'/' { 0 } else { *it })
 }

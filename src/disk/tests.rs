@@ -49,7 +49,7 @@ fn step() -> &'static Path {
     Path::new("p/step-1.md")
 }
 
-/// Puts a line at the end, and runs `meanwhile` after each reading.
+/// Appends a line, and runs `meanwhile` after each read.
 fn append(locked: &mut Locked<'_>, meanwhile: &mut dyn FnMut()) -> Result<Written, ChangeError<Infallible>> {
     locked.change(step(), &mut |bytes| {
         meanwhile();
@@ -58,7 +58,7 @@ fn append(locked: &mut Locked<'_>, meanwhile: &mut dyn FnMut()) -> Result<Writte
 }
 
 #[test]
-fn a_change_replaces_the_text_and_tells_what_is_there() {
+fn a_change_replaces_the_text_and_returns_the_result() {
     let it = place();
     let written = append(&mut lock(&it.plans), &mut || {}).unwrap();
     assert_eq!(it.text("p/step-1.md"), "old\nours\n");
@@ -116,13 +116,13 @@ fn a_change_goes_into_the_file_that_takes_the_place_of_a_symbolic_link() {
 }
 
 #[test]
-fn a_file_that_went_a_moment_ago_is_not_made_anew() {
+fn a_file_removed_a_moment_ago_is_not_recreated() {
     let it = place();
     append(&mut lock(&it.plans), &mut || {}).unwrap();
     fs::remove_file(it.path("p/step-1.md")).unwrap();
     let refused = lock(&it.plans).refuse_vanished(step());
     assert!(matches!(refused, Err(DiskError::Vanished { .. })), "{refused:?}");
-    // Nothing is known of this one.
+    // This file has no record.
     lock(&it.plans).refuse_vanished(Path::new("p/step-7.md")).unwrap();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(3);
     fs::File::open(it.path("p")).unwrap().set_modified(long_ago).unwrap();
@@ -130,11 +130,11 @@ fn a_file_that_went_a_moment_ago_is_not_made_anew() {
 }
 
 #[test]
-fn what_is_written_into_a_new_file_that_is_taken_back_is_kept_and_reported() {
+fn writes_into_a_new_file_that_is_undone_are_preserved_and_reported() {
     let it = place();
     let path = |it: &str| std::path::PathBuf::from(it);
     let mut locked = lock(&it.plans);
-    // The second operation cannot be done, so the first is taken back.
+    // The second operation fails, so the first is undone.
     let ops = vec![
         FileOp::Create { path: path("p/step-4.md"), bytes: b"new\n".to_vec() },
         FileOp::Create { path: path(&format!("p/{}.md", "x".repeat(300))), bytes: b"newer\n".to_vec() },
@@ -166,7 +166,7 @@ fn an_editor_that_saves_every_time_wins() {
 }
 
 #[test]
-fn an_edit_that_their_save_makes_impossible_leaves_their_save() {
+fn an_edit_that_fails_on_a_new_save_leaves_that_save() {
     let it = place();
     let path = it.path("p/step-1.md");
     let mut calls = 0;
@@ -262,7 +262,7 @@ fn a_file_with_two_hard_links_is_not_written_while_another_program_has_it_open()
 }
 
 #[test]
-fn who_opens_a_file_under_a_lease_waits_until_it_is_released() {
+fn opening_a_leased_file_waits_until_the_lease_is_released() {
     let it = place();
     let path = it.path("p/step-1.md");
     let ours = RealDisk.open(&path, Open::InPlace).unwrap();
@@ -270,7 +270,7 @@ fn who_opens_a_file_under_a_lease_waits_until_it_is_released() {
     std::thread::scope(|scope| {
         let theirs = scope.spawn(|| fs::OpenOptions::new().append(true).open(&path).unwrap());
         let reader = scope.spawn(|| it.plans.read(step()).unwrap().bytes);
-        // The kernel signals the holder at this; the signal does not end the process.
+        // Opening signals the holder of the lease; the signal does not end the process.
         let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
         let refused = fs::OpenOptions::new().read(true).custom_flags(nonblock).open(&path);
         assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -312,7 +312,7 @@ fn links_are_followed_inside_only() {
 }
 
 #[test]
-fn what_is_no_file_is_reported_and_never_waited_for() {
+fn special_files_are_reported_without_blocking() {
     let it = place();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -381,7 +381,7 @@ fn a_scan_lists_plans_and_never_the_runtime_state() {
 }
 
 #[test]
-fn a_foreign_runtime_directory_stays_as_it_is_and_only_what_is_kept_in_it_is_reported() {
+fn a_foreign_runtime_directory_is_unchanged_and_only_its_preserved_texts_are_reported() {
     let it = place();
     let late = ".planwatch/displaced/kept-late.0000000000000001.p%2Fstep-1.md";
     fs::create_dir_all(it.path(".planwatch/displaced")).unwrap();
@@ -403,7 +403,7 @@ fn a_foreign_runtime_directory_stays_as_it_is_and_only_what_is_kept_in_it_is_rep
 }
 
 #[test]
-fn what_is_no_directory_of_ours_is_not_followed() {
+fn directories_of_others_are_not_followed() {
     let it = place();
     drop(lock(&it.plans));
     let elsewhere = it.dir.path().join("elsewhere");
@@ -416,7 +416,7 @@ fn what_is_no_directory_of_ours_is_not_followed() {
     let own = it.plans.runtime_dir().unwrap();
     assert_eq!(own.parent(), Some(it.plans.root().join(".planwatch.by").as_path()));
     assert_eq!(own.metadata().unwrap().mode() & 0o777, 0o700);
-    // A link in the place of what is beside it is not followed either; then nothing is written.
+    // A link in place of `.planwatch.by` is not followed either; then nothing is written.
     fs::rename(it.path(".planwatch.by"), it.dir.path().join("beside")).unwrap();
     symlink("../beside", it.path(".planwatch.by")).unwrap();
     assert!(it.plans.lock(&mut || {}).is_err());
@@ -439,7 +439,7 @@ fn without_a_place_for_the_key_lock_and_changes_still_work() {
 }
 
 #[test]
-fn a_deleted_lock_file_lets_nobody_in() {
+fn a_deleted_lock_file_still_excludes_others() {
     let it = place();
     let first = std::cell::Cell::new(Some(lock(&it.plans)));
     fs::remove_dir_all(it.path(".planwatch")).unwrap();
@@ -477,7 +477,7 @@ fn one_at_a_time() {
     assert_eq!(it.plans.kept(), []);
 }
 
-/// All that the walks of a plans directory see.
+/// Scans the whole plans directory.
 fn scan(plans: &PlansDir) -> Scan {
     let (dirs, mut scan) = plans.plan_dirs();
     for dir in &dirs {
@@ -519,7 +519,7 @@ fn two_plans() -> Place {
 }
 
 #[test]
-fn a_batch_does_everything_and_undo_takes_everything_back() {
+fn a_batch_does_everything_and_undo_reverts_everything() {
     let it = two_plans();
     let before = whole_tree(&it.plans);
     let mut locked = lock(&it.plans);
@@ -564,7 +564,7 @@ fn a_batch_refuses_a_name_that_it_frees_itself() {
 }
 
 #[test]
-fn what_is_written_beside_others_is_undone_as_a_whole() {
+fn writes_of_several_threads_are_undone_as_a_whole() {
     let it = place();
     let mut locked = lock(&it.plans);
     locked.begin("done", "t1");

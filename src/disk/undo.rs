@@ -1,14 +1,14 @@
-//! What planwatch wrote last, and taking it back.
+//! The undo log of planwatch's writes.
 //!
-//! The log names each write and the version that it displaced, which stays until the write is
-//! a hundred writes old. Nothing here is synced: after a power cut undo may know less, and it
-//! never acts on bytes that are not the ones it knows.
+//! The log names each write and the version that it displaced, which is retained for a hundred writes. Nothing here is
+//! synced: after a power cut undo may know less, and it never touches bytes that differ from those it recorded.
 
 mod choice;
 mod gap;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,24 +26,24 @@ use super::write_lock::{Locked, Version};
 
 pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
 
-/// Below the own state.
+/// Below the state directory.
 pub(super) const DIR: &str = "undo";
 
 pub(super) const LOG: &str = "log";
 
-/// Where removed files go, below directories that only they need.
+/// The destination of removed files, below directories that exist only for them.
 const ARCHIVE: &str = "_archive";
 
-/// How many writes can be taken back.
+/// How many writes can be undone.
 const REMEMBERED: usize = 100;
 
-/// What the texts before those writes may come to; the oldest go first.
+/// The size limit of retained texts; the oldest are removed first.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How long the log gets before it is shortened to what is remembered.
+/// How long the log gets before it is shortened.
 const LOG_LINES: usize = 4 * REMEMBERED;
 
-/// The writes that one command made.
+/// The writes of one command.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub(super) id: u64,
@@ -51,7 +51,7 @@ pub(super) struct Unit {
     pub(super) at: String,
 }
 
-/// One write, as the log holds it.
+/// One write, as recorded in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     #[serde(default)]
@@ -60,7 +60,7 @@ pub(super) struct Record {
     verb: String,
     #[serde(default)]
     at: String,
-    /// Who asked for it.
+    /// The author.
     #[serde(default)]
     by: String,
     pub(super) what: What,
@@ -76,7 +76,7 @@ pub(super) enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         len: Option<u64>,
     },
-    /// A directory that came with files; recorded before them.
+    /// A directory that was created with files; recorded before them.
     CreatedDir {
         path: Text,
     },
@@ -97,7 +97,7 @@ pub(super) enum What {
         version: u64,
         base: u64,
     },
-    /// The unit was taken back.
+    /// The unit was undone.
     Undone,
     /// A change was made here whose record could not be written.
     Unrecorded,
@@ -106,7 +106,7 @@ pub(super) enum What {
 /// What undo still needs.
 pub(super) struct Needed {
     log: Vec<Record>,
-    /// By id and by what they hold.
+    /// By id and content.
     versions: BTreeSet<(u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ impl Record {
         Self::new(What::Replaced { path: Text::of(path), version, base, new, len })
     }
 
-    /// What undo has to know of an operation of a batch.
+    /// The record of a batch operation.
     pub(super) fn of(op: &FileOp, version: &Version) -> Self {
         match op {
             FileOp::Create { path, bytes } => Self::created(path, bytes),
@@ -151,17 +151,17 @@ impl Record {
         }
     }
 
-    /// That a unit was taken back.
+    /// The record that a unit was undone.
     pub(super) fn undone(unit: u64, by: &str) -> Self {
         Self { unit, by: by.to_owned(), ..Self::new(What::Undone) }
     }
 
-    /// Whether it belongs to the same unit as these, and tells the same kind of thing: a write, or that it was taken back.
+    /// Whether it belongs to the same unit as these records and is of the same kind: a write, or an undo.
     pub(super) fn is_of_unit_of(&self, records: &[Self]) -> bool {
         records.first().is_some_and(|it| it.unit == self.unit && it.is_undone() == self.is_undone())
     }
 
-    /// As a part of the unit that a batch is.
+    /// Makes it part of the batch's unit.
     pub(super) fn of_batch(self, journal: &Journal) -> Self {
         let Journal { id, verb, at, by, unit, .. } = journal;
         Self { unit: unit.unwrap_or(*id), verb: verb.clone(), at: at.clone(), by: by.clone(), ..self }
@@ -177,7 +177,7 @@ impl Record {
         }
     }
 
-    /// The directory that the record says was made.
+    /// The directory that this record says was created.
     fn made_dir(&self) -> Option<PathBuf> {
         match &self.what {
             What::CreatedDir { path } => Some(path.path()),
@@ -203,12 +203,12 @@ impl Record {
         }
     }
 
-    /// Whether this says that a unit was taken back.
+    /// Whether this records an undo.
     pub(super) fn is_undone(&self) -> bool {
         self.what == What::Undone
     }
 
-    /// What taking the write back leaves.
+    /// What remains after undoing the write.
     fn leaves_undone(&self, by: &str) -> Vec<OwnWrite> {
         let back = match &self.what {
             What::Created { path, .. } => What::Discarded { path: path.clone(), version: 0, base: 0 },
@@ -237,7 +237,7 @@ impl PlansDir {
         records(&self.undo_log_bytes(&self.known_state_dir())).collect()
     }
 
-    /// Finds the text of a displaced version that still is what it should be.
+    /// Finds the text of a displaced version whose content is unchanged.
     fn version_text(&self, id: u64, base: u64) -> Option<Vec<u8>> {
         for dir in [displaced::dir(self), self.known_state_dir().join(DIR)] {
             for name in self.disk.names(&dir).unwrap_or_default() {
@@ -253,7 +253,7 @@ impl PlansDir {
     }
 }
 
-/// The records of a log; what is no record is left out.
+/// Parses the records of a log; invalid lines are skipped.
 pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
     bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
@@ -268,7 +268,7 @@ pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
     writes
 }
 
-/// The last writes of a log, from the beginning of a unit on.
+/// The last writes of a log, from the start of a unit.
 fn remembered(log: &[Record]) -> &[Record] {
     let mut from = log.len().saturating_sub(REMEMBERED);
     while from > 0 && log[from - 1].unit == log[from].unit {
@@ -277,7 +277,7 @@ fn remembered(log: &[Record]) -> &[Record] {
     &log[from..]
 }
 
-/// So many units at most have lines among each other's.
+/// The limit of units whose lines may be interleaved.
 const AMONG: usize = 32;
 
 /// The units that were not undone, oldest first.
@@ -285,7 +285,7 @@ fn units(log: &[Record]) -> Vec<Vec<Record>> {
     let undone: BTreeSet<u64> = log.iter().filter(|it| it.is_undone()).map(|it| it.unit).collect();
     let mut units: Vec<Vec<Record>> = Vec::new();
     for record in log.iter().filter(|it| !undone.contains(&it.unit)) {
-        // Several threads that write at once write their lines among each other's.
+        // Threads that write at the same time interleave their lines.
         match units.iter_mut().rev().take(AMONG).find(|it| it[0].unit == record.unit) {
             Some(unit) => unit.push(record.clone()),
             None => units.push(vec![record.clone()]),
@@ -302,14 +302,14 @@ fn paths(unit: &[Record]) -> Vec<PathBuf> {
 }
 
 impl Locked<'_> {
-    /// Names what the following writes belong to: `undo` takes them back together.
+    /// Starts a unit: `undo` undoes the following writes together.
     ///
-    /// `at` is the time of the request, as `undo --list` shows it.
+    /// `at` is the time of the request, which `undo --list` shows.
     pub fn begin(&mut self, verb: &str, at: &str) {
         self.unit = Some(Unit { id: self.fresh_id(), verb: verb.to_string(), at: at.to_string() });
     }
 
-    /// Names who makes the following writes.
+    /// Sets the author of the following writes.
     pub fn sign(&mut self, by: &str) {
         self.by = by.to_owned();
     }
@@ -318,36 +318,38 @@ impl Locked<'_> {
         self.unit = None;
     }
 
-    /// Notes a write for undo. This may fail, although the write itself is done; `undo` then says so.
+    /// Records a write for undo. This may fail although the write itself is done; `undo` then reports it.
     pub(super) fn record(&self, record: Record) {
         let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
-        let unit = self.unit.clone().unwrap_or_else(alone);
-        self.log(&Record { unit: unit.id, verb: unit.verb, at: unit.at, by: self.by.clone(), ..record });
+        self.log(&[self.signed(record, &self.unit.clone().unwrap_or_else(alone))]);
     }
 
-    /// Notes directories that were made, and writes, as one unit.
+    /// Records created directories and writes as one unit.
     pub(super) fn record_all(&mut self, made: &[PathBuf], writes: &[Record]) {
-        let alone = self.unit.is_none();
-        if alone {
-            self.begin("", "");
-        }
-        for record in made.iter().map(|it| Record::created_dir(it)).chain(writes.iter().cloned()) {
-            self.record(record);
-        }
-        if alone {
-            self.end_unit();
-        }
+        let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
+        let unit = self.unit.clone().unwrap_or_else(alone);
+        let records = made.iter().map(|it| Record::created_dir(it)).chain(writes.iter().cloned());
+        self.log(&records.map(|it| self.signed(it, &unit)).collect::<Vec<_>>());
     }
 
-    pub(super) fn log(&self, record: &Record) {
-        if self.trust != Trust::Own || self.plans.is_project() {
+    fn signed(&self, record: Record, unit: &Unit) -> Record {
+        let Unit { id, verb, at } = unit.clone();
+        Record { unit: id, verb, at, by: self.by.clone(), ..record }
+    }
+
+    /// Appends records in one write, so that a crash or a full disk does not separate them.
+    pub(super) fn log(&self, records: &[Record]) {
+        let Some(unit) = records.first().map(|it| it.unit) else { return };
+        let is_part_missing = self.unrecorded_unit.load(Ordering::Relaxed) == unit;
+        if self.trust != Trust::Own || self.plans.is_project() || is_part_missing {
             return;
         }
-        // A full disk may have torn the line before this one, so a record begins a line as well as it ends one.
-        let Ok(text) = serde_json::to_vec(record) else { return };
-        let line = [b"\n", text.as_slice(), b"\n"].concat();
+        // A full disk may have truncated the previous line, so a record also begins with a line end.
+        let lines: Vec<_> = records.iter().filter_map(|it| serde_json::to_vec(it).ok()).collect();
+        let lines: Vec<u8> = lines.iter().flat_map(|it| [b"\n", it.as_slice(), b"\n"].concat()).collect();
         let path = self.plans.known_state_dir().join(DIR).join(LOG);
-        if self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).is_err() {
+        if self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&lines)).is_err() {
+            self.unrecorded_unit.store(unit, Ordering::Relaxed);
             self.mark_gap();
         }
     }
@@ -361,7 +363,7 @@ impl Locked<'_> {
 
     /// Moves a version to where undo finds it, or removes it if undo does not need it.
     ///
-    /// Whoever asks has seen to it that nobody writes into it.
+    /// The caller ensures that no program writes into it.
     pub(super) fn retire(&self, at: &Path, version: &VersionName, needed: &Needed) {
         let disk = &*self.plans.disk;
         let to = self.plans.known_state_dir().join(DIR).join(version.encode());
@@ -371,7 +373,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Removes the texts that undo needs no more, and the oldest beyond [`MOST_BYTES`].
+    /// Removes texts that undo no longer needs, and the oldest beyond [`MOST_BYTES`].
     pub(super) fn forget(&mut self, needed: &Needed) {
         let disk = &*self.plans.disk;
         let dir = self.plans.known_state_dir().join(DIR);
@@ -385,7 +387,7 @@ impl Locked<'_> {
             if needed.has(&version) && bytes <= MOST_BYTES {
                 continue;
             }
-            // It was quiet when it came here, but a lease could not show that everywhere.
+            // It was quiet when it was moved here, but not every file system has leases to verify that.
             let Some((file, lease)) = self.without_writers(&at) else { continue };
             let Ok(text) = file.read(u64::MAX, 0) else { continue };
             let is_theirs = !text.is_empty() && Content::of(&text) != version.base;

@@ -1,8 +1,9 @@
-//! Batches that another user, or the same one with another state directory, began here and did not finish.
+//! Batches that another user, or the same user with another state directory, began here and did not finish.
 //!
-//! Their journals are never carried out: they may have come with a repository. They name files that may be half-way, so
-//! those are not written before the batch is finished where it was begun, or given up by name. Another user's journal
-//! that cannot be read is none; what is written then is an edit like any other for whoever finishes it.
+//! Their journals are never carried out, because they may have come with a repository. They name files that may be
+//! half-changed. Those files are not written before the batch is finished where it was begun, or given up by name. An
+//! unreadable journal of another user is ignored; a later write then counts as an ordinary edit when that batch is
+//! finished.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,21 +21,21 @@ use super::plans_dir::PlansDir;
 use super::runtime::{BY, Trust, beside, is_mine};
 use super::write_lock::Locked;
 
-/// A batch of somebody else's that stands half-way.
+/// Another owner's unfinished batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Names it for [`Locked::discard_unfinished`].
+    /// Identifies it for [`Locked::discard_unfinished`].
     pub id: String,
     pub verb: String,
     pub at: String,
     /// Its journal, relative to the plans directory.
     pub journal: PathBuf,
-    /// All that it was to do; it may be done in part.
+    /// All its operations; some may be done.
     pub ops: Vec<FileOp>,
     number: u64,
 }
 
-/// What giving a batch up left.
+/// The result of giving a batch up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discarded {
     pub unfinished: Unfinished,
@@ -43,13 +44,13 @@ pub struct Discarded {
 }
 
 impl Unfinished {
-    /// Whether the batch is to change this file, or something above or below it.
+    /// Whether the batch changes this file, or something above or below it.
     fn names(&self, path: &Path) -> bool {
         let mut names = self.ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten();
         names.any(|name| path.starts_with(name) || name.starts_with(path))
     }
 
-    /// The texts that the journal has, with their file's path.
+    /// The texts in the journal, with their files' paths.
     fn texts(&self) -> Vec<(u64, &Path, &[u8])> {
         let mut texts = Vec::new();
         for (n, op) in self.ops.iter().enumerate() {
@@ -69,14 +70,14 @@ impl Unfinished {
 }
 
 impl PlansDir {
-    /// Finds what others began here and did not finish, as far as their journals can be read.
+    /// Finds unfinished batches of others, as far as their journals can be read.
     pub fn unfinished(&self) -> Result<Vec<Unfinished>, DiskError> {
         let own = self.found_home().filter(|it| it.trust == Trust::Own).map(|it| it.dir);
         let mut found = Vec::new();
         for dir in self.state_dirs()?.iter().filter(|it| own.as_ref() != Some(it)) {
             let path = dir.join(JOURNAL);
             let bytes = self.seen(dir, read_own(&*self.disk, &path, u64::MAX))?.flatten();
-            // One that was cut short has begun nothing.
+            // A truncated journal has begun nothing.
             let Some(journal) = bytes.as_deref().and_then(Journal::decode) else { continue };
             found.push(Unfinished {
                 id: format!("{:016x}", journal.id),
@@ -91,7 +92,7 @@ impl PlansDir {
         Ok(found)
     }
 
-    /// Where all users and state homes that write here may have their state, as far as that can be seen.
+    /// The possible state directories of all users and state homes that write here, as far as visible.
     pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
         let main = self.root.join(self.runtime);
         let mut dirs = vec![main.clone()];
@@ -102,7 +103,7 @@ impl PlansDir {
         Ok(dirs)
     }
 
-    /// `None` where nothing is, or where another user keeps it to himself.
+    /// `None` if it is missing, or private to another user.
     fn seen<T>(&self, dir: &Path, found: io::Result<T>) -> Result<Option<T>, DiskError> {
         const NOTHING: [Errno; 3] = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
         let is_anothers = || {
@@ -119,16 +120,17 @@ impl PlansDir {
 }
 
 impl Locked<'_> {
-    /// Refuses a file that stands half-way in what somebody else began.
+    /// Rejects a file that is part of another owner's unfinished batch.
     pub(super) fn check_finished(&self, path: &Path) -> Result<(), DiskError> {
         let Some(it) = self.unfinished.iter().find(|it| it.names(path)) else { return Ok(()) };
         let (verb, at, id) = (it.verb.clone(), it.at.clone(), it.id.clone());
         Err(DiskError::BegunElsewhere { path: self.plans.root.join(path), verb, at, id })
     }
 
-    /// Gives up a batch that somebody else began; `None` when there is none of this id.
+    /// Gives up another owner's batch; `None` if there is none with this id.
     ///
-    /// What was done of it stays. Texts of its journal that are not in their files are kept before the journal goes.
+    /// What was done of it stays. Texts of its journal that are not in their files are preserved before the journal is
+    /// removed.
     pub fn discard_unfinished(&mut self, id: &str) -> Result<Option<Discarded>, DiskError> {
         let Some(at) = self.unfinished.iter().position(|it| it.id == id) else { return Ok(None) };
         let mut left = self.unfinished.to_vec();
@@ -155,7 +157,7 @@ impl Locked<'_> {
         let (disk, root, dir) = (&*self.plans.disk, &self.plans.root, dir(self.plans));
         let mut kept = Vec::new();
         for (id, path, text) in unfinished.texts() {
-            // The journal may be anybody's, and its paths anything.
+            // The journal is not trusted, so its paths are checked.
             let path = if checked(path).is_ok() { path } else { Path::new("unknown") };
             if read_own(disk, &root.join(path), u64::MAX).is_ok_and(|it| it.as_deref() == Some(text)) {
                 continue;
@@ -167,7 +169,7 @@ impl Locked<'_> {
             let kept_whole =
                 write_new(disk, &draft, 0o600, text, Safe::Yes).and_then(|()| rename_new(disk, &draft, &at));
             match kept_whole {
-                // An earlier try was cut short after it.
+                // An earlier attempt was interrupted after it.
                 Err(error) if is(&error, Errno::EXIST) => disk.remove(&draft).ok(),
                 other => other.map(Some).map_err(|error| DiskError::writing(&at, error))?,
             };

@@ -1,6 +1,6 @@
-//! Beyond the plans directory: the user's own small records, and directories that commands run in.
+//! The user's own small records outside the plans directory, and directories that commands run in.
 //!
-//! Records lie in the user's state directory, where nothing that came with a repository can put any.
+//! Records are in the user's state directory, where a repository cannot place any.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::reach::Origin;
 /// No record is larger.
 const RECORD_LIMIT: u64 = 1 << 20;
 
-/// Writing for the group and for everybody.
+/// Write permission for the group and for others.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
-/// Named records of this user on this machine, each in a file of its own.
+/// Named records of this user on this machine, one file each.
 #[derive(Debug)]
 pub struct UserStore {
     disk: Arc<dyn Disk>,
@@ -28,14 +28,14 @@ pub struct UserStore {
 }
 
 impl PlansDir {
-    /// Returns the user's records of this kind; none without a state directory, and none if that lies in `repository`,
-    /// where the records would not be the user's alone.
+    /// Returns the user's records of this kind; `None` without a state directory, or if that is in `repository`, where
+    /// the records would not be the user's alone.
     pub fn user_store(&self, kind: &str, repository: &Path) -> Option<UserStore> {
         UserStore::open(&self.disk, self.state_home.as_deref()?, kind, repository)
     }
 
-    /// Returns a directory of the repository without symbolic links; one that leads out of it, or into git's or
-    /// planwatch's own, is [`DiskError::OutsideRepository`].
+    /// Resolves a directory of the repository; one that leads out of it, or into git's or planwatch's own, is
+    /// [`DiskError::OutsideRepository`].
     pub fn directory_below(&self, root: &Path, relative: &Path) -> Result<PathBuf, DiskError> {
         let found = self.reach(root).find(relative, Origin::Elsewhere)?;
         let path = root.join(relative);
@@ -43,7 +43,7 @@ impl PlansDir {
         if kind == FileKind::Dir { Ok(found) } else { Err(DiskError::NotADirectory { path, kind }) }
     }
 
-    /// Returns whether a path that holds no symbolic link above its name leads to something that can be read.
+    /// Returns whether a path leads to something readable; its parent may not contain symbolic links.
     pub fn is_file_beyond(&self, path: &Path) -> bool {
         self.disk.lstat(path).is_ok_and(|it| matches!(it.kind, FileKind::File | FileKind::Symlink))
     }
@@ -54,7 +54,7 @@ impl PlansDir {
     }
 }
 
-/// Resolves the links of the part of a path that exists.
+/// Resolves the links in the existing part of a path.
 fn real_of(disk: &dyn Disk, path: &Path) -> PathBuf {
     match (disk.canonical(path), path.parent(), path.file_name()) {
         (Ok(real), ..) => real,
@@ -64,7 +64,7 @@ fn real_of(disk: &dyn Disk, path: &Path) -> PathBuf {
 }
 
 impl UserStore {
-    /// The records of a kind in the user's state directory; none if that lies in `repository`.
+    /// The records of a kind in the user's state directory; `None` if that is in `repository`.
     pub fn open(disk: &Arc<dyn Disk>, state_home: &Path, kind: &str, repository: &Path) -> Option<Self> {
         let repository = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         let dir = real_of(&**disk, state_home).join("planwatch").join(kind);
@@ -80,7 +80,7 @@ impl UserStore {
         names
     }
 
-    /// Reads a record; none if there is none, or if somebody else could have written it.
+    /// Reads a record; `None` if it does not exist or another user could have written it.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         let path = self.dir.join(name);
         let is_own = |at: &Path| {
@@ -93,7 +93,7 @@ impl UserStore {
         may.then(|| read_own(&*self.disk, &path, RECORD_LIMIT).ok().flatten()).flatten()
     }
 
-    /// Puts a record in the place of one of its name; it appears whole.
+    /// Creates or replaces a record atomically.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let path = self.dir.join(name);
         if !is_name(name) {
@@ -115,7 +115,7 @@ impl UserStore {
         renamed.and_then(|()| self.disk.sync_dir(&self.dir))
     }
 
-    /// Takes a record away; returns whether there was one.
+    /// Removes a record; returns whether it existed.
     pub fn remove(&self, name: &str) -> Result<bool, DiskError> {
         let path = self.dir.join(name);
         if !is_name(name) {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_kept_replaced_and_taken_away() {
+    fn a_record_is_stored_replaced_and_removed() {
         let (top, plans) = place();
         let store = plans.user_store("trust", &top.path().join("shop")).unwrap();
         assert_eq!((store.names(), store.read("a")), (Vec::new(), None));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_write_is_no_record() {
+    fn files_that_others_can_write_are_ignored() {
         let (top, plans) = place();
         let store = plans.user_store("trust", &top.path().join("shop")).unwrap();
         store.put("a", b"1").unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn records_in_the_repository_are_nobodys() {
+    fn records_in_the_repository_are_ignored() {
         let (top, plans) = place();
         assert!(plans.user_store("trust", top.path()).is_none());
         symlink(top.path().join("shop"), top.path().join("link")).unwrap();

@@ -1,12 +1,11 @@
-//! The right to write, and making files and directories.
+//! The write lock, and creating files and directories.
 //!
-//! Knows how something new appears whole or not at all. Changing what is there is in
-//! `change`.
+//! New files and directories appear whole or not at all. Changing existing files is in `change`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -24,48 +23,50 @@ use super::runtime::Trust;
 use super::undo::{Record, Unit};
 use super::unfinished::Unfinished;
 
-/// How long and how often a save that is under way is waited for.
+/// How long and how often to wait for a save in progress.
 pub(super) const WAIT: Duration = Duration::from_millis(5);
 pub(super) const WAITS: usize = 10;
 
-/// Where a directory is put together before it gets its name, below the own state.
+/// Where a directory is built before it gets its name, below the state directory.
 pub(super) const BUILDING: &str = "building";
 
-/// Locks that are held as long as this is.
+/// Locks that are held while this exists.
 pub(super) type Locks = Vec<Box<dyn DiskFile>>;
 
-/// The lock of a plans directory, and the only way to write into it.
+/// The lock of a plans directory, and the only way to write to it.
 ///
-/// What a method has returned is on disk for good. Dropping it lets the next one in.
+/// When a method returns, its changes are durable. Drop releases the lock.
 #[derive(Debug)]
 pub struct Locked<'a> {
     pub(super) plans: &'a PlansDir,
-    /// The lock lives as long as the last of these.
+    /// The lock is held until the last clone is dropped.
     pub(super) handle: Arc<dyn DiskFile>,
     /// The other parts of the lock.
     also: Arc<Locks>,
     pub(super) trust: Trust,
-    /// What others began and did not finish.
+    /// Unfinished batches of others.
     pub(super) unfinished: Arc<Vec<Unfinished>>,
-    /// Texts that were found, or had to be, kept; to be reported.
+    /// Preserved texts, to be reported.
     pub news: Vec<Kept>,
-    /// The batch that a crash had interrupted, if taking the lock found one.
+    /// The interrupted batch that taking the lock found, if any.
     pub recovered: Option<Recovered>,
-    /// What the writes from here on belong to.
+    /// The unit of the following writes.
     pub(super) unit: Option<Unit>,
-    /// Who makes them.
+    /// Their author.
     pub(super) by: String,
-    /// What else knows how long files were.
+    /// Another source of file lengths.
     pub(super) lengths: Option<&'a dyn Lengths>,
     /// The key that changes are recorded with.
     pub(super) keyed: Option<Keyed>,
-    /// A change was made that undo does not know.
+    /// A change was made that undo could not record.
     pub(super) is_unrecorded: AtomicBool,
+    /// The unit of the last record that could not be written; the unit's other records are worth nothing without it.
+    pub(super) unrecorded_unit: AtomicU64,
 }
 
 /// Knows how long files were when planwatch last read them.
 pub trait Lengths: Sync {
-    /// In bytes; `None` for a file that is not known.
+    /// In bytes; `None` if unknown.
     fn length(&self, relative: &Path) -> Option<u64>;
 }
 
@@ -78,14 +79,14 @@ impl fmt::Debug for dyn Lengths + '_ {
 /// What a write did.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// The file that was written, relative to the plans directory, symbolic links followed.
+    /// The file that was written, relative to the plans directory, with symbolic links resolved.
     pub path: PathBuf,
     pub done: Done,
     /// What the file holds.
     pub bytes: Vec<u8>,
     /// The stat that belongs to `bytes`.
     pub stat: Stat,
-    /// Saves of others that raced with this write and are not in the file.
+    /// Saves of other programs that raced with this write and are not in the file.
     pub kept: Vec<Kept>,
 }
 
@@ -93,11 +94,11 @@ pub struct Written {
 pub enum Done {
     Replaced,
     Created,
-    /// The file held these bytes already; it was not touched.
+    /// The file already held these bytes; it was not touched.
     Nothing,
 }
 
-/// A text that lies in `displaced/`.
+/// A text in `displaced/`.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub path: PathBuf,
@@ -135,15 +136,17 @@ impl<'a> Locked<'a> {
             lengths: None,
             keyed: None,
             is_unrecorded: AtomicBool::default(),
+            unrecorded_unit: AtomicU64::default(),
         };
         locked.recover()?;
         locked.sweep(lock);
         Ok(locked)
     }
 
-    /// The same right for another thread, which changes other files; the lock is held until the last of them is dropped.
+    /// The same right for another thread, which changes other files; the lock is held until the last of them is
+    /// dropped.
     ///
-    /// Its writes belong to the `nth` unit after those of whoever asks, whatever the clock says.
+    /// Its writes form the `nth` unit after the caller's, whatever the clock says.
     #[must_use]
     pub fn beside(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
         let (handle, also) = (Arc::clone(&self.handle), Arc::clone(&self.also));
@@ -158,6 +161,7 @@ impl<'a> Locked<'a> {
             unit: None,
             keyed: None,
             is_unrecorded: AtomicBool::default(),
+            unrecorded_unit: AtomicU64::default(),
             ..*self
         };
         other.begin(verb, at);
@@ -167,9 +171,9 @@ impl<'a> Locked<'a> {
         other
     }
 
-    /// Makes a file that does not exist; directories on the way are made.
+    /// Creates a file and its missing directories.
     ///
-    /// Never replaces anything: a name that is taken is [`DiskError::Exists`].
+    /// Never replaces anything: if the name is taken, the error is [`DiskError::Exists`].
     pub fn create(&mut self, relative: &Path, bytes: &[u8]) -> Result<Written, DiskError> {
         checked(relative)?;
         let real = self.real_place(relative)?;
@@ -195,7 +199,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Gives a draft the name of a file that does not exist.
+    /// Renames a draft to a name that does not exist.
     pub(super) fn place(&self, draft: Draft, path: &Path, bytes: &[u8]) -> Result<Draft, DiskError> {
         let disk = &*self.plans.disk;
         let placed = rename_new(disk, &draft.version.path, path);
@@ -211,14 +215,14 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Takes back a file whose name may not be durable; an editor may have it open already.
+    /// Removes a file whose name may not be durable; an editor may have it open already.
     fn uncreate(
         &self,
         path: &Path,
         draft: &Draft,
         (made, source): (&[PathBuf], std::io::Error),
     ) -> DiskError {
-        // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
+        // Programs may have opened it, so later writes must be found, as for a replaced text.
         let name = VersionName { base: draft.version.name.new, ..draft.version.name.clone() };
         let version = displaced::dir(self.plans).join(name.encode());
         match rename_new(&*self.plans.disk, path, &version) {
@@ -230,16 +234,16 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Removes directories that [`Self::make_way`] made and that are still empty.
+    /// Removes directories that [`Self::make_way`] created and that are still empty.
     fn unmake(&self, made: &[PathBuf]) {
         for dir in made.iter().rev() {
             self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
         }
     }
 
-    /// Makes a directory with its files, so that it appears whole.
+    /// Creates a directory with its files, so that it appears whole.
     ///
-    /// The names are plain file names; a directory that exists is [`DiskError::Exists`].
+    /// The names are plain file names; for an existing directory the error is [`DiskError::Exists`].
     pub fn create_dir_with(&mut self, relative: &Path, files: &[(String, Vec<u8>)]) -> Result<(), DiskError> {
         checked(relative)?;
         let real = self.real_place(relative)?;
@@ -292,7 +296,7 @@ impl<'a> Locked<'a> {
         disk.sync_dir(building)
     }
 
-    /// Removes a directory that was never given its name.
+    /// Removes a directory that was never renamed into place.
     fn clear(&self, building: &Path) -> std::io::Result<()> {
         let disk = &*self.plans.disk;
         let names = match disk.names(building) {
@@ -305,7 +309,7 @@ impl<'a> Locked<'a> {
         disk.remove_dir(building)
     }
 
-    /// Resolves the links of the part of a path that exists.
+    /// Resolves the links in the existing part of a path.
     pub(super) fn real_place(&self, relative: &Path) -> Result<PathBuf, DiskError> {
         let Some((parent, name)) = relative.parent().zip(relative.file_name()) else {
             return Err(DiskError::BadPath { path: relative.to_path_buf() });
@@ -320,7 +324,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Makes the directories that are missing, durably, and returns them, those above first; all or none.
+    /// Creates missing directories durably and returns them, parents first; all or none.
     pub(super) fn make_way(&self, dir: &Path) -> Result<Vec<PathBuf>, DiskError> {
         let failed = |error| DiskError::writing(dir, error);
         let (mut missing, mut made) = (Vec::new(), Vec::new());
@@ -343,7 +347,7 @@ impl<'a> Locked<'a> {
         Ok(made)
     }
 
-    /// Writes a version into `displaced/`, dressed like the file it is for, and safe on disk.
+    /// Writes a version into `displaced/` with the attributes of its file, and syncs it.
     pub(super) fn draft(
         &self,
         id: u64,
@@ -387,15 +391,15 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// An id for a version; whoever makes one moves on to the next when it is taken.
+    /// An id for a version; the caller increments it if it is taken.
     pub(super) fn fresh_id(&self) -> u64 {
         u64::try_from(self.plans.disk.now_ns()).unwrap_or(0)
     }
 
-    /// Reads a file that is about to be changed, and waits for a save to be finished.
+    /// Reads a file that is about to be changed, and waits for a save to finish.
     ///
-    /// Many editors rename away and then create: a missing file is most often a save half done. A file that stands
-    /// half-way in what somebody else began is refused, be it there or not.
+    /// Many editors rename away and then create: a missing file is usually a save in progress. A file in another
+    /// owner's unfinished batch is rejected, whether it exists or not.
     pub(super) fn read_for_change(&self, relative: &Path) -> Result<Snapshot, DiskError> {
         self.check_finished(relative)?;
         let mut last = self.plans.read(relative);
@@ -414,7 +418,7 @@ impl<'a> Locked<'a> {
         last
     }
 
-    /// Whether a text looks like the beginning of a save that is under way.
+    /// Whether a text looks like the beginning of a save.
     ///
     /// A truncated file is empty, and the kernel makes a long write visible page by page.
     fn is_half_saved(&self, bytes: &[u8], stat: &Stat) -> bool {
@@ -423,7 +427,7 @@ impl<'a> Locked<'a> {
         bytes.len().is_multiple_of(PAGE) && self.plans.disk.now_ns() - stat.mtime_ns < YOUNG
     }
 
-    /// Reads what an exchange brought out, and waits for a save to be finished.
+    /// Reads what an exchange brought out, and waits for a save to finish.
     pub(super) fn read_save(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         let mut found = self.read_displaced(at)?;
         for _ in 0..WAITS {
@@ -436,7 +440,7 @@ impl<'a> Locked<'a> {
         Ok(found)
     }
 
-    /// Reads what an exchange brought out; tries longer than for a file that may stay as it is.
+    /// Reads what an exchange brought out; waits longer than for a file that may stay as it is.
     pub(super) fn read_displaced(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         for _ in 0..20 {
             if let Some(found) = read_at_rest(&*self.plans.disk, at)? {

@@ -1,7 +1,7 @@
-//! Sums of tables, which tell a row that changed, went or came without planwatch doing it: of the schema, and of the
-//! full text, whose rows SQLite writes itself. The rows of plans prove themselves.
+//! Checksums of tables, which detect rows that changed, disappeared or appeared without planwatch. They cover the
+//! schema and the full text, whose rows SQLite writes itself. Rows of plans contain their own hash.
 //!
-//! The full text's tables are summed in parts, so that after a small change only the parts that it touched are read.
+//! The full text's tables are summed in parts, so that after a small change only the touched parts are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::index::error::IndexError;
 
-/// The sum of rows in any order.
+/// The sum of rows, independent of their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum(u128);
 
@@ -40,7 +40,7 @@ fn hash(row: &[ValueRef<'_>]) -> u128 {
     u128::from_le_bytes(half)
 }
 
-/// Where a table's root is shows in the table's own rows; its statistics are not kept.
+/// The location of a table's root is part of the table's own rows; its statistics are not covered.
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
 
 fn of_schema(connection: &Connection) -> Result<Sum, IndexError> {
@@ -81,8 +81,8 @@ pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
     Err(IndexError::damaged("the rows of sqlite_schema are not those that were written"))
 }
 
-/// A table of the full text, or an index of one that answers go by. A part are the rows whose numbers are the same but
-/// for the last bits.
+/// A table of the full text, or an index that queries use. A part consists of the rows whose numbers differ only in
+/// the last bits.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     name: &'static str,
@@ -94,10 +94,10 @@ struct Source {
     bits: u32,
 }
 
-/// What FTS5 calls a segment: behind its number stand 37 bits for the place in it.
+/// FTS5 segments: a segment's number is followed by 37 bits for the place in it.
 const SEGMENT_BITS: u32 = 37;
 
-/// Rows of an older segment that were deleted are noted under its number and this.
+/// Deleted rows of an older segment are recorded under its number plus this.
 const TOMBSTONES: i64 = 1 << 16;
 
 const fn table(name: &'static str, from: &'static str, column: &'static str, bits: u32) -> Source {
@@ -134,7 +134,7 @@ const CONFIGS: [&str; 2] = ["search_config", "titles_config"];
 pub(super) struct Touched(BTreeSet<(&'static str, i64)>);
 
 impl Touched {
-    /// Notes a row that SQLite says it has written; of tables that have no row numbers it does not say so.
+    /// Records a row that SQLite reports as written; tables without row numbers are not reported.
     pub(super) fn row(&mut self, table: &str, id: i64) {
         let mut note = |source: Source, part: i64| {
             self.0.insert((source.name, part));
@@ -144,7 +144,7 @@ impl Touched {
         if let Some((data, idx)) = of_segments.into_iter().find(|it| it.0.name == table) {
             let segment = id >> data.bits;
             note(data, segment);
-            // No row of the other is written without one of its segment.
+            // Rows of the other table are only written together with a row of its segment.
             note(idx, segment % TOMBSTONES);
         } else if let Some(size) = of_sizes.into_iter().find(|it| it.name == table) {
             note(size, id >> size.bits);
@@ -187,7 +187,7 @@ fn of_config(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
     Ok(sum)
 }
 
-/// Reads all of the full text and keeps its sums.
+/// Reads all of the full text and stores its checksums.
 pub(super) fn keep_all(connection: &Connection) -> Result<(), IndexError> {
     connection.execute("DELETE FROM part", [])?;
     let mut put = connection.prepare_cached("INSERT INTO part VALUES (?1, ?2, ?3)")?;
@@ -197,7 +197,7 @@ pub(super) fn keep_all(connection: &Connection) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Keeps the sums of the parts that were touched; those of the others are as they were.
+/// Stores the checksums of the touched parts; the others are unchanged.
 pub(super) fn keep(connection: &Connection, touched: &Touched) -> Result<(), IndexError> {
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO part VALUES (?1, ?2, ?3)")?;
     for config in CONFIGS {
@@ -224,7 +224,7 @@ pub(super) fn keep(connection: &Connection, touched: &Touched) -> Result<(), Ind
     Ok(())
 }
 
-/// Reads all of the full text, and compares it with the sums that were kept.
+/// Reads all of the full text and compares it with the stored checksums.
 pub(super) fn check_all(connection: &Connection) -> Result<(), IndexError> {
     let mut kept = connection.prepare_cached("SELECT source, part, sum FROM part")?;
     let kept = kept.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;

@@ -1,11 +1,11 @@
-//! Queries that very many documents match, as one word of an everyday language does.
+//! Queries that match very many documents, such as a single common word.
 //!
-//! BM25 has to look at every match, and where a word is nearly everywhere it says nearly nothing. So beyond [`MANY`]
-//! matches those go first that have all words in name and title, by BM25 over these alone, and then the others as they
-//! are listed. None of that depends on the numbers that documents have here: every index gives the same answer.
+//! BM25 examines every match, and a word that occurs almost everywhere carries little information. So beyond [`MANY`]
+//! matches, those with all words in name and title come first, ranked by BM25 among themselves, and then the others in
+//! listing order. This does not depend on the document numbers of this index, so every index gives the same answer.
 //!
-//! Most of the documents have numbers in the order in which they are listed, because a full text is filled so; below
-//! the [border](Listing) the first matches are the first listed ones, and SQLite can stop there.
+//! Most documents are numbered in listing order, because the full text is filled that way. Below the [border](Listing)
+//! the first matches are therefore the first listed ones, and SQLite can stop there.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,13 +13,13 @@ use crate::index::error::IndexError;
 use crate::index::row::Key;
 use crate::index::search::{self, Match, Query, Scope};
 
-/// More matches than this are not all ranked.
+/// With more matches than this, not all are ranked.
 pub(super) const MANY: usize = 1000;
 
-/// How far the numbers of documents are in the order of [`search::order`].
+/// How far the document numbers are in the order of [`search::order`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {
-    /// Live documents of smaller numbers are in order, and listed before records.
+    /// Live documents with smaller numbers are in order, and listed before records.
     border: i64,
     last: String,
     is_broken: bool,
@@ -38,7 +38,7 @@ impl Listing {
         Ok(read.unwrap_or(Self { border: 1, last: String::new(), is_broken: false }))
     }
 
-    /// Notes documents that were put in behind all others.
+    /// Records documents that were appended.
     pub(super) fn note(&mut self, first: i64, n: i64, key: &Key) {
         if key.is_archived || self.is_broken {
             return;
@@ -63,10 +63,10 @@ impl Listing {
     }
 }
 
-/// Answers if there are too many matches to rank each; else none.
+/// Answers if there are too many matches to rank all of them; otherwise `None`.
 ///
-/// `wanted` is the query in FTS5's language, without exclusions. A query that may end with the beginning of a word is asked
-/// with the whole one first.
+/// `wanted` is the query in FTS5's syntax, without exclusions. If the query may end with a prefix, the whole word is
+/// tried first.
 pub(super) fn search(
     connection: &Connection,
     query: &Query,
@@ -107,7 +107,7 @@ struct Often<'a> {
 
 /// Numbers of documents.
 struct Matches {
-    /// Below the border, in the order in which they are listed; at most as many as were asked for.
+    /// Below the border, in listing order; at most as many as requested.
     listed: Vec<i64>,
     /// All others.
     others: Vec<i64>,
@@ -136,7 +136,7 @@ impl Often<'_> {
         })
     }
 
-    /// Those that have all words in name and title, best first.
+    /// Those with all words in name and title, best first.
     fn ranked(&self) -> Result<Vec<Match>, IndexError> {
         let all = "SELECT rowid, bm25(titles) FROM titles WHERE titles MATCH ?1 AND rowid > 0";
         let mut all = self.connection.prepare_cached(all)?;
@@ -148,7 +148,7 @@ impl Often<'_> {
         Ok(found)
     }
 
-    /// The first of them as they are listed.
+    /// The first of them in listing order.
     fn listed(&self, matches: &Matches, most: usize) -> Result<Vec<Match>, IndexError> {
         let first = matches.listed.iter().take(most).map(|id| search::found(self.connection, 0.0, *id));
         let mut found = first.collect::<Result<Vec<_>, _>>()?;
@@ -158,7 +158,7 @@ impl Often<'_> {
         Ok(found)
     }
 
-    /// Finds whose these are; the numbers rise, and so do those of their owners.
+    /// Finds the owners of these documents; both sequences are ascending.
     fn others(&self, numbers: &[i64]) -> Result<Vec<Match>, IndexError> {
         let owners = "SELECT first, n, archived, name FROM searched WHERE first >= ?1 ORDER BY first";
         let mut owners = self.connection.prepare_cached(owners)?;

@@ -1,4 +1,4 @@
-//! What can go wrong with the index. None of it is a reason for a wrong answer: the files can always be asked instead.
+//! Errors of the index. None of them leads to a wrong answer: the files can always be read instead.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,31 @@ use rusqlite::{ErrorCode, ffi};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// What is in it is not what was put in. [`reopen`](crate::index::Index::reopen) begins a new file.
+    /// The content is not what was written. [`reopen`](crate::index::Index::reopen) starts a new file.
     #[error("the index is damaged: {what}")]
     Damaged { what: String },
-    /// The directory cannot be written, or the file not be made; the index works in memory.
+    /// The directory is not writable, or the file cannot be created; the index works in memory.
     #[error("the index in `{}` cannot be written", .path.display())]
     Unwritable { path: PathBuf, source: io::Error },
     /// Nothing was changed.
     #[error("there is no room for the index on the disk")]
     Full,
-    /// Another process has been writing for longer than the 5 seconds that are waited for. Nothing was changed.
+    /// Another process held the write lock for longer than 5 seconds. Nothing was changed.
     #[error("the index is being written by another process")]
     Busy,
-    /// Two plans of one name, or another request that no file tree can lead to.
+    /// Two plans of one name, or another request that no file tree can cause.
     #[error("the index cannot take this")]
     Unfit { source: rusqlite::Error },
     /// A query that may do more than read.
     #[error("the query is refused: {why}")]
     SqlRefused { why: &'static str },
-    /// The user's query is wrong; SQLite says how.
+    /// The user's query is wrong; the message is SQLite's.
     #[error("{message}")]
     SqlError { message: String },
 }
 
 impl IndexError {
-    /// Returns the stable code that every surface shows.
+    /// Returns the stable error code of all surfaces.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Damaged { .. } => "index-damaged",
@@ -46,10 +46,10 @@ impl IndexError {
         }
     }
 
-    /// Of what the disk refused, only what was read says something about the file.
+    /// Only a failed read says something about the file.
     fn of_io(error: rusqlite::Error) -> Self {
         match error.sqlite_error().map(|it| it.extended_code) {
-            // The memory that is shared is a file, which the first to open it makes longer.
+            // The shared memory is a file, which the first connection extends.
             Some(ffi::SQLITE_IOERR_SHMSIZE) => Self::Full,
             Some(
                 ffi::SQLITE_IOERR_READ
@@ -61,7 +61,7 @@ impl IndexError {
         }
     }
 
-    /// Names the directory, which SQLite's own errors do not.
+    /// Adds the directory, which SQLite's own errors lack.
     pub(super) fn in_dir(self, dir: &Path) -> Self {
         match self {
             Self::Unwritable { source, .. } => Self::Unwritable { path: dir.to_owned(), source },
@@ -78,8 +78,8 @@ impl IndexError {
     }
 }
 
-/// For the statements of this module, which are right for a sound index: where SQLite takes one for wrong, the file is
-/// not what it should be.
+/// For the statements of this module, which are correct for a sound index: an SQL error means that the file is
+/// damaged.
 impl From<rusqlite::Error> for IndexError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {

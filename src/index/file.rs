@@ -1,7 +1,7 @@
-//! Where the index lies on disk, and how a file that is no good is moved out of the way.
+//! The index's files on disk, and moving damaged ones out of the way.
 //!
-//! The one place outside the disk floor that touches files: SQLite has to open its file by name, and nothing here is
-//! a plan or anything else of the user's.
+//! This is the only place outside `src/disk` that touches files: SQLite opens its file by name, and nothing here
+//! belongs to the user.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -21,31 +21,31 @@ pub(super) struct IndexFile {
     content: Content,
 }
 
-/// Who has not written for this long, in seconds, is taken to be used no more.
+/// An index that was not written for this many seconds counts as unused.
 const LONG_UNUSED: u64 = 30 * 24 * 60 * 60;
 
-/// The name of this release's file: its number is made of the schema's, the release's and the reading's, so that no two
-/// that differ in any have one name.
+/// The name of this release's file. Its number combines the versions of schema, release and reader, so that two that
+/// differ have different names.
 pub(super) fn name(content: Content) -> String {
     format!("index-v{}{}{}.db", schema::VERSION, schema::reader_digits(), content.word())
 }
 
-/// How often, and how long each time, the lock is waited for: 5 seconds.
+/// How often, and how long each time, to wait for the lock: 5 seconds in all.
 const PATIENCE: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What tells a file from another one that took its name.
+/// Distinguishes a file from another one that took its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity(u64, u64, Option<SystemTime>);
 
 impl Identity {
-    /// The number that a copy does not have.
+    /// A number that a copy of the file does not share.
     pub(super) fn number(self) -> u64 {
         self.1
     }
 }
 
-/// What has the names of the file and of what SQLite keeps beside it; none where nothing has.
+/// What the names of the file and of SQLite's files beside it refer to; `None` if missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) database: Option<Identity>,
@@ -70,7 +70,7 @@ impl IndexFile {
         self.dir.join(format!("{}{end}", name(self.content)))
     }
 
-    /// Returns what has the name now; none if nothing has.
+    /// Returns the identity of the file at this name; `None` if missing.
     pub(super) fn identity(&self) -> Option<Identity> {
         self.identity_of("")
     }
@@ -79,29 +79,30 @@ impl IndexFile {
         fs::symlink_metadata(self.named(end)).ok().map(|it| identity(&it))
     }
 
-    /// Returns what has the names now. A file without a log has none but its own, whatever comes and goes beside it.
+    /// Returns the identities of all names. A file without a log only has its own.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
-        // In this order: what lies beside the next file comes after it.
+        // In this order: the files beside a new database appear after it.
         let (log, shared) = (beside("-wal"), beside("-shm"));
         Names { database: self.identity(), log, shared }
     }
 
-    /// Returns whether SQLite may open what has the name: a regular file, or nothing.
+    /// Returns whether SQLite may open the name: a regular file, or nothing.
     ///
-    /// A symbolic link is not followed to somebody else's database, a FIFO would never be opened.
+    /// A symbolic link could lead to another database, and opening a FIFO would block.
     pub(super) fn is_plain(&self) -> bool {
         fs::symlink_metadata(self.path()).is_ok_and(|it| it.is_file()) || self.identity().is_none()
     }
 
-    /// Returns whether nothing has the name, or a file without a byte.
+    /// Returns whether there is no file, or an empty one.
     pub(super) fn is_empty(&self) -> bool {
         fs::symlink_metadata(self.path()).map_or(true, |it| it.is_file() && it.len() == 0)
     }
 
-    /// Waits for the other processes that make or move the file.
+    /// Waits for other processes that create or move the file.
     ///
-    /// The lock goes with the handle. SQLite's own locks are in the file itself, which may not be opened beside it.
+    /// The lock is released with the handle. SQLite's own locks are in the database file itself, so it must not be
+    /// opened a second time.
     pub(super) fn lock(&self) -> Result<File, IndexError> {
         let unwritable = |source| IndexError::unwritable(&self.dir, source);
         let lock = open_own(OpenOptions::new().write(true).truncate(true), &self.named(".lock"))
@@ -116,14 +117,14 @@ impl IndexFile {
         Err(IndexError::Busy)
     }
 
-    /// Makes the file, still empty, where there is none: SQLite would let others read it. What SQLite makes beside it gets
-    /// its mode. The lock is held.
+    /// Creates the file, empty and private, if it is missing: SQLite would let other users read it. SQLite's files
+    /// beside it inherit its mode. The lock must be held.
     pub(super) fn make_empty(&self) -> Result<(), IndexError> {
         let made = open_own(OpenOptions::new().append(true), &self.path());
         made.map(drop).map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// A directory that somebody put in the way is removed if it is empty, else it gets a name of its own.
+    /// A directory in the way is removed if empty, otherwise renamed.
     fn put_directory_away(&self, path: &Path) -> io::Result<()> {
         if !fs::symlink_metadata(path).is_ok_and(|it| it.is_dir()) || remove_empty(path).is_ok() {
             return Ok(());
@@ -133,17 +134,19 @@ impl IndexFile {
         free.next().map_or(Ok(()), |it| rename(path, &it))
     }
 
-    /// Removes what is left beside a file that was deleted or emptied, so that the next one does not share it with who has the
-    /// deleted one open. The lock is held.
+    /// Removes files left beside a deleted or emptied database, so that the next one does not share them with
+    /// processes that have the deleted one open. The lock must be held.
     pub(super) fn remove_rest(&self) -> Result<(), IndexError> {
         let mut rest = ["-wal", "-shm", "-journal"].into_iter().map(|end| self.named(end));
         let removed = rest.try_for_each(|it| self.put_directory_away(&it).and_then(|()| give_way(&it)));
         removed.map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// Moves the file aside as the one `.bad`. The lock is held; who has it open reads on.
+    /// Moves the file aside as the one `.bad` file. The lock must be held; processes that have it open continue to
+    /// read it.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
-        // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
+        // The log goes first: a database without its log is an older index, but a log beside another database would
+        // damage that one.
         for end in ["-wal", "-shm", "-journal", ""] {
             let bad = self.named(&format!(".bad{end}"));
             let moved = self.put_directory_away(&bad).and_then(|()| give_way(&bad));
@@ -154,9 +157,9 @@ impl IndexFile {
     }
 }
 
-/// Removes the indexes of other releases that nobody wrote into for a month before this one was made.
+/// Removes indexes of other releases that were not written for a month before this one was created.
 ///
-/// One that is used after all is made anew by its release; what cannot be removed stays.
+/// If their release is used again, it creates a new one. What cannot be removed stays.
 pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {
     let made = fs::symlink_metadata(file.path())?.modified()?;
     let own = [Content::Plans, Content::Texts].map(name);
@@ -205,17 +208,17 @@ fn accept_missing(result: io::Result<()>) -> io::Result<()> {
 #[cfg(unix)]
 fn identity(metadata: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
-    // An inode is used again as soon as nobody has it open, by a file that is younger.
+    // An inode is reused as soon as no process has it open, but by a younger file.
     Identity(metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
-/// Elsewhere an open file keeps its name, so that any file is the same one.
+/// On other systems an open file keeps its name, so any file is the same one.
 #[cfg(not(unix))]
 fn identity(_metadata: &Metadata) -> Identity {
     Identity(0, 0, None)
 }
 
-/// Opens a file beside the index, made for its user alone: it names plans that may be private.
+/// Opens a file beside the index with private permissions: it names plans that may be private.
 pub(super) fn open_own(how: &mut OpenOptions, path: &Path) -> io::Result<File> {
     how.create(true).mode(0o600).open(path)
 }

@@ -1,14 +1,16 @@
-//! Whether the index speaks of the files as they are: stamps decide only what need not be read.
+//! Whether the index matches the files. Stamps only decide which files need not be read.
 //!
-//! The method is git's for its own index ("racy git", Documentation/technical/racy-git): a file whose stamp is as young
-//! as the moment it was read may change again without its stamp moving, so its content is looked at once more.
+//! The method is git's for its own index ("racy git", Documentation/technical/racy-git): a file whose stamp is as
+//! young as the moment it was read may change again without a new stamp, so its content is compared once more.
 
-/// What a file system says of a file without opening it, in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use borsh::{BorshDeserialize, BorshSerialize};
+
+/// The stat of a file, with times in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Stamp {
     pub len: u64,
     pub mtime_ns: i64,
-    /// 0 where the system has none.
+    /// 0 if the system has none.
     pub ctime_ns: i64,
     pub ino: u64,
     pub dev: u64,
@@ -20,11 +22,11 @@ pub struct FileRow {
     /// Relative to the plan's directory, with `/`.
     pub name: String,
     pub stamp: Stamp,
-    /// Content hash; empty for a file that could not be read, which is then always in doubt.
+    /// Content hash; empty for an unreadable file, which is then always in doubt.
     pub hash: String,
     /// The stamp is too young to be trusted.
     pub racy: bool,
-    /// The file's length before it lost more than half of it, as long as that was a moment ago; else 0.
+    /// The file's length before it lost more than half of it, if that was a moment ago; otherwise 0.
     pub len_before: u64,
 }
 
@@ -32,12 +34,12 @@ pub struct FileRow {
 const COARSEST_NS: i64 = 2_000_000_000;
 
 impl Stamp {
-    /// Takes times of any size; those that do not fit lie in the future or the far past, and are never trusted.
+    /// Accepts times of any size; those out of range become far past or future, and are never trusted.
     pub fn new(len: u64, mtime_ns: i128, ctime_ns: i128, ino: u64, dev: u64) -> Self {
         Self { len, mtime_ns: saturate(mtime_ns), ctime_ns: saturate(ctime_ns), ino, dev }
     }
 
-    /// Returns whether a file with this stamp, read at this moment, may change without the stamp moving.
+    /// Returns whether a file with this stamp, read at this moment, may change without a new stamp.
     ///
     /// `read_at_ns` is the file system's own clock, as the mtime of a file just written there.
     pub fn is_racy(&self, read_at_ns: i64) -> bool {
@@ -52,7 +54,7 @@ impl FileRow {
         Self { name: name.into(), stamp, hash: hash.into(), racy: stamp.is_racy(read_at_ns), len_before: 0 }
     }
 
-    /// The same row, after an earlier one of the same file: what a save under way has cut off is remembered.
+    /// The same row after an earlier one of the same file; keeps the length from before a save in progress.
     #[must_use]
     pub fn after(self, old: &Self) -> Self {
         let known = if old.racy { old.stamp.len.max(old.len_before) } else { old.stamp.len };
@@ -60,7 +62,25 @@ impl FileRow {
         Self { len_before: if is_cut { known } else { 0 }, ..self }
     }
 
-    /// Returns whether only its content can tell if the file is what it was.
+    /// The row of a file that was there a moment ago, which an editor may be about to write again; `None` once it has been
+    /// missing for two seconds.
+    #[must_use]
+    pub fn vanished(&self, now_ns: i64) -> Option<Self> {
+        if self.is_vanished() {
+            return (now_ns.saturating_sub(self.stamp.mtime_ns) < COARSEST_NS).then(|| self.clone());
+        }
+        let len_before = if self.racy { self.stamp.len.max(self.len_before) } else { self.stamp.len };
+        let stamp = Stamp { len: 0, mtime_ns: now_ns, ctime_ns: 0, ino: 0, dev: 0 };
+        let row = Self { name: self.name.clone(), stamp, hash: String::new(), racy: true, len_before };
+        (len_before > 0).then_some(row)
+    }
+
+    /// Returns whether this row is of a file that was missing.
+    pub fn is_vanished(&self) -> bool {
+        self.stamp.ino == 0 && self.stamp.dev == 0
+    }
+
+    /// Returns whether only the content can show if the file is unchanged.
     pub fn is_in_doubt(&self) -> bool {
         self.racy || self.hash.is_empty()
     }
@@ -78,7 +98,7 @@ mod tests {
     const NOW: i64 = 1_000 * S;
 
     #[test]
-    fn what_a_save_under_way_cut_off_is_remembered_while_it_is_young() {
+    fn the_length_before_a_save_in_progress_is_remembered_while_young() {
         let row = |len, read_at| FileRow::new("a", Stamp { len, ..stamp(1_000) }, "h", read_at);
         let whole = row(100, NOW * 2);
         let empty = row(0, NOW).after(&whole);
@@ -95,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_as_young_as_the_reading_or_of_the_future_are_doubt() {
+    fn stamps_as_young_as_the_read_or_in_the_future_are_in_doubt() {
         for (mtime_ns, racy) in [
             (NOW - 2 * S - 1, false),
             (NOW - 2 * S, true),

@@ -1,7 +1,8 @@
-//! The full text in its file: what it was filled from, and whether it is still what was put in.
+//! The full text index in its file: what it was filled from, and whether it is intact.
 //!
-//! It is asked in three steps: is it [filled](TextsLook::is_filled_from) from the rows that the index shows? If not,
-//! what is [missing](TextsLook::unsearched)? That is [put in](FullText::write). Then it is [searched](TextsLook::search).
+//! Using it takes three steps. Is it [filled](TextsSnapshot::is_filled_from) from the rows of the plan index? If not,
+//! what is [missing](TextsSnapshot::unsearched)? That is [added](FullText::write). Then it is
+//! [searched](TextsSnapshot::search).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,53 +19,53 @@ use crate::index::search::{self, Match, Query, Texts, Unsearched};
 use crate::index::store::Store;
 use crate::index::{Opened, Place, file, verified_stamp};
 
-/// An open full text. In [`Place::Memory`] it is that of one command.
+/// An open full text index. In [`Place::Memory`] it belongs to one command.
 #[derive(Debug)]
 pub struct FullText {
     pub(super) store: Store,
 }
 
-/// The full text at one moment. Nobody writes into it as long as this is there.
+/// The full text at one moment. No other process writes to it while this exists.
 #[derive(Debug)]
-pub struct TextsLook<'a> {
+pub struct TextsSnapshot<'a> {
     transaction: Transaction<'a>,
     store: &'a Store,
 }
 
-/// The state of a full text that something was compared with: a number that every writing changes.
+/// The state that something was compared with: a number that every write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen(Option<i64>);
 
 impl FullText {
-    /// The name of this release's full text in its directory.
+    /// The name of this release's full text file in its directory.
     pub fn file_name() -> String {
         file::name(Content::Texts)
     }
 
-    /// Opens the full text at a place; whatever cannot be used there gives way to a new one.
+    /// Opens the full text at a place; a file that cannot be used is replaced.
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let (store, opened) = Store::open(place, Content::Texts)?;
         Ok((Self { store }, opened))
     }
 
-    /// Takes a look; mutably, because SQLite has one transaction a connection.
-    pub fn look(&mut self) -> Result<TextsLook<'_>, IndexError> {
+    /// Takes a snapshot; mutably, because SQLite has one transaction per connection.
+    pub fn look(&mut self) -> Result<TextsSnapshot<'_>, IndexError> {
         self.looked()
     }
 
-    pub(super) fn looked(&self) -> Result<TextsLook<'_>, IndexError> {
+    pub(super) fn looked(&self) -> Result<TextsSnapshot<'_>, IndexError> {
         let transaction = self.store.connection.unchecked_transaction()?;
-        let look = TextsLook { transaction, store: &self.store };
-        // The lock comes with the first reading.
+        let look = TextsSnapshot { transaction, store: &self.store };
+        // The lock is taken with the first read.
         look.store.noted(seen(&look.transaction))?;
         Ok(look)
     }
 
-    /// Puts texts in, and takes out those of keys that are gone: all or, on an error, none.
+    /// Adds texts and removes those of deleted keys: all or, on an error, none.
     ///
-    /// `texts` are taken one by one while the file is locked for writing; in the end they say whether they are all that
-    /// was missing, and then of which rows. Only then it counts as filled from there. Returns whether the full text was
-    /// still as it was `seen`; if not, somebody else has written since, and nothing is changed.
+    /// `texts` are taken one by one while the file is locked for writing. At the end the callback says whether they
+    /// are all that was missing, and of which rows; only then the file counts as filled from there. Returns false, and
+    /// changes nothing, if another process has written since `seen`.
     pub fn write(
         &mut self,
         texts: &mut dyn Iterator<Item = Texts>,
@@ -89,7 +90,7 @@ impl FullText {
         });
         self.store.connection.update_hook(None::<fn(Action, &str, &str, i64)>)?;
         let Some(now) = written? else { return Ok(false) };
-        // What somebody else has written since is not ours to vouch for.
+        // Another process has written since, which is not covered by this comparison.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
             verified_stamp::note(&file);
@@ -97,7 +98,7 @@ impl FullText {
         Ok(true)
     }
 
-    /// Listens to which rows SQLite writes.
+    /// Records which rows SQLite writes.
     fn watch(&mut self) -> Result<Arc<Mutex<Touched>>, IndexError> {
         let touched = Arc::new(Mutex::new(Touched::default()));
         let noted = Arc::clone(&touched);
@@ -108,14 +109,14 @@ impl FullText {
         Ok(touched)
     }
 
-    /// Opens the place again, with a new file if this one is damaged.
+    /// Reopens the place, with a new file if this one is damaged.
     pub fn reopen(&mut self) -> Result<(), IndexError> {
         self.store.reopen()
     }
 }
 
-impl TextsLook<'_> {
-    /// Returns whether it holds the texts of just the plans that were there.
+impl TextsSnapshot<'_> {
+    /// Returns whether it holds exactly the texts of these plans.
     pub fn is_filled_from(&self, origin: &Origin) -> Result<bool, IndexError> {
         let filled = "SELECT value FROM meta WHERE key = 'filled'";
         let filled = self.transaction.query_row(filled, [], |row| row.get::<_, Vec<u8>>(0)).optional();
@@ -123,7 +124,7 @@ impl TextsLook<'_> {
         Ok(filled.as_deref() == Some(origin.as_bytes()))
     }
 
-    /// Compares it with these plans, if any are given, and with these records.
+    /// Compares it with these plans, if given, and with these records.
     pub fn unsearched<'h>(
         &self,
         heads: Option<&'h [Head]>,
@@ -133,21 +134,21 @@ impl TextsLook<'_> {
         self.store.noted(unsearched)
     }
 
-    /// How it is now.
+    /// The current state.
     pub fn seen(&self) -> Result<Seen, IndexError> {
         self.store.noted(seen(&self.transaction))
     }
 
-    /// Searches titles, bodies, and what is recorded in front matters, best first.
+    /// Searches titles, bodies, and text from front matters, best first.
     pub fn search(&self, query: &Query) -> Result<Vec<Match>, IndexError> {
         self.store.noted(self.prove())?;
         self.store.noted(search::search(&self.transaction, query))
     }
 
-    /// Asserts that it is what was put in, by its file's stamps where they tell it, else by reading all of it.
+    /// Verifies the file by its recorded stamps if possible, otherwise by reading all of it.
     fn prove(&self) -> Result<(), IndexError> {
         let Some(file) = self.store.file() else { return Ok(()) };
-        // What is noted speaks of what has the name.
+        // The record refers to the file at this name.
         let has_its_name = self.store.has_its_name();
         if has_its_name && verified_stamp::is_noted(file) {
             return Ok(());
@@ -160,7 +161,7 @@ impl TextsLook<'_> {
         Ok(())
     }
 
-    /// Has all of it read: an answer was none that the files give.
+    /// Forces a full verification: an answer contradicted the files.
     pub fn doubt(&self) -> Result<(), IndexError> {
         if let Some(file) = self.store.file() {
             verified_stamp::forget(file);
@@ -174,7 +175,7 @@ fn seen(connection: &Connection) -> Result<Seen, IndexError> {
     Ok(Seen(seen.query_row([], |row| row.get::<_, [u8; 8]>(0)).optional()?.map(i64::from_le_bytes)))
 }
 
-/// Says what it was filled from, and that it is another one now.
+/// Records what it was filled from, and a new state.
 fn mark(connection: &Connection, origin: Option<&Origin>) -> Result<Seen, IndexError> {
     match origin {
         Some(origin) => {

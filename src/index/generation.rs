@@ -1,4 +1,4 @@
-//! Which commit an index shows, by a name of its own: so that it can be told whether somebody else wrote into it.
+//! Unique names of commits, which show whether another process has written to the index.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,11 +8,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
 
-/// The name of a commit, which no other one has, of whatever file, but for chance.
+/// The random name of a commit, unique across all files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u128);
 
-/// Which rows a full text was filled from: the commit, and what its plans were read by.
+/// Which rows a full text was filled from: the commit, and the reader of its plans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
@@ -47,7 +47,7 @@ impl FromStr for Generation {
     }
 }
 
-/// Returns the last commit that wrote; none in an index that was never filled.
+/// Returns the last commit; `None` for an index that was never filled.
 pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexError> {
     let mut statement =
         connection.prepare_cached("SELECT CAST(value AS TEXT) FROM meta WHERE key = 'generation'")?;
@@ -55,7 +55,7 @@ pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexE
     Ok(text.and_then(|it| it.parse().ok()))
 }
 
-/// Gives the commit a name; a part of the transaction.
+/// Names a commit, within its transaction.
 pub(super) fn raise(connection: &Connection) -> Result<Generation, IndexError> {
     let commit = Generation::new();
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('generation', ?1)")?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_as_it_is_written_and_no_two_are_alike() {
+    fn names_round_trip_and_are_unique() {
         let (one, other) = (Generation::new(), Generation::new());
         assert_eq!(one.to_string().parse(), Ok(one));
         assert_ne!(one, other);

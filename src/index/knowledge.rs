@@ -1,4 +1,4 @@
-//! Decisions, insights and scripts as relations, for a user's own queries.
+//! Decisions, insights and scripts as relations, for user queries.
 
 use rusqlite::Connection;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::plan::decision::Decision;
 use crate::plan::insight::Insight;
 use crate::plan::script::Script;
 
-/// What a user's own query sees beside plans and files.
+/// What a user query can read besides plans and files.
 #[derive(Debug, Default)]
 pub struct Knowledge {
     pub decisions: Vec<Decision>,
@@ -18,7 +18,7 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Returns whether a query can see any of it.
+    /// Returns whether a query can read any of it.
     pub(super) fn is_asked_by(query: &str) -> bool {
         let query = query.to_ascii_lowercase();
         ["decisions", "insights", "scripts", "_row"].iter().any(|it| query.contains(it))

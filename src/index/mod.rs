@@ -2,7 +2,7 @@
 //!
 //! The files are the truth. The index may be deleted at any time, and never lies: each row says from which files, by
 //! stamp and content hash, its plan was read, and proves that it is what was put in. It decides nothing; ready, next
-//! and stale are for `plan` to tell from the plans it gives back. Whoever uses it does:
+//! and stale are for `plan` to tell from the plans it gives back. A caller does:
 //!
 //! 1. take a [`Snapshot`], and compare its heads with a walk, directory by directory;
 //! 2. take the plans that are the same out of it, and read the files of the others;
@@ -13,7 +13,6 @@
 
 mod checksums;
 mod common_terms;
-mod data;
 mod error;
 mod file;
 mod freshness;
@@ -38,13 +37,13 @@ use std::path::Path;
 
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
-pub use full_text::{FullText, Seen, TextsLook};
+pub use full_text::{FullText, Seen, TextsSnapshot};
 pub use generation::{Generation, Origin};
 pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
 pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
-pub use snapshot::{Lights, Snapshot};
+pub use snapshot::{Snapshot, SummaryData};
 pub use sql::{Table, sql};
 
 use crate::plan::id::PlanId;
@@ -64,7 +63,7 @@ pub struct Index {
 pub enum Place<'a> {
     /// In a file of its own name in this directory, which exists.
     Directory(&'a Path),
-    /// Gone with the [`Index`].
+    /// Dropped with the [`Index`].
     Memory,
 }
 
@@ -75,25 +74,25 @@ pub enum Opened {
     Kept,
     /// Nothing; the index is empty.
     Made,
-    /// Something else, which is kept once as `.bad`; the index is empty.
+    /// Something else, which is saved once as `.bad`; the index is empty.
     Rebuilt { why: String },
 }
 
 impl Index {
-    /// Opens the index at a place; whatever cannot be used there gives way to a new one.
+    /// Opens the index at a place; a file that cannot be used is replaced.
     ///
-    /// Errors are for directories that cannot be written, full disks, and other processes that write too long.
+    /// Errors are for unwritable directories, full disks, and processes that hold the write lock for too long.
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let (store, opened) = Store::open(place, Content::Plans)?;
         Ok((Self { store }, opened))
     }
 
-    /// The name of this release's index in its directory.
+    /// The name of this release's index file.
     pub fn file_name() -> String {
         file::name(Content::Plans)
     }
 
-    /// The length of the files of the index in a directory; none if there is no such file.
+    /// The length of the index's files in a directory; `None` if there is none.
     pub fn len_in(dir: &Path) -> Option<u64> {
         let len = |content| {
             std::fs::symlink_metadata(IndexFile::in_dir(dir, content).path()).ok().map(|it| it.len())
@@ -101,9 +100,9 @@ impl Index {
         len(Content::Plans).map(|plans| plans + len(Content::Texts).unwrap_or(0))
     }
 
-    /// Takes a look at the index as it is when it is first asked.
+    /// Takes a snapshot, which begins with its first query.
     ///
-    /// Mutably, because SQLite has one transaction a connection.
+    /// Mutably, because SQLite has one transaction per connection.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, IndexError> {
         self.look()
     }
@@ -129,10 +128,11 @@ impl Index {
         self.store.put(|it| write::write(it, changes))
     }
 
-    /// As [`Self::write`], to this commit; returns none, and makes no change, if it is not the last one any more.
+    /// As [`Self::write`], directly after this commit; returns `None`, and changes nothing, if it is no longer the
+    /// last one.
     ///
-    /// Whoever compared it with the files would not know what the index holds then: what somebody else has put in since may
-    /// come from an older look.
+    /// Otherwise the caller, who compared that commit with the files, would not know what the index holds: another
+    /// process may have written what an older scan found.
     pub fn write_after(
         &mut self,
         before: Option<Generation>,
@@ -144,17 +144,17 @@ impl Index {
         })
     }
 
-    /// Makes sure that this is the file which has the name now, for who has had it open since an earlier question.
+    /// Ensures that this is the file that has the name now, for a connection that was open longer.
     pub fn ready(&mut self) -> Result<(), IndexError> {
         self.store.ready()
     }
 
-    /// Returns whether this is the file that has the name now; one in memory has none.
+    /// Returns whether this is the file that has the name now; false in memory.
     pub fn has_its_name(&self) -> bool {
         self.store.has_its_name()
     }
 
-    /// Opens the place again, with a new file if this one is damaged.
+    /// Reopens the place, with a new file if this one is damaged.
     pub fn reopen(&mut self) -> Result<(), IndexError> {
         self.store.reopen()
     }

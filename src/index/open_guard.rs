@@ -1,21 +1,22 @@
-//! Keeps the threads of a process from opening files with a log in each other's way.
+//! Serializes opening database files with a log among the threads of a process.
 //!
-//! SQLite opens the log's shared memory by name, when a file is first read, and POSIX locks do not keep a process from
-//! itself. Of two files that had one name in turn, whoever reads the second one would cut off the memory that the readers
-//! of the first one have mapped (SIGBUS), if both found the same. So a file is opened and first read by one thread at a
-//! time, and what lies beside another file that is still open here, or is not what lay beside this one, is given up before.
+//! SQLite opens the log's shared memory by name when a file is first read, and POSIX locks do not exclude threads of
+//! the same process. If two files had one name in turn and shared their memory file, the reader of the second would
+//! truncate the memory mapped by readers of the first (SIGBUS). So one thread at a time opens and first reads a file.
+//! If the files beside it belong to another file that is still open here, or have changed, that file is given up
+//! first.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::index::file::Names;
 
-/// The files with a log that this process has open, once for each connection.
+/// The files with a log that this process has open, once per connection.
 static OPEN: Mutex<Vec<Names>> = Mutex::new(Vec::new());
 
-/// The turn of one thread.
+/// Exclusive access for one thread.
 pub(super) struct Alone(MutexGuard<'static, Vec<Names>>);
 
-/// A file that is open; none any more when this is dropped.
+/// An open file, unregistered on drop.
 #[derive(Debug)]
 pub(super) struct Used(Names);
 
@@ -25,7 +26,7 @@ pub(super) fn alone() -> Alone {
 }
 
 impl Alone {
-    /// Whether one of these is open here with others: then SQLite would take what it has of that file for what has the name.
+    /// Whether one of these is open here in another combination: SQLite would then mix up the two files' memory.
     pub(super) fn is_of_another(&self, now: Names) -> bool {
         let is_shared =
             |it: &Names| it.database == now.database || (now.shared.is_some() && it.shared == now.shared);

@@ -1,4 +1,4 @@
-//! Plans and files as relations, in memory, for a user's own queries: the tables behind the documented views.
+//! Plans and files as in-memory relations for user queries: the tables behind the documented views.
 
 use rusqlite::types::ToSqlOutput;
 use rusqlite::types::ValueRef::{self, Integer, Real};
@@ -15,7 +15,7 @@ use crate::plan::time::Time;
 
 const VIEWS: &str = include_str!("views.sql");
 
-/// Makes a database with the views, and fills those tables that the query can go by.
+/// Creates a database with the views, and fills the tables that the query can read.
 pub(super) fn connection<'a>(
     query: &str,
     files: impl Iterator<Item = (String, &'a FileRow)>,
@@ -25,14 +25,14 @@ pub(super) fn connection<'a>(
     let connection = Connection::open_in_memory()?;
     connection.execute_batch("PRAGMA journal_mode = OFF; BEGIN")?;
     connection.execute_batch(VIEWS)?;
-    let asked = Asked::by(query);
-    if asked.files {
+    let visible = VisibleTables::by(query);
+    if visible.files {
         let mut table = Table::new(&connection, "file_row")?;
         for (path, file) in files {
             table.put_file(&path, file)?;
         }
     }
-    let mut rows = PlanRows::new(&connection, asked)?;
+    let mut rows = PlanRows::new(&connection, visible)?;
     for plan in plans {
         rows.put_plan(plan)?;
     }
@@ -44,9 +44,9 @@ pub(super) fn connection<'a>(
     Ok(connection)
 }
 
-/// The tables whose rows a query can see: no view is read whose name does not stand in it.
+/// The tables that a query can read: a view is read only if its name occurs in the query.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct VisibleTables {
     plans: bool,
     steps: bool,
     dependencies: bool,
@@ -57,7 +57,7 @@ struct Asked {
     files: bool,
 }
 
-impl Asked {
+impl VisibleTables {
     fn by(query: &str) -> Self {
         let query = query.to_ascii_lowercase();
         let has = |word: &str| query.contains(word) || query.contains("_row");
@@ -103,7 +103,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Whose rows are being put: the first columns of the tables of records.
+/// The owner of the rows being inserted: the first columns of the tables of records.
 #[derive(Clone, Copy)]
 struct Owner<'a> {
     archived: i64,
@@ -120,7 +120,7 @@ impl<'a> Owner<'a> {
 
 /// The tables that plans go to.
 struct PlanRows<'a> {
-    asked: Asked,
+    visible: VisibleTables,
     plans: Table<'a>,
     steps: Table<'a>,
     dependencies: Table<'a>,
@@ -131,10 +131,10 @@ struct PlanRows<'a> {
 }
 
 impl<'a> PlanRows<'a> {
-    fn new(connection: &'a Connection, asked: Asked) -> Result<Self, IndexError> {
+    fn new(connection: &'a Connection, visible: VisibleTables) -> Result<Self, IndexError> {
         let table = |name| Table::new(connection, name);
         Ok(Self {
-            asked,
+            visible,
             plans: table("plan_row")?,
             steps: table("step_row")?,
             dependencies: table("dependency_row")?,
@@ -147,7 +147,7 @@ impl<'a> PlanRows<'a> {
 
     fn put_plan(&mut self, plan: &Plan) -> Result<(), IndexError> {
         let owner = Owner { archived: plan.is_archived.into(), plan: plan.id.as_str(), place: -1 };
-        if self.asked.plans {
+        if self.visible.plans {
             self.put_plan_row(owner, plan)?;
         }
         self.put_notes(owner, &plan.notes)?;
@@ -199,7 +199,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_step(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
-        if self.asked.steps {
+        if self.visible.steps {
             self.put_step_row(owner, step)?;
         }
         self.put_dependencies(owner, step)?;
@@ -251,7 +251,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_dependencies(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
-        for (at, id) in step.depends.iter().enumerate().filter(|_| self.asked.dependencies) {
+        for (at, id) in step.depends.iter().enumerate().filter(|_| self.visible.dependencies) {
             let number = id.number.to_string();
             let id = [id.plan.as_str().into(), number.as_str().into()];
             self.dependencies.put(&[&owner.nth(at)[..], &id].concat())?;
@@ -260,7 +260,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_attempts(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
-        for (at, it) in step.attempts.iter().enumerate().filter(|_| self.asked.attempts) {
+        for (at, it) in step.attempts.iter().enumerate().filter(|_| self.visible.attempts) {
             let (when, more) = (time(it.at), json(&it.more));
             let record =
                 [text(&when), text(&it.by), text(&it.outcome), text(&it.notes), more.as_str().into()];
@@ -270,7 +270,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_notes(&mut self, owner: Owner<'_>, notes: &[Note]) -> Result<(), IndexError> {
-        for (at, it) in notes.iter().enumerate().filter(|_| self.asked.notes) {
+        for (at, it) in notes.iter().enumerate().filter(|_| self.visible.notes) {
             let when = time(it.at);
             let record = [text(&when), it.kind.word().into(), text(&it.by), it.text.as_str().into()];
             self.notes.put(&[&owner.nth(at)[..], &record].concat())?;
@@ -279,14 +279,14 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_tags(&mut self, owner: Owner<'_>, tags: &[String]) -> Result<(), IndexError> {
-        for (at, tag) in tags.iter().enumerate().filter(|_| self.asked.tags) {
+        for (at, tag) in tags.iter().enumerate().filter(|_| self.visible.tags) {
             self.tags.put(&[&owner.nth(at)[..], &[tag.as_str().into()]].concat())?;
         }
         Ok(())
     }
 
     fn put_problems(&mut self, owner: Owner<'_>, problems: &[Problem]) -> Result<(), IndexError> {
-        for (at, it) in problems.iter().enumerate().filter(|_| self.asked.problems) {
+        for (at, it) in problems.iter().enumerate().filter(|_| self.visible.problems) {
             let severity = match it.severity() {
                 Severity::Error => "error",
                 Severity::Warning => "warning",

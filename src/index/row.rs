@@ -1,15 +1,18 @@
-//! A plan directory as rows of the index, which prove themselves.
+//! A plan directory as rows of the index, with their own hashes.
 //!
-//! SQLite itself finds little of what a failing disk does to a file: overwritten bytes inside a row are another row to
-//! it. So each head ends in a hash of itself, of its key, and of the hashes of the plan's data. A row that passes speaks
-//! of the files whose stamps it holds, even if it is an old one. Against a forger the hashes prove nothing.
+//! SQLite itself detects few of a failing disk's errors: to SQLite, overwritten bytes inside a row are just another
+//! row. So each head ends in a hash of itself, its key, and the hashes of the plan's data. A row that passes describes
+//! the files whose stamps it holds, even if it is old. The hashes do not protect against forgery.
 
-use crate::index::data::{self, Input, Stored};
+use borsh::{BorshDeserialize, BorshSerialize};
+
 use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
+use crate::plan::binary::{decode, encode, encode_into};
 use crate::plan::model::Plan;
+use crate::plan::summary::PlanSummary;
 
-/// What a row is of: a directory by its exact name, live or below `_archive`.
+/// Identifies a row: a directory by its exact name, live or below `_archive`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub is_archived: bool,
@@ -24,22 +27,22 @@ pub(super) type Version = [u8; 16];
 pub struct Head {
     pub key: Key,
     pub steps: u32,
-    /// Reader, doubt, versions, stamps, hashes, and the proof.
+    /// Reader, doubt, versions, stamps, hashes, and the final hash.
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
-    /// Of the light form.
-    light: Version,
-    /// The number of the row in its table; 0 for one that is not there yet.
+    /// Of the summary.
+    summary_version: Version,
+    /// The row number in its table; 0 for a new row.
     pub(super) id: i64,
 }
 
-/// The rows of a plan, packed in whatever thread read it.
+/// The rows of a plan, encoded in the thread that read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     pub head: Head,
     pub(super) data: Vec<u8>,
-    /// What [`Plan::lightened`] leaves of it.
-    pub(super) light: Vec<u8>,
+    /// The encoded summary.
+    pub(super) summary: Vec<u8>,
 }
 
 /// What is to be changed.
@@ -51,75 +54,70 @@ pub enum Change {
     Remove(Key),
 }
 
-/// How a head begins, and behind that the stamps.
-struct Beginning<'a> {
-    /// The words and the like that files are read by.
+/// The start of a head; the bytes after it are those of a [`FilesOfHead`].
+#[derive(BorshSerialize, BorshDeserialize)]
+struct Beginning {
+    /// The vocabulary and release that files are read with.
     reader: u64,
-    /// A file could change without its stamp moving.
+    /// A file could change without a new stamp.
     in_doubt: bool,
     version: Version,
-    light: Version,
-    rest: Input<'a>,
+    summary_version: Version,
 }
 
+/// The output of [`stamps`], and the hash, `racy` and `len_before` of each file.
+type FilesOfHead = (Vec<u8>, Vec<(String, bool, u64)>);
+
 impl Packed {
-    /// Packs a plan that was read, unjudged, with these files in the order of their names.
+    /// Encodes a plan that was read, unjudged, with these files in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
-        let (data, light) = (data::encode(plan), data::encode(&plan.lightened()));
-        let versions = [&data, &light].map(|it| half(&blake3::hash(it)));
+        let (data, summary) = (encode(plan), encode(plan.summary().stored()));
+        let versions = [&data, &summary].map(|it| half(&blake3::hash(it)));
         let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
-        Self { head: Head::new(key, steps, reader, files, versions), data, light }
+        Self { head: Head::new(key, steps, reader, files, versions), data, summary }
     }
 }
 
 impl Head {
-    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], [version, light]: [Version; 2]) -> Self {
-        let mut bytes = Vec::with_capacity(80 + 96 * files.len());
-        reader.put(&mut bytes);
-        files.iter().any(FileRow::is_in_doubt).put(&mut bytes);
-        version.put(&mut bytes);
-        light.put(&mut bytes);
+    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], versions: [Version; 2]) -> Self {
+        let [version, summary_version] = versions;
+        let in_doubt = files.iter().any(FileRow::is_in_doubt);
         let stamps = stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
-        stamps.len().put(&mut bytes);
-        bytes.extend(stamps);
-        files.len().put(&mut bytes);
-        for file in files {
-            file.hash.put(&mut bytes);
-            file.racy.put(&mut bytes);
-            file.len_before.put(&mut bytes);
-        }
+        let more: Vec<_> = files.iter().map(|it| (it.hash.as_str(), it.racy, it.len_before)).collect();
+        let mut bytes = encode(&(Beginning { reader, in_doubt, version, summary_version }, stamps, more));
         let proof = proof(&key, steps, &bytes);
         bytes.extend(proof);
-        Self { key, steps, bytes, version, light, id: 0 }
+        Self { key, steps, bytes, version, summary_version, id: 0 }
     }
 
-    /// Takes a row as it stands in the table, if it is what was put there.
+    /// Decodes a row of the table if its hash is right.
     pub(super) fn proved(id: i64, key: Key, steps: u32, bytes: &[u8]) -> Result<Self, IndexError> {
         let damaged = || IndexError::damaged("a row is not what was written");
         let at = bytes.len().checked_sub(16).ok_or_else(damaged)?;
         if bytes[at..] != proof(&key, steps, &bytes[..at]) {
             return Err(damaged());
         }
-        let Beginning { version, light, .. } = beginning(bytes).ok_or_else(damaged)?;
-        Ok(Self { key, steps, bytes: bytes.to_vec(), version, light, id })
+        let (Beginning { version, summary_version, .. }, _) = beginning(bytes).ok_or_else(damaged)?;
+        Ok(Self { key, steps, bytes: bytes.to_vec(), version, summary_version, id })
     }
 
     /// The same plan with other stamps of its files.
     pub fn restamped(&self, reader: u64, files: &[FileRow]) -> Self {
-        let versions = [self.version, self.light];
+        let versions = [self.version, self.summary_version];
         Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
-    /// Returns whether the plan is as it would be read now, so far as stamps tell; `stamps` by [`stamps`].
+    /// Returns whether the plan would be read the same now, as far as stamps show; `stamps` by [`stamps`].
     pub fn speaks_of(&self, reader: u64, stamps: &[u8]) -> bool {
-        let Some(mut own) = beginning(&self.bytes) else { return false };
+        let Some((own, mut rest)) = beginning(&self.bytes) else { return false };
+        let len = u32::deserialize(&mut rest).ok().and_then(|it| usize::try_from(it).ok());
         let is_sure = own.reader == reader && !own.in_doubt;
-        is_sure && own.rest.len().and_then(|it| own.rest.bytes(it)) == Some(stamps)
+        is_sure && len.and_then(|it| rest.get(..it)) == Some(stamps)
     }
 
-    /// What the files were read by.
+    /// What the files were read with.
     pub fn reader(&self) -> u64 {
-        beginning(&self.bytes).map_or(0, |it| it.reader)
+        beginning(&self.bytes).map_or(0, |(it, _)| it.reader)
     }
 
     /// Returns whether both rows hold the same plan, whatever their files' stamps.
@@ -130,18 +128,18 @@ impl Head {
     /// Returns the files that the plan was read from, in the order of their names.
     pub fn files(&self) -> Result<Vec<FileRow>, IndexError> {
         let damaged = || IndexError::damaged("a row's files cannot be read");
-        let own = beginning(&self.bytes).ok_or_else(damaged)?;
-        read_files(own.rest).ok_or_else(damaged)
+        let (_, rest) = beginning(&self.bytes).ok_or_else(damaged)?;
+        read_files(rest).ok_or_else(damaged)
     }
 
-    /// Reads the plan out of its data, which must be what was put beside this head.
+    /// Decodes the plan from its data, if that belongs to this head.
     pub fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
         proved(data, self.version)
     }
 
-    /// Reads the plan as [`Plan::lightened`] left it out of the data of that.
-    pub fn light_plan(&self, light: &[u8]) -> Result<Plan, IndexError> {
-        proved(light, self.light)
+    /// Decodes the plan's summary from its data, if that belongs to this head.
+    pub fn summary(&self, data: &[u8]) -> Result<PlanSummary, IndexError> {
+        proved(data, self.summary_version).map(PlanSummary::from_stored)
     }
 }
 
@@ -149,41 +147,33 @@ fn proved(data: &[u8], version: Version) -> Result<Plan, IndexError> {
     if half(&blake3::hash(data)) != version {
         return Err(IndexError::damaged("a plan's data are not those that were written"));
     }
-    data::decode(data).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
+    decode(data).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
 }
 
-fn beginning(bytes: &[u8]) -> Option<Beginning<'_>> {
-    let mut rest = Input::new(bytes.get(..bytes.len().checked_sub(16)?)?);
-    let (reader, in_doubt) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
-    let (version, light) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
-    Some(Beginning { reader, in_doubt, version, light, rest })
+fn beginning(bytes: &[u8]) -> Option<(Beginning, &[u8])> {
+    let mut rest = bytes.get(..bytes.len().checked_sub(16)?)?;
+    let beginning = Beginning::deserialize(&mut rest).ok()?;
+    Some((beginning, rest))
 }
 
-/// Writes names and stamps in a form in which equal bytes are equal files.
+/// Encodes names and stamps so that equal bytes mean equal files.
 pub fn stamps<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
-    for (name, stamp) in files {
-        data::put_text(name, &mut out);
-        stamp.put(&mut out);
+    for file in files {
+        encode_into(&file, &mut out);
     }
     out
 }
 
-fn read_files(mut hashes: Input<'_>) -> Option<Vec<FileRow>> {
-    let len = hashes.len()?;
-    let mut stamps = Input::new(hashes.bytes(len)?);
-    let n = hashes.len()?;
-    let mut files = Vec::new();
-    for _ in 0..n {
-        files.push(FileRow {
-            name: Stored::take(&mut stamps)?,
-            stamp: Stored::take(&mut stamps)?,
-            hash: Stored::take(&mut hashes)?,
-            racy: Stored::take(&mut hashes)?,
-            len_before: Stored::take(&mut hashes)?,
-        });
-    }
-    (stamps.is_empty() && hashes.is_empty()).then_some(files)
+fn read_files(bytes: &[u8]) -> Option<Vec<FileRow>> {
+    let (stamps, more): FilesOfHead = decode(bytes)?;
+    let mut stamps = stamps.as_slice();
+    let files = more.into_iter().map(|(hash, racy, len_before)| {
+        let (name, stamp) = <(String, Stamp)>::deserialize(&mut stamps).ok()?;
+        Some(FileRow { name, stamp, hash, racy, len_before })
+    });
+    let files = files.collect::<Option<_>>()?;
+    stamps.is_empty().then_some(files)
 }
 
 fn proof(key: &Key, steps: u32, bytes: &[u8]) -> Version {

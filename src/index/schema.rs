@@ -1,4 +1,4 @@
-//! The schemas of the two files, and whether a file has its own.
+//! The schemas of the two files, and checking that a file has its own.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -9,13 +9,13 @@ use crate::index::file::Identity;
 /// Raised with every change of `schema.sql`, of `texts.sql` or of what is in `meta`.
 pub const VERSION: i32 = 6;
 
-/// "plan", so that `file` and a curious SQLite shell can tell the file from others.
+/// "plan", so that `file` and an SQLite shell can identify the file.
 const APPLICATION: i32 = 0x706c_616e;
 
-/// The reading that the rows come from: another release, or another number behind it, may read a file otherwise.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 8");
+/// The reader that rows come from: another release, or another number after it, may read a file differently.
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 9");
 
-/// The release and the reading as nothing but digits, for the files' names: `0.1.0` and 4 are `00010004`.
+/// Release and reader as digits for file names: `0.1.0` and 4 are `00010004`.
 pub(super) fn reader_digits() -> String {
     let parts = READER.split(['.', ' ', '-', '+']).map(|it| it.parse::<u32>().unwrap_or(0));
     parts.map(|it| format!("{it:02}")).collect()
@@ -30,7 +30,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// What stands in the names of its files behind the version.
+    /// The suffix of the file names after the version.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Plans => "",
@@ -38,10 +38,10 @@ impl Content {
         }
     }
 
-    /// SQLite's word for how a writing that is broken off is taken back.
+    /// SQLite's journal mode.
     ///
     /// Plans are written while others read. Texts are written seldom, and a log beside the file would be a second file
-    /// to prove.
+    /// to verify.
     pub(super) fn journal(self) -> &'static str {
         match self {
             Self::Plans => "wal",
@@ -49,7 +49,7 @@ impl Content {
         }
     }
 
-    /// Whether it has a log, and with it memory that its readers share.
+    /// Whether it has a write-ahead log, and with it shared memory.
     pub(super) fn has_log(self) -> bool {
         self.journal() == "wal"
     }
@@ -62,32 +62,32 @@ impl Content {
     }
 }
 
-/// What a file was found to be.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     /// An index of this schema and reader.
     Sound,
-    /// Nothing yet.
+    /// A new file.
     Empty,
 }
 
-/// Tells what a file with a log is, or, with none given, any other database; any other than these two is damaged.
-pub(super) fn look_at(connection: &Connection, file: Option<Identity>) -> Result<Found, IndexError> {
+/// Determines the state of a file with a log, or, with `None`, of another database. Anything else is damaged.
+pub(super) fn look_at(connection: &Connection, file: Option<Identity>) -> Result<FileState, IndexError> {
     if n_objects(connection)? == 0 {
-        return Ok(Found::Empty);
+        return Ok(FileState::Empty);
     }
-    check(connection, file).map(|()| Found::Sound)
+    check(connection, file).map(|()| FileState::Sound)
 }
 
-/// Makes the schema where there was nothing.
+/// Creates the schema in an empty file.
 pub(super) fn ensure(
     connection: &mut Connection,
     content: Content,
     file: Option<Identity>,
-) -> Result<Found, IndexError> {
+) -> Result<FileState, IndexError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = look_at(&transaction, file)?;
-    if found == Found::Sound {
+    if found == FileState::Sound {
         return Ok(found);
     }
     transaction.execute_batch(content.schema())?;
@@ -103,7 +103,7 @@ pub(super) fn ensure(
     Ok(found)
 }
 
-/// What a file is known by in itself, so that a copy is told: what lies beside it may be another one's log.
+/// A mark inside the file that a copy does not share: the log beside a copy may belong to another file.
 fn mark(file: Option<Identity>) -> String {
     file.map_or_else(String::new, |it| it.number().to_string())
 }

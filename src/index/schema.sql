@@ -20,7 +20,7 @@ CREATE TABLE plan (
 
 CREATE UNIQUE INDEX plan_name ON plan (archived, name);
 
--- The plan as it was read, unjudged and without its texts (data.rs).
+-- The plan as it was read, unjudged and without its texts (plan/binary.rs).
 CREATE TABLE plan_data (
     id INTEGER PRIMARY KEY,
     data BLOB NOT NULL

@@ -55,9 +55,9 @@ pub struct Match {
     pub rank: f64,
 }
 
-/// Stands before a match in a snippet; a text's own is a space there.
+/// Marks the start of a match in a snippet. This character in a text is shown as a space.
 pub const MATCH_START: char = '\u{2}';
-/// Stands behind a match in a snippet; a text's own is a space there.
+/// Marks the end of a match in a snippet. This character in a text is shown as a space.
 pub const MATCH_END: char = '\u{3}';
 
 /// More words than a person types, fewer than SQLite's limit of an expression's depth.
@@ -103,12 +103,12 @@ pub struct Document {
     name: String,
     title: String,
     body: String,
-    /// What stands in the front matter, a line each.
+    /// The front matter, one line for each value.
     records: String,
 }
 
 impl Document {
-    /// What is searched of a record beside the plans; what stands in `name` and `title` weighs more.
+    /// The searched texts of a decision or insight; matches in `name` and `title` rank higher.
     pub fn of_record(name: &str, title: &str, body: &str, records: &str) -> Self {
         Self { name: plain(name), title: plain(title), body: plain(body), records: plain(records) }
     }
@@ -304,7 +304,7 @@ impl Unsearched<'_> {
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
     if !terms(&query.text).iter().any(|it| it.is_excluded) {
-        // Where whole words are enough, nobody has to look for what begins with the last one.
+        // If whole words give enough results, the prefix search is not needed.
         let whole = expression_of(&query.text, LastWord::Whole).filter(|it| *it != wanted);
         for wanted in whole.iter().chain([&wanted]) {
             if let Some(found) = common_terms::search(connection, query, wanted)? {
@@ -394,7 +394,7 @@ fn expression(text: &str) -> Option<String> {
     expression_of(text, LastWord::MayBeBegun)
 }
 
-/// How the last word of a query is taken, if it stands in no phrase.
+/// How the last word of a query is matched if it is in no phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastWord {
     MayBeBegun,

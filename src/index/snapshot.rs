@@ -1,4 +1,4 @@
-//! Reading: everything asked of one snapshot is of one moment, whatever other processes write meanwhile.
+//! Reading: all queries of a snapshot refer to one moment, whatever other processes write meanwhile.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -12,8 +12,8 @@ use crate::plan::plans::Plans;
 
 /// The index at one moment.
 ///
-/// Whoever compares [`heads`](Self::heads) with the disk asks the same snapshot for the plans: between two of them
-/// another process may have put in what an older walk found.
+/// Callers that compare [`heads`](Self::heads) with the disk must read the plans from the same snapshot: in between,
+/// another process may write what an older scan found.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     transaction: Transaction<'a>,
@@ -22,15 +22,15 @@ pub struct Snapshot<'a> {
 
 const HEADS: &str = "SELECT id, archived, name, steps, head FROM plan";
 
-/// The data of light plans, one after the other in the order of the heads that they were asked for.
+/// The encoded summaries of plans, in the order of the requested heads.
 #[derive(Debug, Default)]
-pub struct Lights {
+pub struct SummaryData {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Lights {
-    /// Returns the data of the head at this place, from which [`Head::light_plan`] makes its plan in any thread.
+impl SummaryData {
+    /// Returns the data for the head at this index; [`Head::summary`] decodes it in any thread.
     pub fn of(&self, nth: usize) -> &[u8] {
         let from = nth.checked_sub(1).map_or(0, |it| self.ends[it]);
         &self.bytes[from..self.ends[nth]]
@@ -42,7 +42,7 @@ impl<'a> Snapshot<'a> {
         Ok(Self { transaction: store.connection.unchecked_transaction()?, store })
     }
 
-    /// Returns what is known of every plan directory, in an order of the index's own.
+    /// Returns the heads of all plan directories, in the index's own order.
     pub fn heads(&self) -> Result<Vec<Head>, IndexError> {
         self.noted(heads(&self.transaction))
     }
@@ -52,43 +52,43 @@ impl<'a> Snapshot<'a> {
         self.noted(heads_named(&self.transaction, name))
     }
 
-    /// Returns the plan of a head of this snapshot, unjudged, its bodies empty.
+    /// Returns the plan of a head of this snapshot, unjudged, without bodies.
     pub fn plan(&self, head: &Head) -> Result<Plan, IndexError> {
         self.noted(plan(&self.transaction, head))
     }
 
-    /// Returns the data of a plan, from which [`Head::plan`] makes it in any thread.
+    /// Returns the data of a plan, which [`Head::plan`] decodes in any thread.
     pub fn data(&self, head: &Head) -> Result<Vec<u8>, IndexError> {
         self.noted(data(&self.transaction, head))
     }
 
-    /// Returns the light plans of all heads, as [`Self::heads`] gave them.
-    pub fn lights(&self, heads: &[Head]) -> Result<Lights, IndexError> {
-        self.noted(lights(&self.transaction, heads))
+    /// Returns the summaries of all heads, in the order of [`Self::heads`].
+    pub fn summaries(&self, heads: &[Head]) -> Result<SummaryData, IndexError> {
+        self.noted(summaries(&self.transaction, heads))
     }
 
-    /// As an answer of this snapshot's that was made of its data elsewhere.
+    /// Treats a result decoded elsewhere as an answer of this snapshot.
     pub fn judged<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
         self.noted(made)
     }
 
-    /// Returns all plans, unjudged, in the order of [`Plans`], their bodies empty.
+    /// Returns all plans, unjudged, in the order of [`Plans`], without bodies.
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
         let plans = self.heads()?.iter().map(|it| self.plan(it)).collect::<Result<Vec<_>, _>>()?;
         Ok(Plans::new(plans).into_vec())
     }
 
-    /// Returns the commit that this is a look at; none if nothing was ever put in.
+    /// Returns the commit of this snapshot; `None` if nothing was ever written.
     pub fn generation(&self) -> Result<Option<Generation>, IndexError> {
         self.noted(generation::read(&self.transaction))
     }
 
-    /// Returns what a full text of just these plans would be filled from; none if nothing was ever put in.
+    /// Returns what a full text of exactly these plans would be filled from; `None` if nothing was ever written.
     pub fn origin(&self, reader: u64) -> Result<Option<Origin>, IndexError> {
         Ok(self.generation()?.map(|it| Origin::new(it, reader)))
     }
 
-    /// Returns the plan of this name, spelled in any normal form of Unicode; a live one wins over an archived one.
+    /// Returns the plan of this name in any Unicode normal form; a live one takes precedence over an archived one.
     pub fn load_plan(&self, id: &PlanId) -> Result<Option<Plan>, IndexError> {
         let mut heads = self.heads_named(id.as_str())?;
         if heads.is_empty() && !id.as_str().is_ascii() {
@@ -107,7 +107,7 @@ impl<'a> Snapshot<'a> {
         Ok((plans as usize, steps as usize))
     }
 
-    /// Remembers damage, into which nothing may be written.
+    /// Remembers damage; a damaged file is never written.
     fn noted<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
         self.store.noted(answer)
     }
@@ -123,22 +123,22 @@ pub(super) fn heads(connection: &Connection) -> Result<Vec<Head>, IndexError> {
     Ok(heads)
 }
 
-/// In one pass: to seek each row would cost as much as to read it.
-fn lights(connection: &Connection, heads: &[Head]) -> Result<Lights, IndexError> {
+/// In one pass: seeking each row would cost as much as reading it.
+fn summaries(connection: &Connection, heads: &[Head]) -> Result<SummaryData, IndexError> {
     let mut statement = connection.prepare_cached("SELECT id, light FROM plan_light ORDER BY id")?;
     let mut rows = statement.query([])?;
-    let mut lights = Lights::default();
+    let mut data = SummaryData::default();
     for head in heads {
         loop {
             let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no light form"))?;
             if row.get::<_, i64>(0)? == head.id {
-                lights.bytes.extend(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
-                lights.ends.push(lights.bytes.len());
+                data.bytes.extend(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
+                data.ends.push(data.bytes.len());
                 break;
             }
         }
     }
-    Ok(lights)
+    Ok(data)
 }
 
 fn heads_named(connection: &Connection, name: &str) -> Result<Vec<Head>, IndexError> {

@@ -1,7 +1,7 @@
-//! A user's own query: read only, one statement, over the views.
+//! User queries: a single read-only statement over the views.
 //!
-//! Four walls, any of which would do: the first word, one statement alone, SQLite's own word that it writes nothing,
-//! and a database in memory that is made for this one query.
+//! Four independent safeguards: the first keyword, the single statement, SQLite's own report that the statement is
+//! read-only, and an in-memory database created for this query.
 
 use rusqlite::types::ValueRef;
 use serde::Serialize;
@@ -17,14 +17,14 @@ use crate::plan::model::Plan;
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
-    /// As the query names them; two may be equal.
+    /// As the query names them; duplicates are possible.
     pub columns: Vec<String>,
-    /// Binary values are hexadecimal, infinities are texts.
+    /// Binary values become hexadecimal, infinities become texts.
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs one reading statement over plans, judged, the files that they were read from, by path, and what is known
-/// besides, which is read only if the statement names it.
+/// Runs one read-only statement over judged plans, the files they were read from, by path, and `knowledge`, which is
+/// read only if the statement names it.
 pub fn sql<'a>(
     query: &str,
     files: impl Iterator<Item = (String, &'a FileRow)>,
@@ -65,7 +65,7 @@ fn to_json(cell: ValueRef<'_>) -> Value {
     }
 }
 
-/// Takes errors of the user's statement for the user's, but not those of the file.
+/// Attributes errors of the user's statement to the user, but not those of the file.
 fn explain(error: rusqlite::Error) -> IndexError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, SystemIoFailure};
     let of_file = [DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, SystemIoFailure];
@@ -80,7 +80,7 @@ fn explain(error: rusqlite::Error) -> IndexError {
     }
 }
 
-/// Returns the first word behind blanks and comments.
+/// Returns the first word after blanks and comments.
 fn first_word(query: &str) -> &str {
     let mut rest = query.trim_start();
     loop {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_stands_behind_comments() {
+    fn the_first_word_comes_after_comments() {
         for (query, word) in [
             ("select 1", "select"),
             (" -- DROP\n /* x */ WITH a", "WITH"),

@@ -1,4 +1,4 @@
-//! A SQLite file that can be made again: opened, written all or nothing, and given up for a new one where it is damaged.
+//! An SQLite file that can be recreated: opened, written atomically, and replaced if it is damaged.
 
 use std::cell::Cell;
 use std::io;
@@ -11,7 +11,7 @@ use rusqlite::{Connection, FileControl, OpenFlags, Transaction, TransactionBehav
 use crate::index::error::IndexError;
 use crate::index::file::{self, Identity, IndexFile, Names};
 use crate::index::open_guard::{self, Alone, Used};
-use crate::index::schema::{self, Content, Found};
+use crate::index::schema::{self, Content, FileState};
 use crate::index::{Opened, Place};
 
 /// An open file, or a database in memory.
@@ -19,9 +19,9 @@ use crate::index::{Opened, Place};
 pub(super) struct Store {
     content: Content,
     pub(super) connection: Connection,
-    /// None in memory.
+    /// `None` in memory.
     opened: Option<OpenedFile>,
-    /// Whether an answer met damage.
+    /// Whether a query met damage.
     pub(super) is_damaged: Cell<bool>,
 }
 
@@ -30,18 +30,18 @@ pub(super) struct Store {
 struct OpenedFile {
     file: IndexFile,
     names: Names,
-    /// Given up after the connection.
+    /// Dropped after the connection.
     _used: Option<Used>,
 }
 
-/// How long another process's writing is waited for.
+/// How long to wait for another process's write.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long of that at once while the other threads of this process wait, too.
+/// The longest single wait while other threads of this process wait, too.
 const TURN: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Opens what is at a place; whatever cannot be used there gives way to a new one.
+    /// Opens what is at a place; a file that cannot be used is replaced.
     pub(super) fn open(place: Place<'_>, content: Content) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory(content)?, Opened::Made)) };
         let (file, since) = (IndexFile::in_dir(dir, content), Instant::now());
@@ -52,7 +52,7 @@ impl Store {
             }
         };
         if opened != Opened::Kept {
-            // Nobody waits for that, and nothing depends on it.
+            // Optional cleanup.
             file::clear_unused(&file).ok();
         }
         Ok((store, opened))
@@ -62,7 +62,7 @@ impl Store {
         let kept = Self::kept(file, content, turn(content).as_mut());
         match kept {
             Ok(Some(store)) => Ok((store, Opened::Kept)),
-            // Unwritable may be a file that another process is moving aside.
+            // "Unwritable" may be a file that another process is moving aside.
             Ok(None) | Err(IndexError::Damaged { .. } | IndexError::Unwritable { .. }) => {
                 Self::make(file, content)
             }
@@ -76,7 +76,7 @@ impl Store {
         Self::of(connection, content)
     }
 
-    /// Opens a file that has its schema already; none if there is none yet, or if it lost its name meanwhile.
+    /// Opens a file that has its schema already; `None` if there is none yet, or if it lost its name meanwhile.
     fn kept(
         file: &IndexFile,
         content: Content,
@@ -88,7 +88,7 @@ impl Store {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
         if alone.as_ref().is_some_and(|it| it.is_of_another(names)) {
-            return Err(IndexError::damaged("it, or what lies beside it, took the name of what is open"));
+            return Err(IndexError::damaged("it, or another file, replaced the open one"));
         }
         Self::read(connect(file, OpenFlags::empty())?, (file, identity), content, alone)
     }
@@ -103,17 +103,17 @@ impl Store {
         let found = schema::look_at(&connection, Some(identity).filter(|_| content.has_log()))?;
         let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         let names = file.names();
-        // The log was opened by its name after the file, so that it may be that of the next one.
-        if found == Found::Empty || journal != content.journal() || names.database != Some(identity) {
+        // The log was opened by name after the file, so it may belong to the next file.
+        if found == FileState::Empty || journal != content.journal() || names.database != Some(identity) {
             return Ok(None);
         }
         Self::of_file(connection, content, (file, names), alone).map(Some)
     }
 
-    /// Makes a new file where there is none or one that is no good.
+    /// Creates a new file where it is missing or damaged.
     ///
-    /// One process at a time: SQLite does not wait where two switch a file to its write-ahead log, and two that see
-    /// the same damage would move each other's new file away.
+    /// One process at a time: SQLite does not wait when two processes switch a file to its write-ahead log, and two
+    /// that see the same damage would move each other's new file away.
     fn make(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
         let _lock = file.lock()?;
         let mut turn = turn(content);
@@ -131,18 +131,18 @@ impl Store {
         }
         file.make_empty()?;
         let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?, TURN)?;
-        // Where a file system has no memory to share this leaves the rollback journal, or what fails is found right below.
+        // Without shared memory this leaves the rollback journal; any error is detected right below.
         connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;
         let identity = file.identity().filter(|_| content.has_log());
         let found = schema::ensure(&mut connection, content, identity).map_err(|error| match error {
-            // What a new file cannot mend is the place's fault.
+            // An error that a new file cannot fix is caused by the place.
             IndexError::Damaged { what } => IndexError::unwritable(file.dir(), io::Error::other(what)),
             error => error,
         })?;
         let opened = match (why, found) {
             (Some(why), _) => Opened::Rebuilt { why },
-            (None, Found::Sound) => Opened::Kept,
-            (None, Found::Empty) => Opened::Made,
+            (None, FileState::Sound) => Opened::Kept,
+            (None, FileState::Empty) => Opened::Made,
         };
         Ok((Self::of_file(connection, content, (file, file.names()), turn.as_mut())?, opened))
     }
@@ -154,7 +154,7 @@ impl Store {
         alone: Option<&mut Alone>,
     ) -> Result<Self, IndexError> {
         let store = Self::of(connection, content)?;
-        // Last, because to give it up is another turn.
+        // Last, because dropping it needs exclusive access again.
         let used = alone.map(|it| it.using(names));
         Ok(Self { opened: Some(OpenedFile { file: file.clone(), names, _used: used }), ..store })
     }
@@ -166,12 +166,12 @@ impl Store {
         Ok(Self { content, connection, opened: None, is_damaged: Cell::new(false) })
     }
 
-    /// The file that is open; none in memory.
+    /// The open file; `None` in memory.
     pub(super) fn file(&self) -> Option<&IndexFile> {
         self.opened.as_ref().map(|it| &it.file)
     }
 
-    /// Remembers damage, into which nothing may be written.
+    /// Remembers damage; a damaged file is never written.
     pub(super) fn noted<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
         if matches!(answer, Err(IndexError::Damaged { .. })) {
             self.is_damaged.set(true);
@@ -195,7 +195,7 @@ impl Store {
         written.map_err(|error| error.in_dir(dir))
     }
 
-    /// Opens the file again that has the name now; damage is never written into.
+    /// Reopens the file that has the name now; a damaged file is never written.
     pub(super) fn ready(&mut self) -> Result<(), IndexError> {
         if self.is_damaged.get() {
             return Err(IndexError::damaged("nothing is written into it"));
@@ -205,17 +205,17 @@ impl Store {
         if now == *names {
             return Ok(());
         }
-        // Without its log, or with another one, others read and write it in ignorance of this process.
+        // Without its log, or with another one, other processes do not see this process's locks.
         self.is_damaged.set(now.database == names.database);
         self.reopen()
     }
 
-    /// Whether the file that is open has the name now.
+    /// Whether the open file has the name now.
     pub(super) fn has_its_name(&self) -> bool {
         self.opened.as_ref().is_some_and(|it| it.file.names() == it.names)
     }
 
-    /// At once a writer's, because one that becomes a writer after it has read fails without waiting.
+    /// A write transaction from the start: upgrading after a read fails without waiting.
     fn in_transaction<T>(
         &mut self,
         put: impl FnOnce(&Transaction<'_>) -> Result<T, IndexError>,
@@ -226,9 +226,9 @@ impl Store {
         Ok(made)
     }
 
-    /// Opens the place again, with a new file if this one is damaged.
+    /// Reopens the place, with a new file if this one is damaged.
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
-        // The file is closed before it is moved; if there is no other, this goes on in memory.
+        // The file is closed before it is moved; without a new one the index continues in memory.
         let memory = Self::in_memory(self.content)?;
         let Self { content, connection, opened, is_damaged } = std::mem::replace(self, memory);
         drop(connection);
@@ -236,7 +236,7 @@ impl Store {
         drop(used);
         if is_damaged.get() {
             let _lock = file.lock()?;
-            // Another process may have been quicker.
+            // Another process may have been faster.
             if file.identity() == names.database {
                 file.move_aside()?;
             }
@@ -246,7 +246,7 @@ impl Store {
     }
 }
 
-/// The turn of this thread; none is needed for a file without a log.
+/// Exclusive access of this thread; not needed for a file without a log.
 fn turn(content: Content) -> Option<Alone> {
     content.has_log().then(open_guard::alone)
 }
@@ -254,20 +254,20 @@ fn turn(content: Content) -> Option<Alone> {
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(file.path(), flags)?;
-    // Closing removes nothing by name, which by then may be another file's; nor is its log, before it is known to be its
-    // own, put into it.
+    // Closing must not remove files by name, which may belong to another file by then, nor checkpoint a log that is
+    // not verified as its own.
     connection.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
 }
 
-/// Makes the settings that a connection, not the file, keeps.
+/// Applies the settings of a connection.
 pub(super) fn configured(connection: Connection, patience: Duration) -> Result<Connection, IndexError> {
     // First, because some of the settings read the file.
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // A power cut may tear the file; rows that it tore do not prove themselves, and the files are still there.
+    // A power cut may damage the file; torn rows fail their hash, and the files still exist.
     connection.pragma_update(None, "synchronous", "OFF")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -276,7 +276,7 @@ pub(super) fn configured(connection: Connection, patience: Duration) -> Result<C
     Ok(connection)
 }
 
-/// Between writes a connection can only read, whatever statement comes.
+/// Between writes a connection can only read, whatever the statement.
 pub(super) fn read_only(connection: &Connection, is_on: bool) -> Result<(), IndexError> {
     Ok(connection.pragma_update(None, "query_only", is_on)?)
 }
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_a_copy_leaves_the_log_that_lies_beside_it() {
+    fn a_copied_file_does_not_take_the_log_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open(Place::Directory(dir.path()), Content::Plans).unwrap().0;
         let file = IndexFile::in_dir(dir.path(), Content::Plans);

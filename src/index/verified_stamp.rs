@@ -1,11 +1,10 @@
-//! Remembers, beside the full text's file, the stamps with which the whole file was last found to be what was written.
+//! Records the stamps of the full text's file when it was last verified as a whole.
 //!
-//! Reading all of it takes a hundred times as long as a search. So it is read again only if the file is not the one
-//! that was found whole: any writing moves its time. A stamp that is as young as the moment it is noted could stay when
-//! the file changes once more (see freshness.rs), so the file's time is first set back, and then only no writing at all
-//! leaves it there.
+//! Reading all of it takes a hundred times as long as a search, so it is read again only if the file has changed:
+//! every write moves its time. A stamp as young as the record could stay when the file changes once more (see
+//! freshness.rs). So the file's time is first set back; afterwards any write changes it.
 //!
-//! What is noted here is never believed by itself: it ends in a hash of itself, and without it all is read.
+//! The record is not trusted blindly: it ends in a hash of itself, and without it everything is read.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -14,22 +13,22 @@ use std::path::Path;
 use crate::index::error::IndexError;
 use crate::index::file::{IndexFile, open_own};
 
-/// How far back the time is set, in seconds: further than the coarsest stamps, those of FAT, are apart.
+/// How far back the time is set, in seconds: more than the coarsest stamps, those of FAT, are apart.
 #[cfg(unix)]
 const BACK: i64 = 10;
 
-/// A file's stamps as bytes; none where the system has too few of them, or there is no file.
+/// A file's stamps as bytes; `None` if the system has too few of them, or there is no file.
 pub(super) type Stamps = Vec<u8>;
 
-/// Returns whether the file is the one that was noted. The caller holds a lock that keeps other processes from writing.
+/// Returns whether the file is the recorded one. The caller holds a lock that excludes writers.
 pub(super) fn is_noted(file: &IndexFile) -> bool {
     let Some(stamps) = stamps(&file.path()) else { return false };
     noted(file).is_some_and(|it| it == stamps)
 }
 
-/// Notes that the file is whole. The caller holds a lock that keeps other processes from writing.
+/// Records that the file is intact. The caller holds a lock that excludes writers.
 ///
-/// If it cannot be noted all is read again the next time.
+/// If this fails, everything is read again the next time.
 pub(super) fn note(file: &IndexFile) {
     let path = file.path();
     if set_back(&path).is_none() {
@@ -39,7 +38,7 @@ pub(super) fn note(file: &IndexFile) {
     write(file, &stamps).ok();
 }
 
-/// Has all of it read again the next time.
+/// Forces a full read the next time.
 pub(super) fn forget(file: &IndexFile) {
     write(file, &[]).ok();
 }
@@ -48,7 +47,7 @@ fn write(file: &IndexFile, stamps: &[u8]) -> Result<(), IndexError> {
     let unwritable = |source| IndexError::unwritable(file.dir(), source);
     let mut bytes = stamps.to_vec();
     bytes.extend(blake3::hash(stamps).as_bytes());
-    // Two processes that write at once leave what is no proof of anything.
+    // Two processes that write at once leave an invalid record.
     let made = open_own(OpenOptions::new().write(true).truncate(true), &file.named(END));
     made.and_then(|mut it| it.write_all(&bytes)).map_err(unwritable)
 }
@@ -72,7 +71,7 @@ pub(super) fn stamps(path: &Path) -> Option<Stamps> {
     Some(times.chain(others.into_iter().flat_map(u64::to_le_bytes)).collect())
 }
 
-/// Sets the time by the file's name: to open the file and close it would give up SQLite's locks on it.
+/// Sets the time by name: opening and closing the file would release SQLite's locks on it.
 #[cfg(unix)]
 fn set_back(path: &Path) -> Option<()> {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
@@ -86,7 +85,7 @@ fn set_back(path: &Path) -> Option<()> {
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).ok()
 }
 
-/// Elsewhere all is read each time.
+/// On other systems everything is read each time.
 #[cfg(not(unix))]
 fn stamps(_path: &Path) -> Option<Stamps> {
     None

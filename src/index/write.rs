@@ -1,4 +1,4 @@
-//! Putting rows in and taking them out, plan by plan.
+//! Inserting and removing rows, plan by plan.
 
 use rusqlite::{Connection, params};
 
@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation};
 use crate::index::row::{Change, Head, Key, Packed};
 
-/// Makes the changes in their order, and gives their commit its name.
+/// Makes the changes in order, and names their commit.
 pub(super) fn write(
     connection: &Connection,
     changes: &mut dyn Iterator<Item = Change>,
@@ -22,7 +22,7 @@ pub(super) fn write(
 }
 
 fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
-    let Packed { head: Head { key, steps, bytes, .. }, data, light } = packed;
+    let Packed { head: Head { key, steps, bytes, .. }, data, summary } = packed;
     let put = "INSERT INTO plan (archived, name, steps, head) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (archived, name) DO UPDATE SET steps = ?3, head = ?4 RETURNING id";
     let mut put = connection.prepare_cached(put)?;
@@ -30,11 +30,11 @@ fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO plan_data VALUES (?1, ?2)")?;
     put.execute(params![id, data])?;
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO plan_light VALUES (?1, ?2)")?;
-    put.execute(params![id, light])?;
+    put.execute(params![id, summary])?;
     Ok(())
 }
 
-/// A row that has become another plan's meanwhile is left alone: another walk knew better.
+/// A row that was replaced meanwhile stays: another scan was newer.
 fn restamp(connection: &Connection, head: &Head) -> Result<(), IndexError> {
     let mut old = connection.prepare_cached("SELECT archived, name, steps, head FROM plan WHERE id = ?1")?;
     let mut rows = old.query([head.id])?;

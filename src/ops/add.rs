@@ -13,33 +13,11 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{idempotency, load, new_step, plan_status, resolve, step_file, steps_list_line};
+use crate::store::load::{self, LoadQuery};
+use crate::store::transaction::{self, ChangeReport, Changed, Writing};
+use crate::store::{idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
 
-#[derive(Debug, Clone, Default)]
-pub struct AddRequest {
-    pub plan: String,
-    pub title: String,
-    /// Behind this step.
-    pub after: Option<String>,
-    /// At exactly this number.
-    pub at: Option<String>,
-    pub depends: Vec<String>,
-    pub phase: Option<String>,
-    pub kind: Option<String>,
-    pub touches: Vec<String>,
-    pub verify: Vec<String>,
-    /// A YAML mapping.
-    pub metadata: Option<String>,
-    /// The step's text.
-    pub body: Option<String>,
-    pub by: Option<String>,
-    /// A person has to confirm it before it is handed out.
-    pub is_gated: bool,
-    /// What the text's own front matter says stays, but for the id.
-    pub keeps_own: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::AddRequest;
 
 /// Makes a step's file, and its line in the plan's Steps list if there is one: both, or after an error neither.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
@@ -51,8 +29,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     }
     let plan_id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "add", request.mode)?;
-    let load = || load::plan_with_dependencies(context, &plan_id);
-    let plans = load::settled(context, load::Rests::Plan(&plan_id), &load)?;
+    let plans = LoadQuery::plan_and_named(&plan_id).settled(load::Rests::Plan(&plan_id)).load(context)?.plans;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;
@@ -118,13 +95,13 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
         return Ok(number);
     }
     let message = format!("`{}` exists", taken.id);
-    let hint = format!("--after {number} puts it behind");
+    let hint = format!("--after {number} inserts it after that step");
     Err(Error::Conflict { code: "step-exists", message, hint })
 }
 
-/// Reads the new file as everybody will; what is wrong in it is refused before it is there.
+/// Reads the new file as every command will, and refuses it if it has errors.
 fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]) -> Result<Step, Error> {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    let content = read::Content::new(bytes.to_vec(), context.now);
     let step = read::read_step_of(plan, id, path, content, &context.config.words);
     match step.problems.iter().find(|it| it.severity() == crate::plan::problem::Severity::Error) {
         Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),

@@ -12,10 +12,11 @@ use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::store::change_each::change_each;
+use crate::store::load::{self, LoadQuery, Side};
 use crate::store::removed::ARCHIVE;
-use crate::store::resolve::{self, Side, Target};
+use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
-use crate::store::{fencing, leases, load, relink};
+use crate::store::{fencing, leases, relink};
 use crate::text::typed::shell_word;
 
 const MOST_NAMED: usize = 10;
@@ -28,44 +29,31 @@ pub struct ArchiveRequest {
     pub mode: Mode,
 }
 
-/// Moves plans into the archive or out of it; each is one change, which a crash leaves whole and `undo` takes back.
+/// Moves plans into the archive or out of it. Each is one atomic change, which `undo` can undo.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
-    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
-    let mut report = change_each(context, "archive", &request.plans, request.mode, |writing, text| {
-        if request.restores {
-            return put_back(context, writing, text);
-        }
-        let (changed, left) = put_away(context, writing, text)?;
-        hints.extend(left.hints);
-        not_repointed.extend(left.waiting);
-        Ok(changed)
-    })?;
-    report.hints.extend(hints);
-    report.not_repointed = not_repointed;
-    Ok(report)
+    let act = if request.restores { put_back } else { put_away };
+    change_each(context, "archive", &request.plans, request.mode, |writing, text| act(context, writing, text))
 }
 
-fn put_away(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    text: &str,
-) -> Result<(Changed, LeftBehind), Error> {
+fn put_away(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
     let id = plan_of(resolve::target(context, text)?)?;
     let plan = load::settled_plan(context, &id)?;
     if plan.is_archived {
-        return Ok((unchanged(context, &plan, "already archived"), LeftBehind::default()));
+        return Ok(unchanged(context, &plan, "already archived"));
     }
     fencing::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     precondition::check_plan(context, &plans, &plan)?;
     let left = left_behind(context, &plans, &plan);
     carry(context, (writing, "archive"), &plan, &from, &to)?;
     if !writing.is_dry_run() {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
-    Ok((changed(context, &plan, &to, "archived"), left))
+    writing.hints.extend(left.hints);
+    writing.not_repointed.extend(left.waiting);
+    Ok(changed(context, &plan, &to, "archived"))
 }
 
 fn put_back(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
@@ -98,12 +86,12 @@ fn directory_of(plan: &Plan) -> PathBuf {
     PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
 }
 
-/// What was removed from a plan stays in the archive, also while the plan is not there.
+/// Whether an entry stays in the archive when the plan is restored: steps that were removed from it.
 fn stays(name: &str) -> bool {
     name.starts_with("removed-")
 }
 
-/// Moves a plan's directory. Where there is one of its name already, which is no plan, its files go there one by one.
+/// Moves a plan's directory. If the target exists and is not a plan, the files are moved one by one.
 fn carry(
     context: &Context,
     (writing, verb): (&mut Writing<'_>, &str),
@@ -130,7 +118,7 @@ fn is_plan(names: &[String]) -> bool {
     names.iter().any(|it| matches!(classify(it), FileName::Plan | FileName::Step(_)))
 }
 
-/// Neither of two plans with one name is touched; the way out is a name of its own for one of them.
+/// The error for two plans with the same name. Neither is touched; the hint renames one of them.
 fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let root = context.root_name();
     let taken = load::taken_names(context);
@@ -139,7 +127,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let beside = from.with_file_name(&free);
     Error::Conflict {
         code: "plan-exists",
-        message: format!("`{root}/{to}` is there already"),
+        message: format!("`{root}/{to}` already exists"),
         hint: format!(
             "give one of them another name, as with `mv {root}/{} {root}/{}`",
             from.display(),
@@ -148,8 +136,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     }
 }
 
-/// What loses something when a plan is archived.
-#[derive(Default)]
+/// What refers to a plan that is archived.
 struct LeftBehind {
     hints: Vec<String>,
     /// Steps that wait for open steps of the plan.

@@ -15,12 +15,13 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
+use crate::store::load::{LoadQuery, Loaded};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
-use crate::store::{interrupted, knowledge, load, program};
+use crate::store::{interrupted, knowledge, program};
 use crate::text::front_matter::{self, Header};
 use crate::text::line_index;
 use crate::text::typed::shell_word;
@@ -36,24 +37,24 @@ pub struct CheckRequest {
 pub struct CheckReport {
     /// Sorted by path, line and column.
     pub problems: Vec<Problem>,
-    /// The source line of each problem; none where there is no such line.
+    /// The source line of each problem; none if there is no such line.
     pub lines: Vec<Option<String>>,
     /// The plans directory's own name.
     pub root: String,
-    /// What is no mistake, and could be better.
+    /// Hints at possible improvements.
     pub hints: Vec<String>,
-    /// What `--fix` did; the problems are those that are left.
+    /// What `--fix` did; the problems are the remaining ones.
     pub fixed: Option<ChangeReport>,
-    /// What is wrong in the configuration, as [`Self::problems`] and [`Self::lines`] have it for the plans.
+    /// The problems of the configuration, with their source lines.
     pub config: Vec<(Problem, Option<String>)>,
 }
 
 /// A problem with the path that is shown, and its source line.
-pub type Found = (String, Problem, Option<String>);
+pub type FoundProblem = (String, Problem, Option<String>);
 
 impl CheckReport {
     pub fn to_json(&self) -> Value {
-        let shaped = |(path, it, _): &Found| {
+        let shaped = |(path, it, _): &FoundProblem| {
             let shown = Problem { path: path.clone(), ..it.clone() };
             views::problem("", &shown)
         };
@@ -64,7 +65,7 @@ impl CheckReport {
     }
 
     /// All problems, those of the configuration among them, by the path that is shown.
-    pub fn all(&self) -> Vec<Found> {
+    pub fn all(&self) -> Vec<FoundProblem> {
         let shown = |it: &Problem| shown_path(&self.root, &it.path);
         let of_plans = self.problems.iter().zip(&self.lines);
         let of_plans = of_plans.map(|(it, line)| (shown(it), it.clone(), line.clone()));
@@ -89,7 +90,7 @@ impl CheckReport {
 
 pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
-    let (plans, beside) = load::all_and_problems(context);
+    let Loaded { plans, problems: beside, .. } = LoadQuery::all().scan().load(context)?;
     let problems = problems(context, &plans, beside);
     let hints = plans
         .live()
@@ -115,11 +116,11 @@ fn too_long(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Texts that are in no plan file; whoever asks whether all is well has to hear of them.
+/// Texts that are in no plan file. A check reports them too.
 fn kept(context: &Context) -> Option<String> {
     let n = context.plans.kept().len() + project_saves::kept(context).len();
     let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
-    (n > 0).then(|| format!("{are} kept beside the files; `planwatch doctor` names them"))
+    (n > 0).then(|| format!("{are} stored beside the files; `planwatch doctor` lists them"))
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
@@ -137,7 +138,7 @@ fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Pr
     found
 }
 
-/// Clocks differ; five minutes are nobody's mistake.
+/// Clocks differ; five minutes are tolerated.
 const TOLERATED_SECONDS: i64 = 300;
 
 fn future_time(context: &Context, step: &Step) -> Option<Problem> {
@@ -168,9 +169,9 @@ fn source_line(context: &Context, problem: &Problem) -> Option<String> {
     line_index::line_text(&bytes, problem.line)
 }
 
-/// Mends what is safe to mend: missing files are made, ids follow their file, void claims go.
+/// Repairs what is safe to repair: creates missing files, corrects ids, removes void claims.
 fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let mut report = ChangeReport::new("check --fix", mode);
     let mut writing = Writing::begin(context, "check --fix", mode)?;
     for plan in plans.live() {
@@ -201,7 +202,7 @@ fn is_fixable(step: &Step) -> bool {
 }
 
 fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result<Changed, Error> {
-    plan_file::update(context, writing, id, &|plan| {
+    plan_file::update(context, writing, id, &|plan, _| {
         Ok(PlanUpdate {
             status: plan.status.known(),
             did: "plan.md made".to_owned(),
@@ -211,7 +212,8 @@ fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result
 }
 
 fn fix_step(context: &Context, writing: &mut Writing<'_>, step: &Step) -> Result<Changed, Error> {
-    step_file::update(context, writing, &NamedStep::of(step), &|_, _, step| {
+    step_file::update(context, writing, &NamedStep::of(step), &|now| {
+        let step = now.step;
         let has = |code: Code| step.problems.iter().any(|it| it.code == code);
         let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
         Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })

@@ -1,7 +1,7 @@
-//! `claim`: hands out a step to one asker alone, and renews what was handed out.
+//! `claim`: gives a ready step to exactly one caller, and renews claims.
 //!
-//! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
-//! gives way to the next. `store::leases` documents the order of the writes.
+//! The candidates are found before the lock is taken. Under the lock each one is checked again on its files, and the first
+//! that is still ready is claimed. `store::leases` documents the order of the writes.
 
 mod again;
 mod batch;
@@ -9,7 +9,6 @@ mod for_run;
 mod refusal;
 mod renew;
 
-use std::cell::Cell;
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
@@ -22,12 +21,13 @@ use crate::disk::Process;
 use crate::ops::next::{self, NextReport, NextRequest};
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::claims::candidates::{self, Ready};
+use crate::store::decision::Decision;
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
@@ -35,36 +35,25 @@ use crate::store::transaction::{Mode, Writing, is_half_saved};
 use crate::store::{fencing, idempotency};
 use crate::text::typed::shell_word;
 
+pub use crate::api::requests::ClaimRequest;
+
 pub use batch::claim_together;
-pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
+pub(crate) use for_run::{Begun, RunAsk, RunClaim, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
 
-/// How often nothing was found where something is ready a moment later.
+/// How often the search for a step is repeated if a step has become ready meanwhile.
 const TRIES: usize = 3;
 
-#[derive(Debug, Clone, Default)]
-pub struct ClaimRequest {
-    /// A plan or a step; none: `PLANWATCH_PLAN`, else whatever is most urgent.
-    pub target: Option<String>,
-    pub by: Option<String>,
-    /// Seconds for which the claim holds; none: as configured.
-    pub lease: Option<i64>,
-    /// The claim holds as long as this process runs.
-    pub pid: Option<u32>,
-    pub force: bool,
-    pub mode: Mode,
-}
-
-/// What was handed out, or why nothing was.
+/// The step that was claimed, or why none was.
 #[derive(Debug, Clone)]
 pub struct ClaimReport {
-    /// As `next` says it.
+    /// The word that `next` uses.
     pub state: &'static str,
     /// The step as it is then, in the shape of every surface.
     pub step: Option<Value>,
     pub why: String,
     pub claim: Option<Granted>,
-    /// The plan that was asked.
+    /// The plan that was searched.
     pub plan: Option<String>,
     pub is_dry_run: bool,
     pub diff: String,
@@ -80,13 +69,13 @@ impl ClaimReport {
         })
     }
 
-    /// 7 when nothing was handed out, also of a complete plan.
+    /// 7 if no step was claimed, also if the plan is complete.
     pub fn exit_code(&self) -> u8 {
         if self.claim.is_some() { 0 } else { 7 }
     }
 }
 
-/// Who asks, for how long, and under which id; the same for every candidate.
+/// The claim to make, which is the same for every candidate.
 struct Ask<'a> {
     context: &'a Context,
     id: String,
@@ -96,7 +85,7 @@ struct Ask<'a> {
     force: bool,
 }
 
-/// A step that was handed out, on disk and recorded.
+/// A claim that is on disk and recorded.
 struct Grant {
     made: Made,
     why: String,
@@ -107,13 +96,13 @@ enum Taken {
     Granted(Box<Grant>),
     /// Workers failed on it too often; it is failed now.
     Failed,
-    /// Somebody else was faster, or its file changed.
+    /// Another worker has claimed it, or its file changed.
     Gone,
 }
 
-/// Hands out a step: `next` and `in_progress` in one act, to one asker however many ask at once.
+/// Claims a step: finds the next one and puts it in progress, atomically, for one of any number of concurrent callers.
 ///
-/// A step that was named is refused with the reason; without one the report says why nothing is ready.
+/// If a named step cannot be claimed, the error says why. Without a name, the report says why nothing is ready.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     if let Some(again) = again::claimed(context)? {
         return Ok(again);
@@ -145,7 +134,7 @@ fn claim_here(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, 
 fn ask<'a>(context: &'a Context, request: &'a ClaimRequest) -> Result<Ask<'a>, Error> {
     let id = match request.mode {
         Mode::Write => fresh_id(context)?,
-        // Nobody gets it, and the diff is the same each time.
+        // It is not used, and the diff is the same each time.
         Mode::DryRun => "g0000000".to_owned(),
     };
     let process = request.pid.map(|it| process(context, it)).transpose()?.flatten();
@@ -154,7 +143,7 @@ fn ask<'a>(context: &'a Context, request: &'a ClaimRequest) -> Result<Ask<'a>, E
     Ok(Ask { context, id, by, lease, process, force: request.force })
 }
 
-/// None where processes cannot be seen: then the lease holds.
+/// None if processes cannot be seen; then the lease applies.
 fn process(context: &Context, pid: u32) -> Result<Option<Process>, Error> {
     let disk = context.plans.disk();
     match Process::find(disk, pid) {
@@ -165,7 +154,7 @@ fn process(context: &Context, pid: u32) -> Result<Option<Process>, Error> {
     }
 }
 
-/// A letter from g to z and seven hexadecimal digits: nobody's name, no number, and nothing to guess.
+/// A letter from g to z and seven hexadecimal digits: not a name, not a number, and not guessable.
 fn fresh_id(context: &Context) -> Result<String, Error> {
     let mut bytes = [0; 8];
     context.plans.random(&mut bytes)?;
@@ -184,7 +173,7 @@ fn begin<'a>(
     mode: Mode,
     sharing: Sharing,
 ) -> Result<(Writing<'a>, Locked<'a>), Error> {
-    // Others wait while the lock is held, so all that can be found out without it is.
+    // Other processes wait for the lock, so everything that does not need it is done before.
     let leases = Leases::of(context);
     leases.boot();
     let mut writing = Writing::begin(context, verb, mode)?;
@@ -196,7 +185,7 @@ fn begin<'a>(
     Ok((writing, locked))
 }
 
-/// Takes the first step of a queue that still is ready under the lock, or says why nothing is.
+/// Claims the first candidate that is still ready under the lock, or reports why nothing is.
 fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let context = ask.context;
     for _ in 0..TRIES {
@@ -205,7 +194,7 @@ fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Re
         }
         let report =
             next::next(context, &NextRequest { plan: plan.as_ref().map(PlanId::to_string), most: Some(1) })?;
-        // Since the look one has become ready, or been given back.
+        // A step has become ready meanwhile, or was released.
         if report.state == State::Next {
             continue;
         }
@@ -276,11 +265,11 @@ fn take_first(
         }
         tried.insert(named.id);
     }
-    // A step is ready, and only its file stands in the way.
+    // A step is ready, but its file is being saved.
     half_saved.map_or(Ok(None), Err)
 }
 
-/// What is told of a claim, once the next one has been let in.
+/// Makes the report after the locks are released.
 fn granted(
     ask: &Ask<'_>,
     plan: Option<PlanId>,
@@ -314,7 +303,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
             let tries = ask.context.config.max_attempts();
             let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
             let hint = format!(
-                "`planwatch show {id_word}` tells of them; `planwatch reopen {id_word}` lets others try",
+                "`planwatch show {id_word}` shows them; `planwatch reopen {id_word}` makes it available again",
                 id_word = shell_word(&id)
             );
             Err(Error::Conflict { code: "too-many-attempts", message, hint })
@@ -322,7 +311,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
     }
 }
 
-/// Whether what stands against a step is told, or the next one is tried.
+/// Whether an obstacle is an error, or the next candidate is tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Named,
@@ -336,67 +325,74 @@ fn take(
     named: &NamedStep,
     wish: Wish,
 ) -> Result<Taken, Error> {
-    let id = &named.id;
-    let is_gone = Cell::new(false);
-    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
-        let obstacles = rules::obstacles(plans, plan, step, ask.context.now);
-        is_gone.set(!obstacles.is_empty());
-        let is_forced = wish == Wish::Named && ask.force;
-        if !obstacles.is_empty() && !is_forced {
-            return Err(refusal::against(ask.context, (plans, plan, step), &obstacles));
+    let context = ask.context;
+    let decided = step_file::write(context, writing, named, Some(locked), &|now| {
+        let obstacles = rules::obstacles(now.plans, now.plan, now.step, context.now);
+        match wish {
+            _ if obstacles.is_empty() => {}
+            Wish::Ready => return Ok(Decision::Leave(Taken::Gone)),
+            Wish::Named if ask.force => {}
+            Wish::Named => return Err(refusal::against(context, now.placed(), &obstacles)),
         }
-        let mut update = update_for(ask, plans, step, !obstacles.is_empty());
-        update.why = rules::why_ready(plans, plan, step, ask.context.now);
-        tell_key(ask, step, &mut update);
-        if update.status != Some(StepStatus::Failed) {
-            let (by, process) = (ask.by, ask.process.as_ref());
-            let (at, lease) = (ask.context.now, ask.lease);
-            let key = ask.context.key.as_deref().map(RequestKey::name);
-            let claim = ask.id.as_str();
-            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: None, key })?;
+        let update = update_for(ask, now.plans, now.step, !obstacles.is_empty());
+        if update.status == Some(StepStatus::Failed) {
+            // The request's key answers with a claim, not with this.
+            idempotency::tell_aside(context);
+            return Ok(Decision::Write(update, None));
         }
-        Ok(update)
+        let why = rules::why_ready(now.plans, now.plan, now.step, context.now);
+        prepare(ask, locked, now.step, &why)?;
+        Ok(Decision::Write(update, Some(why)))
+    });
+    let (made, why) = match withdraw_unless_made(locked, named, decided)? {
+        Decision::Write(made, why) => (made, why),
+        Decision::Leave(taken) => return Ok(taken),
     };
-    let made = step_file::write_under(ask.context, writing, named, &|plans| locked.tell(plans), &decide);
-    let made = match made {
-        Ok(made) => made,
-        Err(error) => {
-            // After a failed write the file may have the claim all the same, and its record must stay with it.
-            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
-                locked.withdraw(id);
-            }
-            let is_next = is_gone.get() && !is_half_saved(&error) && wish == Wish::Ready;
-            return if is_next { Ok(Taken::Gone) } else { Err(error) };
-        }
-    };
-    if made.status() == Some(StepStatus::Failed) {
-        let done = made.told(ask.context)?;
+    let Some(why) = why else {
+        let done = made.told(context)?;
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
-    }
-    locked.confirm(id)?;
-    let why = made.why().to_owned();
+    };
+    locked.confirm(&named.id)?;
     Ok(Taken::Granted(Box::new(Grant { made, why })))
 }
 
-/// Says what a request's key is to hold: the claim. A step that failed too often is not what was asked for.
-fn tell_key(ask: &Ask<'_>, step: &Step, update: &mut StepUpdate) {
-    update.is_claim = true;
-    if update.status == Some(StepStatus::Failed) {
-        return idempotency::tell_aside(ask.context);
+/// Removes the prepared record of a claim that was not made. After a failed write the file may have the claim all the
+/// same, and its record must stay with it.
+fn withdraw_unless_made<T, L>(
+    locked: &Locked<'_>,
+    named: &NamedStep,
+    decided: Result<Decision<Made, T, L>, Error>,
+) -> Result<Decision<Made, T, L>, Error> {
+    let is_kept = match &decided {
+        Ok(Decision::Write(..)) => true,
+        Ok(Decision::Leave(_)) => false,
+        Err(error) => matches!(error, Error::Disk(_)) && !is_half_saved(error),
+    };
+    if !is_kept {
+        locked.withdraw(&named.id);
     }
+    decided
+}
+
+/// Writes the claim's record, and what the request's key answers.
+fn prepare(ask: &Ask<'_>, locked: &Locked<'_>, step: &Step, why: &str) -> Result<(), Error> {
+    let (by, process, claim) = (ask.by, ask.process.as_ref(), ask.id.as_str());
+    let (at, lease) = (ask.context.now, ask.lease);
+    let key = ask.context.key.as_deref().map(RequestKey::name);
     idempotency::tell_claim(ask.context, || ClaimMade {
         step: step.id.to_string(),
         id: ask.id.clone(),
-        until: ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease)),
-        why: update.why.clone(),
+        until: ask.process.is_none().then(|| at.plus_seconds(lease)),
+        why: why.to_owned(),
     });
+    locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: None, key })
 }
 
-/// What taking the step makes of it: in progress for the asker, or failed, if too many gave up on it.
+/// The update that a claim makes: in progress for the caller, or failed if too many workers gave up on the step.
 fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> StepUpdate {
     let context = ask.context;
-    let mut update = StepUpdate::default();
+    let mut update = StepUpdate { is_claim: true, ..StepUpdate::default() };
     let lapse = plans.claims().lapse(step, context.now);
     if let Some(lapse) = lapse {
         update.attempts.push(fencing::lapsed_attempt(context, step, lapse, ask.by));

@@ -1,7 +1,8 @@
 //! `confirm`: a person's yes or no to a step, or to a phase of a plan.
 //!
-//! It stops a worker that cooperates and records who said what; who can write files can write this one too, so it is
-//! no border. A no to a step takes its yes back and blocks it; a no to a phase takes its yes back, and its steps wait on.
+//! A gate stops cooperating workers and records the answers. It is not a security boundary, because any program that can
+//! write files can write a confirmation. A no to a step revokes its yes and blocks it; a no to a phase revokes its yes, and
+//! its steps continue to wait.
 
 use std::collections::BTreeSet;
 
@@ -23,33 +24,7 @@ use crate::store::transaction::{ChangeReport, Mode};
 use crate::text::header_edit::Change;
 use crate::text::typed::{quoted, shell_word};
 
-/// Whether it is known that a person asks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Asker {
-    /// Somebody typed it at a terminal, or answered a question that was put to them.
-    Person,
-    #[default]
-    Unknown,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Answer {
-    #[default]
-    Yes,
-    No,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct ConfirmRequest {
-    /// A step, or the plan of the phase.
-    pub id: String,
-    pub phase: Option<String>,
-    pub answer: Answer,
-    pub note: Option<String>,
-    pub by: Option<String>,
-    pub asker: Asker,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{Answer, Asker, ConfirmRequest};
 
 /// Records the answer; without a person nothing is written, and the error holds the command for one to type.
 pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {
@@ -59,11 +34,11 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
     }
     change_each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
         match (&target, &request.phase) {
-            (Target::Step(step), None) => step_file::update(context, writing, step, &|plans, plan, now| {
-                of_step(context, request, (plans, plan, now))
-            }),
+            (Target::Step(step), None) => {
+                step_file::update(context, writing, step, &|now| of_step(context, request, now.placed()))
+            }
             (Target::Plan(plan), Some(phase)) => {
-                plan_file::update(context, writing, plan, &|now| of_phase(context, request, now, phase))
+                plan_file::update(context, writing, plan, &|now, _| of_phase(context, request, now, phase))
             }
             (Target::Step(step), Some(_)) => Err(not_both(step)),
             (Target::Plan(plan), None) => Err(Error::usage(
@@ -114,7 +89,9 @@ fn of_step(
             Some(phase) => {
                 format!("its phase does: `planwatch confirm {} --phase {}`", plan.id, quoted(phase))
             }
-            None => format!("`planwatch set {} confirm required` asks for one", shell_word(&step.id)),
+            None => {
+                format!("`planwatch set {} confirm required` requires a confirmation", shell_word(&step.id))
+            }
         };
         return Err(Error::usage(format!("`{}` needs no confirmation", step.id), hint));
     }
@@ -133,7 +110,7 @@ fn rejected_step(
 ) -> Result<StepUpdate, Error> {
     let step = of.2;
     let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
-    // There is no force here: who works on the step is told first.
+    // There is no `--force` here: the worker has to be informed first.
     fencing::check(of.0, step, &who).map_err(|error| match error {
         Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
         other => other,
@@ -191,7 +168,7 @@ fn of_phase(
     })
 }
 
-/// A phase that nobody waits for is a typo.
+/// Refuses a phase that no step waits for, because it is a typo.
 fn check_phase(plan: &Plan, phase: &str) -> Result<(), Error> {
     let of_steps = plan.steps.iter().filter(|it| it.needs_confirmation).filter_map(|it| it.phase.as_ref());
     let known: Vec<_> = plan.confirm_phases.iter().chain(of_steps).map(String::as_str).collect();

@@ -12,21 +12,11 @@ use crate::plan::problem::Code;
 use crate::plan::rules;
 use crate::plan::step_number::StepNumber;
 use crate::store::new_plan::{self, Files};
-use crate::store::transaction::{ChangeReport, Mode, Writing};
+use crate::store::transaction::{ChangeReport, Writing};
 use crate::store::{idempotency, new_step, program, step_file, typed_words};
 use crate::text::typed::shell_word;
 
-/// A step of a new plan.
-#[derive(Debug, Clone, Default)]
-pub struct StepRequest {
-    pub title: String,
-    /// The text below the heading, or with it.
-    pub text: Option<String>,
-    /// Steps of the new plan by their numbers, or those of other plans.
-    pub depends: Vec<String>,
-    pub touches: Vec<String>,
-    pub verify: Vec<String>,
-}
+pub use crate::api::requests::{NewRequest, StepRequest};
 
 impl StepRequest {
     /// The file's text: the heading, and what is below it; none: the heading alone.
@@ -35,39 +25,6 @@ impl StepRequest {
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(below.filter(|it| !it.trim().is_empty()).map(|it| format!("# {title}\n\n{it}\n")))
     }
-}
-
-impl From<String> for StepRequest {
-    /// A step that has only a title.
-    fn from(title: String) -> Self {
-        Self { title, ..Self::default() }
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct NewRequest {
-    pub title: String,
-    /// Numbered from 1.
-    pub steps: Vec<StepRequest>,
-    pub description: Option<String>,
-    pub goals: Vec<String>,
-    pub criteria: Vec<String>,
-    pub tags: Vec<String>,
-    pub category: Option<String>,
-    pub priority: Option<String>,
-    pub program: Option<String>,
-    pub is_program: bool,
-    /// Plans that become the children of the new program.
-    pub children: Vec<String>,
-    pub is_draft: bool,
-    /// Each step waits for the one before.
-    pub is_sequential: bool,
-    pub by: Option<String>,
-    /// The template that the plan begins with; the steps above come behind its own.
-    pub template: Option<String>,
-    /// What is to stand in `plan.md`, with or without front matter. No template then.
-    pub body: Option<String>,
-    pub mode: Mode,
 }
 
 /// Makes a plan; its id is the slug of the title, with a number behind it if that is taken.
@@ -186,7 +143,7 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
     }
     if request.template.is_some() && request.body.is_some() {
-        return Err(Error::usage("a template and a text contradict each other", "give one of them"));
+        return Err(Error::usage("a template and a text contradict each other", "use only one of them"));
     }
     let priority = request.priority.as_deref().map(typed_words::priority);
     let category = request.category.as_deref().map(typed_words::category);

@@ -14,32 +14,18 @@ use crate::plan::time::Time;
 use crate::plan::words::{near, nearest};
 use crate::store::knowledge::{self, Entry};
 use crate::store::new_step;
-use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::store::transaction::{self, ChangeReport};
 use crate::text::header_edit::Change;
 use crate::text::typed::quoted;
 
-#[derive(Debug, Clone, Default)]
-pub struct DecideRequest {
-    pub topic: String,
-    pub text: String,
-    pub because: Option<String>,
-    /// The id or file name of the decision in whose place this one stands; its beginning is enough.
-    pub supersedes: Option<String>,
-    pub tags: Vec<String>,
-    pub plan: Option<String>,
-    pub step: Option<String>,
-    pub by: Option<String>,
-    /// A YAML mapping.
-    pub metadata: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{DecideRequest, DecisionsRequest};
 
 /// Records a decision.
 pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport, Error> {
     let topic = NewDecision::check_topic(&request.topic)
         .map_err(|hint| Error::usage("the topic is empty or too long", hint))?;
     if request.text.trim().is_empty() {
-        return Err(Error::usage("the decision is empty", "say what was decided"));
+        return Err(Error::usage("the decision is empty", "give the text of the decision"));
     }
     if request.metadata.as_deref().is_some_and(|it| !new_step::is_mapping(it)) {
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
@@ -65,7 +51,7 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The file of a decision, with `more` in its front matter, and its shape.
+/// The file of a decision, with `more` in its front matter, and its view.
 ///
 /// Refused where the text would not be read again as it is.
 pub(crate) fn written(
@@ -80,13 +66,13 @@ pub(crate) fn written(
     let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
     let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
     if !new.is_said_by(&read) {
-        let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
+        let hint = "close its code block, and pass the text below a heading `Reasoning` with --because";
         return Err(Error::usage("the text would not be read again as it is", hint));
     }
-    Ok((bytes, shape(&context.root_name(), &read, &[])))
+    Ok((bytes, view(&context.root_name(), &read, &[])))
 }
 
-/// Finds the decision that somebody names.
+/// Finds a decision by id, file name or topic.
 fn named(context: &Context, name: &str) -> Result<String, Error> {
     let wanted = entry::id_of(name);
     let ids: Vec<_> = knowledge::decisions(context).into_iter().map(|it| it.id).collect();
@@ -102,23 +88,12 @@ fn named(context: &Context, name: &str) -> Result<String, Error> {
         }
         several => {
             let names = several.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
-            Err(Error::usage(format!("`{name}` begins several decisions"), format!("they are {names}")))
+            Err(Error::usage(
+                format!("`{name}` is the beginning of several ids"),
+                format!("they are {names}"),
+            ))
         }
     }
-}
-
-/// What was decided, and where to look for it.
-#[derive(Debug, Clone, Default)]
-pub struct DecisionsRequest {
-    /// Compared without case and outer blanks; none: all.
-    pub topic: Option<String>,
-    pub plan: Option<String>,
-    pub step: Option<String>,
-    /// Only those that have all of these.
-    pub tags: Vec<String>,
-    /// A time, or how long ago, as in `7d`.
-    pub since: Option<String>,
-    pub limit: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -136,8 +111,8 @@ pub struct DecisionsReport {
 
 impl DecisionsReport {
     pub fn to_json(&self) -> Value {
-        let shape = |it: &Decision| shape(&self.root, it, self.superseded_by(&it.id));
-        let decisions: Vec<_> = self.decisions.iter().map(shape).collect();
+        let view = |it: &Decision| view(&self.root, it, self.superseded_by(&it.id));
+        let decisions: Vec<_> = self.decisions.iter().map(view).collect();
         let mut answer = json!({"decisions": decisions, "more": self.n_more});
         if !self.near.is_empty() {
             answer["near"] = self.near.clone().into();
@@ -148,7 +123,7 @@ impl DecisionsReport {
     /// The first decision as an object of its own.
     pub fn first_to_json(&self) -> Value {
         let first = self.decisions.first();
-        first.map(|it| shape(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
+        first.map(|it| view(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
     }
 
     /// The decisions that stand in the place of this one.
@@ -208,7 +183,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
     Some(DecisionsReport { decisions: vec![found], n_more: 0, near: Vec::new(), superseded, root })
 }
 
-/// The decisions on a plan, or on one of its steps, that nothing stands in the place of; newest first.
+/// The decisions on a plan or on one of its steps that are not superseded, newest first.
 pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec<Decision> {
     let all = knowledge::decisions(context);
     let superseded = superseded(&all);
@@ -263,7 +238,7 @@ pub fn topics(context: &Context) -> Vec<Topic> {
     topics.into_values().collect()
 }
 
-fn shape(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
+fn view(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
     json!({
         "id": it.id,
         "topic": it.topic,

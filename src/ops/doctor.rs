@@ -23,14 +23,14 @@ pub struct DoctorRequest {
     pub discard: Option<String>,
 }
 
-/// How something stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     Ok,
     /// It works, with less than could be had.
     Note,
-    /// Somebody should do something.
+    /// The user should act.
     Problem,
 }
 

@@ -1,8 +1,8 @@
 //! `draft`: from a conversation to requirements in several passes, and from those to steps.
 //!
 //! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass on, and a
-//! pass writes only over bytes that the one before it left there: what somebody else saves meanwhile is never replaced.
-//! Nothing here starts a process: the asker does.
+//! pass only replaces the bytes that the previous pass wrote, so a text that another program saves meanwhile is never replaced.
+//! Nothing here starts a process: the [`Asker`] does.
 
 mod conversation;
 mod document;
@@ -26,9 +26,9 @@ use crate::text::typed::shell_word;
 use passes::mark;
 pub use passes::{FOCI, focus};
 
-/// What a process that was asked came to.
+/// What the agent's process answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct AgentOutput {
     pub end: End,
     pub stdout: String,
     pub stderr: String,
@@ -37,11 +37,11 @@ pub struct Asked {
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// With this code, as a shell tells it.
+    /// The exit code, as a shell reports it.
     Exited(i32),
     TimedOut,
     Interrupted,
-    /// It said more than any answer holds.
+    /// Its output was too long.
     TooMuch,
     NotStarted(String),
 }
@@ -53,15 +53,15 @@ pub enum Waited {
     Interrupted,
 }
 
-/// Somebody who answers prompts.
+/// Gives prompts to an agent.
 pub trait Asker {
-    /// Gives a prompt to an agent that knows nothing of the ones before.
-    fn ask(&mut self, prompt: &str) -> Asked;
+    /// Gives a prompt to a fresh agent, which does not know the earlier ones.
+    fn ask(&mut self, prompt: &str) -> AgentOutput;
     /// Waits for so many seconds.
     fn wait(&mut self, seconds: u64) -> Waited;
 }
 
-impl Asked {
+impl AgentOutput {
     pub fn without_output(end: End) -> Self {
         Self { end, stdout: String::new(), stderr: String::new() }
     }
@@ -188,7 +188,7 @@ pub enum State {
     Oscillates,
     /// All passes were made.
     Finished,
-    /// Somebody edited it meanwhile; the last answer is beside it.
+    /// It was edited meanwhile; the last answer is in a file beside it.
     Edited { beside: Option<String> },
     /// A pass did not come to an answer.
     Incomplete { why: Why },
@@ -208,7 +208,7 @@ impl Why {
     fn sentence(&self) -> String {
         match self {
             Self::TimedOut => "the agent took too long, twice".to_owned(),
-            Self::Nothing => "the agent answered nothing, three times".to_owned(),
+            Self::Nothing => "the agent gave an empty answer three times".to_owned(),
             Self::Limited { seconds } => format!("the agent's limit lasts {seconds} s more"),
             Self::Failed(why) => why.clone(),
             Self::Interrupted => "it was interrupted".to_owned(),
@@ -216,7 +216,7 @@ impl Why {
     }
 }
 
-/// How a draft stands.
+/// The state of a draft.
 #[derive(Debug, Clone)]
 pub struct DraftReport {
     pub state: State,
@@ -267,17 +267,19 @@ impl DraftReport {
             State::Edited { beside } => Some(Error::Conflict {
                 code: "draft-edited",
                 message: match beside.as_ref().or(self.kept.as_ref()) {
-                    Some(beside) => format!("`{name}` was edited meanwhile; the answer is in {beside}"),
-                    None => format!("`{name}` was edited meanwhile, and the pass had nothing to change"),
+                    Some(beside) => format!("`{name}` was edited in the meantime; the answer is in {beside}"),
+                    None => {
+                        format!("`{name}` was edited in the meantime, and the pass had nothing to change")
+                    }
                 },
                 hint: match &self.kept {
                     Some(kept) => format!(
-                        "look at it, then `planwatch replace {name_word} --file {kept_word}`",
+                        "check it, then run `planwatch replace {name_word} --file {kept_word}`",
                         name_word = shell_word(&name),
                         kept_word = shell_word(&kept)
                     ),
                     None => format!(
-                        "take from it what you want, then `planwatch draft {name_word} --continue`",
+                        "copy what you need from it, then run `planwatch draft {name_word} --continue`",
                         name_word = shell_word(&name)
                     ),
                 },
@@ -292,14 +294,14 @@ impl DraftReport {
                 let hint = match (&self.plan, &self.kept) {
                     (Some(plan), Some(kept)) => {
                         format!(
-                            "`planwatch replace {plan_word} --file {kept_word}` takes the steps so far",
+                            "`planwatch replace {plan_word} --file {kept_word}` uses the steps so far",
                             plan_word = shell_word(&plan),
                             kept_word = shell_word(&kept)
                         )
                     }
                     (Some(plan), None) if self.pass > 0 => {
                         format!(
-                            "`planwatch draft {plan_word} --continue` goes on",
+                            "`planwatch draft {plan_word} --continue` continues",
                             plan_word = shell_word(&plan)
                         )
                     }
@@ -323,7 +325,7 @@ impl DraftReport {
 
 /// Makes a draft, goes on with one, or makes its steps.
 ///
-/// `tell` is told what happens as it happens. What cannot even begin is an error, and nothing is made then.
+/// `tell` gets each event. If the draft cannot begin, that is an error, and no file is created.
 pub fn draft(
     context: &Context,
     request: &DraftRequest,
@@ -359,7 +361,7 @@ impl Preview {
     }
 }
 
-/// Tells what [`draft`] would ask first; none if nothing is left to do.
+/// The prompt that [`draft`] would give first; none if nothing is left to do.
 pub fn preview(context: &Context, request: &DraftRequest) -> Result<Option<Preview>, Error> {
     match begin(context, request)? {
         Begun::Over(_) => Ok(None),
@@ -368,7 +370,7 @@ pub fn preview(context: &Context, request: &DraftRequest) -> Result<Option<Previ
     }
 }
 
-/// What somebody wrote is not written over as if a pass had left it.
+/// Refuses to replace a text that no pass wrote.
 fn not_begun(plan: &Plan) -> Error {
     Error::Conflict {
         code: "not-a-draft",
@@ -407,7 +409,7 @@ fn begin(context: &Context, request: &DraftRequest) -> Result<Begun, Error> {
     }
 }
 
-/// The source that a draft remembers, for whoever reads it again; none if no pass is left to make.
+/// The source recorded in a draft, to read it again; none if no pass is left.
 pub fn source(context: &Context, name: &str, passes: Option<u32>) -> Result<Option<String>, Error> {
     let state = Kept::of(&of_name(context, name)?);
     Ok((!state.is_over(passes)).then_some(state.source))
@@ -422,7 +424,7 @@ fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
         Ok(id) => id,
         Err(error) => return Err(error),
     };
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let plan = load::existing_plan(context, &id)?;
     crate::store::transaction::check_live(&plan)?;
     crate::store::transaction::check_writable(context, &plan.problems)?;
     if !plan.status.is(PlanStatus::Draft) {
@@ -443,7 +445,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// A finished draft is read again only if somebody asks for more passes than there were.
+    /// A finished draft is read again only if more passes are requested than were made.
     fn is_over(&self, passes: Option<u32>) -> bool {
         self.pass > 0 && !self.is_incomplete && passes.is_none_or(|it| it <= self.pass)
     }

@@ -3,14 +3,12 @@
 mod again;
 mod decisions;
 
-use std::path::PathBuf;
-
 use serde_json::{Map, Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views;
-use crate::disk::{DiskError, Origin, OutsideFile, OutsideFiles};
+use crate::disk::{DiskError, OutsideFile, OutsideFiles};
 use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
 use crate::plan::change::{set_text, set_word};
 use crate::plan::file_name::{PLAN_FILE, step_file};
@@ -18,35 +16,14 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::store::new_plan::{self, Files};
-use crate::store::transaction::{self, ChangeReport, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Writing};
 use crate::store::{idempotency, typed_words};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
 use crate::text::typed::shell_word;
 use crate::text::{foreign, front_matter, said};
 
-#[derive(Debug, Clone, Default)]
-pub struct ImportRequest {
-    /// A file or, if the user typed it, a directory; absolute, or from the repository's root.
-    pub source: PathBuf,
-    /// Where `source` came from.
-    pub origin: Origin,
-    /// The document itself, in the place of a file.
-    pub text: Option<String>,
-    /// The source as somebody typed it, for what is said about it.
-    pub shown: String,
-    /// What the plan is to be called; refused where the source holds several.
-    pub name: Option<String>,
-    /// What the plan is to be titled; refused where the source holds several.
-    pub title: Option<String>,
-    /// Of each plan, in the place of what the source says.
-    pub category: Option<String>,
-    /// As `category`.
-    pub priority: Option<String>,
-    /// Whether a plan is made of what was imported before.
-    pub again: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::ImportRequest;
 
 #[derive(Debug, Clone)]
 pub struct ImportReport {
@@ -168,7 +145,7 @@ fn news(
     let known = again::known(context, &brought.plans, &origins)?;
     let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
     if request.again {
-        let hint = |it: &PlanId| format!("`{it}` was made of this source already");
+        let hint = |it: &PlanId| format!("`{it}` was already imported from this source");
         news.hints = known.iter().flatten().map(hint).collect();
         news.sources = origins;
         return Ok(news);
@@ -398,7 +375,7 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
         let read = new_plan::as_read(context, id, files);
         let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
         if problems.into_iter().any(|it| it.severity() == Severity::Error) {
-            hints.push(format!("`{id}` has something in doubt; `planwatch check` says what and where"));
+            hints.push(format!("`{id}` has an error; `planwatch check` shows it"));
         }
     }
     hints.extend(

@@ -29,7 +29,7 @@ use files::{File, Files};
 pub struct Around<'a> {
     pub disk: Arc<dyn Disk>,
     pub workspace: &'a Workspace,
-    /// The repository's root, else above the plans, else where the user stands.
+    /// The repository's root, else the parent of the plans directory, else the working directory.
     pub root: PathBuf,
     /// The user's own state directory.
     pub state_home: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `insight`: records what somebody learned, or reads it again, newest first.
+//! `insight`: records what was learned, or lists it, newest first.
 
 use serde_json::{Value, json};
 
@@ -11,25 +11,17 @@ use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::nearest;
 use crate::store::knowledge::{self, Entry};
-use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::store::transaction::{self, ChangeReport};
 use crate::text::typed::quoted;
 
-#[derive(Debug, Clone, Default)]
-pub struct InsightRequest {
-    pub title: String,
-    pub text: String,
-    pub plan: Option<String>,
-    pub tags: Vec<String>,
-    pub by: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{InsightRequest, InsightsRequest};
 
 /// Records an insight.
 pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeReport, Error> {
     let title = one_line(&request.title);
     if title.is_empty() || request.text.trim().is_empty() {
         let message = if title.is_empty() { "the title is empty" } else { "the insight is empty" };
-        return Err(Error::usage(message, "say what was learned, and give it a title to find it by"));
+        return Err(Error::usage(message, "give the text of the insight, and a title"));
     }
     let (plan, _) = knowledge::about(context, request.plan.as_deref(), None)?;
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
@@ -41,28 +33,16 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
         if !new.is_said_by(&read) {
             return Err(Error::usage(
                 "the text would not be read again as it is",
-                "take the marks of conflicts out",
+                "remove the conflict markers",
             ));
         }
-        Ok((bytes, shape(&context.root_name(), &read)))
+        Ok((bytes, view(&context.root_name(), &read)))
     };
     let (directory, instead) = (insight::DIRECTORY, insight::INSTEAD);
     let entry = Entry { verb: "insight", directory, title: &new.title, instead, make: &make };
     let mut report = knowledge::create(context, &entry, request.mode)?;
     report.hints.push(format!("planwatch insight {}", quoted(&new.title)));
     Ok(report)
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct InsightsRequest {
-    /// Compared without case and outer blanks; none: all.
-    pub title: Option<String>,
-    pub plan: Option<String>,
-    /// Only those that have all of these.
-    pub tags: Vec<String>,
-    /// A time, or how long ago, as in `7d`.
-    pub since: Option<String>,
-    pub limit: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -78,13 +58,13 @@ pub struct InsightsReport {
 
 impl InsightsReport {
     pub fn to_json(&self) -> Value {
-        let insights: Vec<_> = self.insights.iter().map(|it| shape(&self.root, it)).collect();
+        let insights: Vec<_> = self.insights.iter().map(|it| view(&self.root, it)).collect();
         json!({"insights": insights, "more": self.n_more})
     }
 
     /// The first insight as an object of its own.
     pub fn first_to_json(&self) -> Value {
-        self.insights.first().map(|it| shape(&self.root, it)).unwrap_or_default()
+        self.insights.first().map(|it| view(&self.root, it)).unwrap_or_default()
     }
 
     pub fn path(&self, insight: &Insight) -> String {
@@ -121,7 +101,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
     Some(InsightsReport { insights: vec![found], n_more: 0, nearest: None, root: context.root_name() })
 }
 
-fn shape(root: &str, it: &Insight) -> Value {
+fn view(root: &str, it: &Insight) -> Value {
     json!({
         "id": it.id,
         "title": it.title,

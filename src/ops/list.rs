@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::sort::Sort;
 use crate::api::staleness;
 use crate::api::views::{PlanShape, Shaper, StepShape, value};
 use crate::plan::id::PlanId;
@@ -13,27 +12,10 @@ use crate::plan::plans::Plans;
 use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
-use crate::store::resolve::{self, Side};
-use crate::store::{knowledge, load, typed_words};
+use crate::store::load::{self, LoadQuery, Side};
+use crate::store::{knowledge, resolve, typed_words};
 
-/// Which plans, or which steps of one plan.
-#[derive(Debug, Clone, Default)]
-pub struct ListRequest {
-    /// List this plan's steps.
-    pub plan: Option<String>,
-    /// Only these statuses: of plans, or with a plan of steps.
-    pub status: Vec<String>,
-    pub program: Option<String>,
-    pub tag: Option<String>,
-    pub stale: bool,
-    pub archived: bool,
-    pub all: bool,
-    pub sort: Sort,
-    /// Only steps that this person is to do; plans that have one.
-    pub assignee: Option<String>,
-    /// Only what something has happened to since this time, or as long ago, as in `7d`.
-    pub updated_since: Option<String>,
-}
+pub use crate::api::requests::ListRequest;
 
 #[derive(Debug, Clone)]
 pub enum ListReport {
@@ -75,40 +57,66 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let since = since(context, request)?;
-    // When a step was closed, and who is to do it, is in what the light form leaves out. A stale step may have waited since then.
-    let plans = if request.stale || request.assignee.is_some() {
-        load::all(context)?
+    let shown = Shown { request, statuses: &statuses, since };
+    // Summaries do not have the assignee and the time of closing, which these filters need.
+    if request.stale || request.assignee.is_some() {
+        let plans = LoadQuery::all().load(context)?.plans;
+        let report = shown.report(context, &plans, |it| {
+            let is_stale =
+                |step: &Step| staleness::stale(&plans, it, step, context.now, seconds(context)).is_some();
+            has_assignee(it, request) && (!request.stale || it.steps.iter().any(is_stale))
+        });
+        load::drop_in_background(plans);
+        report
     } else {
-        load::all_light(context)?
-    };
-    if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
-        && plans.get(&program).is_none()
-    {
-        return Err(load::missing(context, &program));
+        let plans = LoadQuery::all().load_summaries(context).plans;
+        let report = shown.report(context, plans.with_reduced_steps(), |_| true);
+        load::drop_in_background(plans);
+        report
     }
-    let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    let (shown, hidden): (Vec<_>, Vec<_>) = plans
-        .iter()
-        .filter(|it| is_asked_for(context, &plans, it, request))
-        .partition(|it| is_shown(it, request, &statuses));
-    let mut shown = load::map(&shown, |it| shaper.plan(it));
-    shown.retain(|it| is_since(it.last_activity, since));
-    request.sort.plans(&mut shown);
-    let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
-    load::let_go(plans);
-    Ok(ListReport::Plans { plans: shown, hidden })
 }
 
-/// The filters that `all` does not lift.
-fn is_asked_for(context: &Context, plans: &Plans, plan: &Plan, request: &ListRequest) -> bool {
+/// Which plans are shown of those that fit the filters.
+struct Shown<'a> {
+    request: &'a ListRequest,
+    statuses: &'a [PlanStatus],
+    since: Option<Time>,
+}
+
+impl Shown<'_> {
+    /// The list. `fits` holds the filters that need whole steps.
+    fn report(
+        &self,
+        context: &Context,
+        plans: &Plans,
+        fits: impl Fn(&Plan) -> bool,
+    ) -> Result<ListReport, Error> {
+        let request = self.request;
+        if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
+            && plans.get(&program).is_none()
+        {
+            return Err(load::missing(context, &program));
+        }
+        let root = context.root_name();
+        let shaper = Shaper { plans, now: context.now, root: &root };
+        let (shown, hidden): (Vec<_>, Vec<_>) = plans
+            .iter()
+            .filter(|it| is_asked_for(it, request) && fits(it))
+            .partition(|it| is_shown(it, request, self.statuses));
+        let mut shown = load::map(&shown, |it| shaper.plan(it));
+        shown.retain(|it| is_since(it.last_activity, self.since));
+        request.sort.plans(&mut shown);
+        let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
+        Ok(ListReport::Plans { plans: shown, hidden })
+    }
+}
+
+/// The filters that `all` does not lift, as far as a plan's own file decides them.
+fn is_asked_for(plan: &Plan, request: &ListRequest) -> bool {
     let is_tagged = request.tag.as_ref().is_none_or(|tag| plan.tags.contains(tag));
     let is_child =
         request.program.as_ref().is_none_or(|it| plan.program.as_ref() == Some(&PlanId::new(it.clone())));
-    let is_stale = || {
-        plan.steps.iter().any(|it| staleness::stale(plans, plan, it, context.now, seconds(context)).is_some())
-    };
-    is_tagged && is_child && has_assignee(plan, request) && (!request.stale || is_stale())
+    is_tagged && is_child
 }
 
 fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
@@ -116,7 +124,7 @@ fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
     request.assignee.as_ref().is_none_or(is_theirs)
 }
 
-/// Since when something has to have happened.
+/// The time since which something must have changed.
 fn since(context: &Context, request: &ListRequest) -> Result<Option<Time>, Error> {
     request.updated_since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()
 }
@@ -146,7 +154,7 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let (ready, words): (Vec<_>, Vec<_>) = request.status.iter().cloned().partition(|it| is_ready_word(it));
     let statuses = typed_words::read_words::<StepStatus>(&context.config.words, &words)?;
     let since = since(context, request)?;
-    let plans = load::some(context, id)?;
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
         return children(context, request, (&plans, plan), since);

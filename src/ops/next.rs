@@ -12,28 +12,23 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Next, State};
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
-use crate::store::{load, resolve};
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 
-use cache::Asked;
+use cache::CacheReply;
 
-#[derive(Debug, Clone, Default)]
-pub struct NextRequest {
-    /// None: `PLANWATCH_PLAN`, else each active plan's candidate.
-    pub plan: Option<String>,
-    /// No more candidates than this are told; none: all.
-    pub most: Option<usize>,
-}
+pub use crate::api::requests::NextRequest;
 
 #[derive(Debug, Clone)]
 pub struct NextReport {
     pub state: State,
     pub step: Option<StepShape>,
     pub why: String,
-    /// Each plan's candidate, most urgent first; only where more than one plan was asked.
+    /// Each plan's candidate, most urgent first; only if more than one plan was searched.
     pub candidates: Option<Vec<Candidate>>,
-    /// How many there are, told or not.
+    /// How many there are, also beyond the limit.
     pub n_candidates: usize,
-    /// The plan that was asked, for the line that says what to type next.
+    /// The plan that was searched, for the hint at the next command.
     pub plan: Option<String>,
     /// Whether that plan is in the archive.
     pub is_archived: bool,
@@ -62,7 +57,7 @@ impl NextReport {
         self
     }
 
-    /// 7 when nothing is ready; a complete plan is a success.
+    /// 7 if nothing is ready; a complete plan is a success.
     pub fn exit_code(&self) -> u8 {
         if matches!(self.state, State::Next | State::Complete) { 0 } else { 7 }
     }
@@ -72,7 +67,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let named = request.plan.as_ref().or(context.here.plan.as_ref());
     let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
     let Some(id) = plan else { return Ok(of_all(context, request.most)) };
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
@@ -100,23 +95,26 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
 
 fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     let (told, records) = match cache::ask(context, most) {
-        Asked::Cached(report) => return report.cut(most),
-        Asked::Look(told, records) => (told, records),
+        CacheReply::Cached(report) => return report.cut(most),
+        CacheReply::Look(told, records) => (told, records),
     };
-    let (plans, commit) = load::light_of_commit(context, told);
+    let loaded = LoadQuery::all().attested_by(told).without_claims().load_summaries(context);
+    // Without a daemon that attests a commit there is none to cache an answer of.
+    let commit = loaded.commit.filter(|_| told.is_some());
     let leases = Leases::of(context);
-    let plans = leases.tell(plans);
+    let summaries = loaded.plans.map(|it| leases.tell(it));
+    let plans = summaries.with_reduced_steps();
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let shaper = Shaper { plans, now: context.now, root: &root };
     let live: Vec<_> = plans.live().collect();
     let made = most.map(|it| it.max(cache::FEW));
-    let report = among(&shaper, &live, &rules::candidates(&plans, context.now), made);
-    cache::keep(context, records, commit, (&leases, &plans), &report);
-    load::let_go(plans);
+    let report = among(&shaper, &live, &rules::candidates(plans, context.now), made);
+    cache::keep(context, records, commit, (&leases, plans), &report);
+    load::drop_in_background(summaries);
     report.cut(most)
 }
 
-/// The most urgent candidate of several plans, or why none has one; no more than so many are made to be shown.
+/// The most urgent candidate of several plans, or why there is none. At most `most` candidates are made.
 fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
     let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
     let n_candidates = ready.len();

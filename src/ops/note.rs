@@ -9,17 +9,9 @@ use crate::store::fencing::{self, Who};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::transaction::ChangeReport;
 
-#[derive(Debug, Clone, Default)]
-pub struct NoteRequest {
-    pub id: String,
-    pub text: String,
-    /// `info` if none is given.
-    pub kind: Option<String>,
-    pub by: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::NoteRequest;
 
 /// Appends a note.
 pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Error> {
@@ -31,13 +23,13 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
     let did = || "noted".to_owned();
     change_each(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         match resolve::target(context, id)? {
-            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_| {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, _| {
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
             }),
             Target::Step(step) => {
                 let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
-                step_file::update(context, writing, &step, &|_, _, now| {
-                    let renews = fencing::is_owner(now, &who);
+                step_file::update(context, writing, &step, &|now| {
+                    let renews = fencing::is_owner(now.step, &who);
                     Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })
                 })
             }

@@ -1,47 +1,30 @@
-//! One update of a step, as scripts send it: a status, a result, some metadata, all in one write.
+//! One update of a step from a script: a status, a result and metadata in one write.
 
 use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change;
-use crate::plan::model::{Plan, Step};
-use crate::plan::plans::Plans;
+use crate::plan::model::Step;
 use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
-use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::transaction::ChangeReport;
 use crate::store::{new_step, repeat, resolve, typed_words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::{self, Kind, Style, View};
 use crate::text::{front_matter, line_index};
 
-#[derive(Debug, Clone, Default)]
-pub struct PatchRequest {
-    pub id: String,
-    pub status: Option<String>,
-    /// Becomes the notes of an attempt.
-    pub result: Option<String>,
-    /// Replaces what is below the heading.
-    pub text: Option<String>,
-    /// Keys that are set; null takes a key out, and what is not named stays.
-    pub metadata: Option<Map<String, Value>>,
-    /// A date; `none` takes it out.
-    pub due: Option<String>,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::PatchRequest;
 
-/// The outcome of an attempt that only tells a result.
+/// The outcome of an attempt that only records a result.
 const RESULT: &str = "result";
 
-/// Makes the update; what the file has already is not written again.
+/// Makes the update. Values that the file already has are not written again.
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
     let wanted = request.status.as_deref();
     let wanted =
@@ -49,8 +32,9 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
     change_each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
-        step_file::update_by_bytes(context, writing, &named, &|plans, plan, step, bytes| {
-            let mut update = status_or_result(context, (plans, plan, step), request, wanted, &who)?;
+        step_file::update(context, writing, &named, &|now| {
+            let Current { plans, step, bytes, .. } = now;
+            let mut update = status_or_result(context, now, request, wanted, &who)?;
             if let Some(text) = &request.text
                 && update.refusal.is_none()
             {
@@ -80,10 +64,10 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
     })
 }
 
-/// The word that takes a `due` out, where an empty text means that nothing is said.
+/// The word that removes `due`; an empty text leaves it.
 pub(crate) const NO_DUE: &str = "none";
 
-/// What a `due` changes; none: the step has it already.
+/// The change for a `due`; none: the step has it already.
 fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
     if text.trim().eq_ignore_ascii_case(NO_DUE) {
         return Ok(step.due.map(|_| change::remove("due")));
@@ -95,7 +79,7 @@ fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
 
 fn status_or_result(
     context: &Context,
-    (plans, plan, step): (&Plans, &Plan, &Step),
+    now: Current<'_>,
     request: &PatchRequest,
     wanted: Option<StepStatus>,
     who: &Who,
@@ -106,21 +90,21 @@ fn status_or_result(
         (Some(status), message) => {
             let (verb, message) = (Verb::giving(status), message.clone());
             let request = MoveRequest { verb, ids, message, by, claim, force, mode };
-            step_moves::decide_move(context, plans, plan, step, &request, who)
+            step_moves::decide_move(context, now.placed(), &request, who)
         }
         (None, Some(result)) => {
             let (outcome, notes) = (RESULT.to_owned(), Some(result.clone()));
             let request = AttemptRequest { outcome, notes, keep_status: true, ..AttemptRequest::default() };
-            step_moves::decide_attempt(context, (plans, plan, step), &request, (context.now, None), who)
+            step_moves::decide_attempt(context, now.placed(), &request, (context.now, None), who)
         }
         (None, None) => {
-            let renews = fencing::is_owner(step, who);
+            let renews = fencing::is_owner(now.step, who);
             Ok(StepUpdate { renews, did: "updated".to_owned(), ..StepUpdate::default() })
         }
     }
 }
 
-/// The metadata with what is to be changed in it; nothing if that is what it is.
+/// The change of the metadata; none if nothing changes.
 fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
     let mut metadata = step.metadata.clone();
     for (key, new) in patch {
@@ -142,7 +126,7 @@ fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Optio
     }))
 }
 
-/// The mapping is written anew, which would lose what stands beside its lines.
+/// The mapping is written anew, which would lose its comments.
 fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let split = front_matter::split(bytes);
     let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Prompts: what an agent's process is told, the project's own before the built-in ones.
+//! Prompts for an agent's process: the project's own before the built-in ones.
 //!
 //! A prompt of the project that cannot be used is reported with its place, and the built-in one is used: a slip in it must
 //! not keep a plan from being worked on.
@@ -223,8 +223,7 @@ pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Ren
         None => sample,
         Some(id) if name == "step" => match resolve::target(context, id)? {
             Target::Step(named) => {
-                let plan = load::one_plan(context, &named.id.plan)?
-                    .ok_or_else(|| load::missing(context, &named.id.plan))?;
+                let plan = load::existing_plan(context, &named.id.plan)?;
                 let step = resolve::one_step(context, &plan, &named)?;
                 step_values(context, &plan, step, step.claim.as_ref().map(|it| it.id.as_str()))
             }
@@ -287,7 +286,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
         let Some(built_in) = ALL.iter().find(|it| it.name == name) else {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}{ENDING}`?"));
             let known = || format!("the prompts are {}", names().collect::<Vec<_>>().join(", "));
-            let message = format!("nothing uses a prompt that is called `{name}`");
+            let message = format!("no prompt is named `{name}`");
             let hint = near.unwrap_or_else(known);
             problems.push(Problem::of_file(&path, Code::PromptInvalid, message, hint));
             continue;
@@ -305,7 +304,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     problems
 }
 
-/// The variables that a prompt may use, in the order in which they are told.
+/// The variables that a prompt may use, in the order of listings.
 fn variables(of: &BuiltIn) -> Vec<String> {
     (of.sample)().as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
 }

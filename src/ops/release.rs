@@ -1,33 +1,23 @@
-//! `release`: gives work back unfinished, one's own or, where claims have lapsed, everybody's.
+//! `release`: makes claimed steps pending again: one's own, or those whose claims have lapsed.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewAttempt;
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
+use crate::store::idempotency;
+use crate::store::load::LoadQuery;
 use crate::store::repeat::{self, Said};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
-use crate::store::{idempotency, load};
+use crate::store::transaction::{ChangeReport, Changed, Refused, Writing};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct ReleaseRequest {
-    pub ids: Vec<String>,
-    /// Recorded as an attempt's notes.
-    pub message: Option<String>,
-    pub by: Option<String>,
-    pub claim: Option<String>,
-    /// Only what has lapsed; without ids all of it.
-    pub expired: bool,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::ReleaseRequest;
 
 /// Makes each step pending again, in turn; what is refused is reported, the rest is done.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
@@ -47,15 +37,15 @@ fn release_one(
     request: &ReleaseRequest,
 ) -> Result<Changed, Error> {
     let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    step_file::update(context, writing, named, &|plans, _: &Plan, step| match request.expired {
-        true => decide_expired(context, plans, step, &who),
-        false => decide(context, plans, step, &who, request.message.as_deref()),
+    step_file::update(context, writing, named, &|now| match request.expired {
+        true => decide_expired(context, now.plans, now.step, &who),
+        false => decide(context, now.plans, now.step, &who, request.message.as_deref()),
     })
 }
 
-/// The ids are those of one look; each is decided on anew under the lock.
+/// Finds the lapsed claims without the lock; each is checked again under it.
 fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let lapsed = |it: &&Step| plans.claims().lapse(it, context.now).is_some();
     let ids: Vec<_> = plans.live().flat_map(|it| &it.steps).filter(lapsed).map(NamedStep::of).collect();
     let mut report = ChangeReport::new("release", request.mode);
@@ -82,8 +72,8 @@ fn decide(
     who: &Who,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
-    // A claim that the file lost is ended by whoever made it, though there is nothing to write.
-    // So is one of a working tree that was removed.
+    // The owner can end a claim that the file has lost, although there is nothing to write. The same is true of a claim of
+    // a working tree that was removed.
     let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {
@@ -104,7 +94,7 @@ fn decide(
     }
     let from = step.standing().known();
     if !transitions::may_be_released(from) && !who.force {
-        let message = format!("`{}` is {}; there is nothing to give back", step.id, step.status.word());
+        let message = format!("`{}` is {}; it has no claim to release", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` makes it pending again", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });
     }
@@ -133,11 +123,11 @@ fn decide(
     })
 }
 
-/// As a take-over, but that nobody takes the step.
+/// Ends a lapsed claim as a take-over does, but leaves the step unclaimed.
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
         let message = format!("`{}` has no lapsed claim", step.id);
-        let hint = format!("`planwatch show {}` tells who works on it", shell_word(&step.id));
+        let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-lapsed", message, hint });
     };
     let is_at_limit = fencing::is_at_limit(context, step);

@@ -17,53 +17,23 @@ use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::load::{self, LoadQuery};
+use crate::store::relink::{self, Gone, Orphans};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, removed, step_file, steps_list_line};
+use crate::store::{leases, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct RemoveRequest {
-    pub ids: Vec<String>,
-    /// A plan is removed only then.
-    pub is_confirmed: bool,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RemoveRequest;
 
-/// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
+/// Moves steps or plans to the archive. Steps that depended on a removed step then depend on its dependencies.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
-    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
-    let mut report = change_each(context, "remove", &request.ids, request.mode, |writing, id| {
-        let removed = match resolve::target(context, id)? {
-            Target::Step(step) => remove_step(context, writing, &step, request)?,
-            Target::Plan(plan) => remove_plan(context, writing, &plan, request)?,
-        };
-        hints.extend(removed.hints);
-        not_repointed.extend(removed.not_repointed);
-        Ok(removed.changed)
-    })?;
-    report.hints.extend(hints);
-    report.not_repointed = not_repointed;
-    Ok(report)
-}
-
-/// One thing that was removed.
-struct Removed {
-    changed: Changed,
-    hints: Vec<String>,
-    /// Steps that still wait for it.
-    not_repointed: Vec<String>,
-}
-
-impl From<Changed> for Removed {
-    fn from(changed: Changed) -> Self {
-        Self { changed, hints: Vec::new(), not_repointed: Vec::new() }
-    }
+    change_each(context, "remove", &request.ids, request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Step(step) => remove_step(context, writing, &step, request),
+            Target::Plan(plan) => remove_plan(context, writing, &plan, request),
+        }
+    })
 }
 
 fn remove_step(
@@ -71,7 +41,7 @@ fn remove_step(
     writing: &mut Writing<'_>,
     named: &NamedStep,
     request: &RemoveRequest,
-) -> Result<Removed, Error> {
+) -> Result<Changed, Error> {
     let id = &named.id;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     transaction::check_live(&own)?;
@@ -81,16 +51,19 @@ fn remove_step(
     let plans = leases::Leases::of(context).tell_for(plans, id);
     let owner = removed::refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
-        let late =
-            |_: &Plans, _: &Plan, now: &Step| Ok(fencing::late_result(context, now, &who, "remove", None));
-        return step_file::update(context, writing, named, &late).map(Removed::from);
+        return step_file::update(context, writing, named, &|now| {
+            Ok(fencing::late_result(context, now.step, &who, "remove", None))
+        });
     }
     transaction::check_writable(context, &own.problems)?;
     let heirs: Vec<_> = own.spelled_out(step).into_iter().filter(|it| it != id).collect();
     let is_doubled = own.is_doubled(step);
     let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
-    let left =
-        if is_doubled { Left::of_own(&gone) } else { Left::of(context, (&plans, &troubles), &gone, &[]) };
+    let left = if is_doubled {
+        Orphans::of_own(&gone)
+    } else {
+        Orphans::of(context, (&plans, &troubles), &gone, &[])
+    };
     left.allow(context, request.force)?;
     let directory = removed::removed_dir(context, &id.plan);
     let mut ops = Vec::new();
@@ -101,9 +74,9 @@ fn remove_step(
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
     }
     if is_doubled {
-        // Another file has the number: its line and what waits for it stay.
+        // Another file has the same number, so the Steps line and the dependencies stay.
         writing.batch("remove", ops)?;
-        return Ok(changed(context, step.id.to_string(), &step.title, &step.path).into());
+        return Ok(changed(context, step.id.to_string(), &step.title, &step.path));
     }
     let (line, removed) = steps_list_line::taken_out(context, &own, &id.number, &gone[0].heirs)?;
     ops.extend(line.op);
@@ -111,18 +84,18 @@ fn remove_step(
         let path = removed::free_name(context, &directory, &format!("steps-line-{}.md", id.number));
         ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
     }
-    let repointed = relink::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
-    ops.extend(repointed.ops);
+    let relinked = relink::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
+    ops.extend(relinked.ops);
     writing.batch("remove", ops)?;
     if request.mode == Mode::Write {
         end_record(context, &own, step, owner);
     }
-    let changed = changed(context, step.id.to_string(), &step.title, &step.path);
-    let hints = repointed.hints.into_iter().chain(left.hint()).collect();
-    Ok(Removed { changed, hints, not_repointed: left.names() })
+    writing.hints.extend(relinked.hints.into_iter().chain(left.hint()));
+    writing.not_repointed.extend(left.names());
+    Ok(changed(context, step.id.to_string(), &step.title, &step.path))
 }
 
-/// A claim ends with its step if its owner removed that; otherwise its worker may be at work in another working tree.
+/// Ends the claim of a removed step. If its owner did not remove it, the worker may still be active in another working tree.
 fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     match owner {
         Owner::Forced => leases::removed(context, plan, step),
@@ -130,7 +103,7 @@ fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     }
 }
 
-/// The file that is kept says that it was taken away from somebody's work.
+/// Records in the removed file that the step was in progress.
 fn forced(context: &Context, who: &Who, step: &Step) -> Result<FileOp, Error> {
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;
@@ -159,15 +132,15 @@ fn remove_plan(
     writing: &mut Writing<'_>,
     id: &PlanId,
     request: &RemoveRequest,
-) -> Result<Removed, Error> {
+) -> Result<Changed, Error> {
     let plan = load::settled_plan(context, id)?;
     transaction::check_live(&plan)?;
     precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = match plan.steps.len() {
-            0 => format!("`{id}` has no steps; say --yes to remove it"),
-            1 => format!("`{id}` has 1 step; say --yes to remove all of it"),
-            n => format!("`{id}` has {n} steps; say --yes to remove all of it"),
+            0 => format!("`{id}` has no steps; use --yes to remove it"),
+            1 => format!("`{id}` has 1 step; use --yes to remove all of it"),
+            n => format!("`{id}` has {n} steps; use --yes to remove all of it"),
         };
         return Err(Error::usage(
             message,
@@ -177,11 +150,11 @@ fn remove_plan(
     if !request.force {
         fencing::refuse_live_claims(context, id)?;
     }
-    // The records of other working trees stand with all plans.
-    let plans = load::some(context, id)?;
+    // The records of other working trees are loaded with all plans.
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     for step in &plan.steps {
         let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        // A claim that is named is one step's; the others are still somebody's.
+        // The named claim is of one step; the claims of the other steps still hold.
         let others = Who { claim: None, ..who.clone() };
         fencing::check(&plans, step, &who).and_then(|it| match it {
             Owner::Late => fencing::check(&plans, step, &others),
@@ -199,22 +172,22 @@ fn remove_plan(
             hint: "move them out, or use --force to remove them too".to_owned(),
         });
     }
-    let left = relink::waiting_for_plan(context, &load::all(context)?, id);
+    let left = relink::waiting_for_plan(context, &LoadQuery::all().load(context)?.plans, id);
     let to = free_directory(context, &removed::removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
     if request.mode == Mode::Write {
         let owner = if request.force { Owner::Forced } else { Owner::Free };
         plan.steps.iter().for_each(|it| end_record(context, &plan, it, owner));
     }
-    let changed = changed(context, id.to_string(), &plan.title, &plan.path);
     let hint = (!left.is_empty()).then(|| {
         format!("steps of `{id}` are still in `depends` of {}", few(&relink::quoted(&left), MOST_NAMED))
     });
-    let not_repointed = left.iter().map(ToString::to_string).collect();
-    Ok(Removed { changed, hints: hint.into_iter().collect(), not_repointed })
+    writing.hints.extend(hint);
+    writing.not_repointed.extend(left.iter().map(ToString::to_string));
+    Ok(changed(context, id.to_string(), &plan.title, &plan.path))
 }
 
-/// A step that was removed within the same second has made the directory.
+/// Finds a free name: a step that was removed within the same second has the same directory.
 fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
     let name = wanted.file_name().unwrap_or_default().to_string_lossy();
     let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));

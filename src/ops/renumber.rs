@@ -15,26 +15,14 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::relink::{self, Gone, Left, Waits};
+use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writing};
 use crate::store::{leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
-#[derive(Debug, Clone, Default)]
-pub struct RenumberRequest {
-    pub id: String,
-    /// The step behind which it goes; not given: `before` is.
-    pub after: String,
-    /// The step before which it goes.
-    pub before: Option<String>,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RenumberRequest;
 
-/// Renames a step's file, corrects its `id` and its line in the Steps list, and re-points dependants.
+/// Renames a step's file, corrects its `id` and its line in the Steps list, and relinks dependants.
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
@@ -71,9 +59,10 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let plans = leases::Leases::of(context).tell_for(plans, &id);
     let owner = fencing::check(&plans, step, &who)?;
     if owner == Owner::Late {
-        let late =
-            |_: &Plans, _: &Plan, step: &Step| Ok(fencing::late_result(context, step, &who, "move", None));
-        let Err(error) = step_file::update(context, &mut writing, &named, &late) else { return Ok(report) };
+        let late = step_file::update(context, &mut writing, &named, &|now| {
+            Ok(fencing::late_result(context, now.step, &who, "move", None))
+        });
+        let Err(error) = late else { return Ok(report) };
         if request.mode == Mode::Write || writing.diff.is_empty() {
             return Err(error);
         }
@@ -84,7 +73,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
     // What depends on a number that two files had goes on with the one that keeps it.
     let gone: Vec<_> = (!is_doubled).then(|| Gone::moved(id.clone(), new.clone())).into_iter().collect();
-    let left = Left::of(context, (&plans, &troubles), &gone, &[]);
+    let left = Orphans::of(context, (&plans, &troubles), &gone, &[]);
     left.allow(context, request.force)?;
     let (plan, hints) =
         move_files(context, &mut writing, &plans, (&own, step), &new, (forced, &gone, &left))?;
@@ -111,8 +100,9 @@ enum Place {
 
 /// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
 fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
-    let itself =
-        |where_to: &str| Error::usage(format!("a step cannot go {where_to} itself"), "name another step");
+    let itself = |where_to: &str| {
+        Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
+    };
     let Some(before) = &request.before else {
         let after = new_step::own_number(plan, &request.after)?;
         return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
@@ -139,14 +129,14 @@ fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
     }
 }
 
-/// Returns the plan as it is then, and what is left to people.
+/// Returns the plan as it is then, and hints at what a person has to do.
 fn move_files(
     context: &Context,
     writing: &mut Writing<'_>,
     plans: &Plans,
     (plan, step): (&Plan, &Step),
     new: &StepId,
-    (more, gone, left): (Option<Change>, &[Gone], &Left),
+    (more, gone, left): (Option<Change>, &[Gone], &Orphans),
 ) -> Result<(Plan, Vec<String>), Error> {
     let is_doubled = plan.is_doubled(step);
     let line = match is_doubled {
@@ -162,7 +152,7 @@ fn move_files(
         let before = context.plans.read(&from)?.bytes;
         let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
         let after = transaction::edit(&step.path, &before, &changes, STEP_KEYS)?;
-        // In another place its text may count for less: later steps in it are no dependencies.
+        // At another place its text may mean fewer dependencies, because later steps do not count.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
         let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
@@ -172,16 +162,16 @@ fn move_files(
         ops.push(FileOp::Rename { from, to });
     }
     ops.extend(line.op);
-    let repointed = relink::dependants(context, plans, &line.plan, gone, (&[], left))?;
-    ops.extend(repointed.ops);
+    let relinked = relink::dependants(context, plans, &line.plan, gone, (&[], left))?;
+    ops.extend(relinked.ops);
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {
         leases::moved(context, &[leases::Move { plan, step, to: new.clone(), file: path }]);
     }
-    Ok((line.plan, repointed.hints))
+    Ok((line.plan, relinked.hints))
 }
 
-/// A file that has an `id` gets the new one; one that has none needs none.
+/// Corrects the `id`, if the file has one.
 fn id_change(file: &[u8], new: &StepId) -> Option<Change> {
     relink::has_key(file, "id").then(|| set_text("id", &new.to_string()))
 }
@@ -190,7 +180,7 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &Ste
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&new.number));
     let moved = context.plans.read(std::path::Path::new(&path)).ok().map(|it| {
-        let content = read::Content { etag: load::etag(&it.bytes), bytes: it.bytes, modified: context.now };
+        let content = read::Content::new(it.bytes, context.now);
         read::read_step_of(plan, new, &path, content, &context.config.words)
     });
     let moved = moved.unwrap_or_else(|| Step { id: new.clone(), path: path.clone(), ..step.clone() });

@@ -8,6 +8,7 @@
 mod files;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -20,27 +21,15 @@ use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
-use crate::plan::step_items::{self, Dependency, Places, StepItem};
+use crate::plan::step_items::{self, Dependency, NotSteps, Places, StepItem};
 use crate::plan::transitions::Verb;
 use crate::plan::words::Stated;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Orphans};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, plan_status, removed, resolve};
 
-#[derive(Debug, Clone, Default)]
-pub struct ReplaceRequest {
-    pub plan: String,
-    /// The list, as Markdown or JSON.
-    pub list: String,
-    /// What the list is called in errors: a path, or `-`.
-    pub shown: String,
-    pub by: Option<String>,
-    /// What `created_by` of new steps says; none: `by`.
-    pub created_by: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::ReplaceRequest;
 
 /// Makes the steps of a plan those of a list, as one change: after a crash all of it is there, or nothing.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
@@ -51,8 +40,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     transaction::check_writable(context, &plan.problems)?;
     precondition::check_plan(context, &plans, &plan)?;
     refuse_doubled(&plan)?;
-    let (items, has_more) = step_items::read(&plan, &request.list, &context.config.words)
-        .map_err(|it| unreadable(request, &it.to_string()))?;
+    let (items, has_more) = items(context, &plan, request)?;
     let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
     let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
     wanted.check_free(request)?;
@@ -76,18 +64,41 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     report.hints = made.hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
-    report.hints.extend(has_more.then(|| "what stands around the list was left out".to_owned()));
+    report.hints.extend(has_more.then(|| "the text around the list was left out".to_owned()));
     report.hints.extend(plan_status::hint_for_closed(&plan));
     Ok(report)
 }
 
+/// The steps of the list, and whether there is text around them.
+fn items(context: &Context, plan: &Plan, request: &ReplaceRequest) -> Result<(Vec<StepItem>, bool), Error> {
+    let words = &context.config.words;
+    let read = match is_yaml(request) {
+        true => step_items::read_yaml(plan, &request.list, words).map(|it| (it, false)),
+        false => step_items::read(plan, &request.list, words),
+    };
+    read.map_err(|error| match error {
+        NotSteps::At { .. } => invalid(request, format!("{}:{error}", request.shown)),
+        NotSteps::None | NotSteps::Item { .. } => unreadable(request, &error.to_string()),
+    })
+}
+
+fn is_yaml(request: &ReplaceRequest) -> bool {
+    let ending = Path::new(&request.shown).extension();
+    ending.is_some_and(|it| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml"))
+}
+
 fn unreadable(request: &ReplaceRequest, reason: &str) -> Error {
-    Error::Failed {
-        code: "list-invalid",
-        message: format!("{}: {reason}", request.shown),
-        hint: "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
-            .to_owned(),
-    }
+    invalid(request, format!("{}: {reason}", request.shown))
+}
+
+fn invalid(request: &ReplaceRequest, message: String) -> Error {
+    let hint = match is_yaml(request) {
+        true => "write a YAML list of titles, or of mappings with the fields that `list --json` has",
+        false => {
+            "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
+        }
+    };
+    Error::Failed { code: "list-invalid", message, hint: hint.to_owned() }
 }
 
 fn refuse_doubled(plan: &Plan) -> Result<(), Error> {
@@ -105,7 +116,7 @@ struct Wanted<'a> {
     places: &'a Places,
     /// What each item waits for; none: the list does not say.
     depends: Vec<Option<Vec<StepId>>>,
-    /// The steps that go and those that get another number, with what stands for them.
+    /// The steps that are removed or get another number, with their replacements.
     gone: Vec<Gone>,
     by: Option<&'a str>,
     created_by: Option<&'a str>,
@@ -186,7 +197,7 @@ impl<'a> Wanted<'a> {
                 Ok(named.or(stays).unwrap_or_else(|| self.id(*item)))
             }
             Dependency::Step(id) => {
-                // A step that the list names is meant where it stands then.
+                // A step that the list names counts at its new place.
                 let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 if let Some(item) = named.and_then(|it| self.item_of(it)) {
                     return Ok(self.id(item));
@@ -205,8 +216,8 @@ impl<'a> Wanted<'a> {
         self.items.iter().enumerate().map(all).collect()
     }
 
-    /// What stands for each step that goes or moves: its new number; else the new steps in its place that no other
-    /// of them waits for, and what it waited for itself.
+    /// The replacement of each step that is removed or moved: its new number, or else the new steps in its place that no
+    /// other of them depends on, and its own dependencies.
     fn with_heirs(&self) -> Vec<Gone> {
         let mut gone = Vec::new();
         for item in 0..self.items.len() {
@@ -257,10 +268,10 @@ impl<'a> Wanted<'a> {
     }
 
     /// Steps that cannot follow; those that the list names follow, or the list says what they wait for.
-    fn left(&self, troubles: &[Problem]) -> Left {
+    fn left(&self, troubles: &[Problem]) -> Orphans {
         let is_said = |it: &usize| self.depends[*it].is_some();
         let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
-        Left::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
+        Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
     /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.
@@ -278,7 +289,7 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Steps that somebody works on neither go nor move.
+    /// Steps in progress are neither removed nor moved.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
@@ -362,7 +373,7 @@ impl<'a> Wanted<'a> {
         self.plan.steps.iter().filter(|it| it.is_closed() && self.item_of(it).is_none())
     }
 
-    /// All plans with this one in the place of the plan, and what waited for steps that go repointed.
+    /// All plans with this one in the place of the plan, and the dependencies on removed steps relinked.
     fn with_plan(&self, own: &Plan) -> Vec<Plan> {
         let mut all = self.plans.clone().into_vec();
         for plan in all.iter_mut().filter(|it| !it.is_archived) {
@@ -374,7 +385,7 @@ impl<'a> Wanted<'a> {
         all
     }
 
-    /// A step that waits for what stands for the steps that are gone.
+    /// A step that depends on the replacements of the removed steps.
     fn followed(&self, step: &Step) -> Step {
         Step { depends: relink::followed_depends(step, &self.gone), ..step.clone() }
     }
@@ -414,7 +425,7 @@ fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
     Err(Error::Failed {
         code: problem.code.text(),
         message: format!("refused: {}", problem.message),
-        hint: "say in the list what each step waits for".to_owned(),
+        hint: "add the dependencies of each step to the list".to_owned(),
     })
 }
 

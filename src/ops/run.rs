@@ -1,10 +1,10 @@
 //! `run`: one fresh process for each step of a plan, until all are closed or something halts it.
 //!
-//! Here is what a run is asked and what it tells; `drive` is its loop, `attempt` one process from claim to end, `outcome`
-//! decides what became of the step, `settle` writes it. Nothing here starts a process: that is a [`Workers`].
+//! This module has the request and the events of a run. `drive` is its loop, `attempt` one process from claim to end,
+//! `outcome` decides on the result, and `settle` writes it. Processes are started through [`Workers`].
 //!
-//! The file decides, never what a process says. All that a run knows of its work is in the step's file and in the record of
-//! its claim, so that a run that was killed is taken up by the next one.
+//! The step's file decides, never the output of a process. The state of a run is only in the steps' files and in the
+//! records of its claims, so that the next run continues one that was killed.
 
 mod attempt;
 mod drive;
@@ -29,15 +29,15 @@ pub use drive::run;
 pub use outcome::{How, Outcome};
 pub use preview::{Preview, preview};
 
-/// How long an attempt may take, if nobody says anything about it.
+/// The time limit of an attempt, if none is given.
 pub const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// What a run is asked to do.
+/// The request of a run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     pub plan: String,
     pub agent: Agent,
-    /// Who works, in claims and attempts; none: the agent's name.
+    /// The name in claims and attempts; none: the agent's name.
     pub by: Option<String>,
     /// Steps side by side.
     pub jobs: usize,
@@ -47,7 +47,7 @@ pub struct RunRequest {
     pub max_attempts: Option<u32>,
     /// Of each attempt; none: the agent's, else [`TIMEOUT`].
     pub timeout: Option<Duration>,
-    /// Without a word of its process; none: the agent's, else without end.
+    /// The limit of time without output; none: the agent's, else no limit.
     pub idle: Option<Duration>,
     /// Of the whole run.
     pub max_time: Option<Duration>,
@@ -55,7 +55,7 @@ pub struct RunRequest {
     pub budget: Option<f64>,
     /// Hashes of `verify` commands, or of the agent, that may run this once.
     pub trust_hashes: Vec<String>,
-    /// What else the processes find in their environment.
+    /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
     pub process: Option<Process>,
 }
@@ -74,28 +74,27 @@ impl RunRequest {
     }
 }
 
-/// What a run sees of the world and tells it; one for all its threads.
+/// The surroundings of a run and its events, shared by its threads.
 pub trait Surface: Sync {
     /// The surroundings at this moment.
     fn context(&self) -> Result<Context, Error>;
-    /// How long the run has gone on.
+    /// The time since the run began.
     fn elapsed(&self) -> Duration;
     fn tell(&self, event: &Event<'_>);
     /// Asks a person, if there is one, whether something may run from now on.
     fn may_trust(&self, subject: &Subject) -> bool;
 }
 
-/// Who starts processes for a run.
+/// Starts processes for a run.
 pub trait Workers: Sync {
-    /// Runs a process and everything that it starts to the end; nothing of its group is left then.
+    /// Runs a process to the end. Afterwards no process of its group is left.
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended;
     /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same one,
     /// and where nobody had noted that yet, whatever works under the claim. `log` is the run's, of its last process.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
-    /// Whether somebody has stopped the run.
+    /// Whether the run was stopped.
     fn is_stopped(&self) -> bool;
-    /// What tells one state of the working tree around `root` from another, without what is in `without`; none where
-    /// nobody can tell.
+    /// A fingerprint of the working tree around `root`, except what is in `without`; none if it cannot be computed.
     fn tree(&self, root: &Path, without: &Path) -> Option<String>;
 }
 
@@ -113,7 +112,7 @@ pub struct Job<'a> {
     pub idle: Option<Duration>,
 }
 
-/// What a process tells while it runs.
+/// An event of a running process.
 #[derive(Debug, Clone, Copy)]
 pub enum Told<'a> {
     /// The number of the first process of its group.
@@ -125,13 +124,13 @@ pub enum Told<'a> {
 #[derive(Debug, Clone)]
 pub struct Ended {
     pub how: How,
-    /// As a shell tells it.
+    /// The exit code, as a shell reports it.
     pub exit_code: Option<i32>,
-    /// The end of what it said, at most some hundred thousand bytes.
+    /// The end of its output, at most some hundred thousand bytes.
     pub output: Vec<u8>,
 }
 
-/// What a run tells as it goes on.
+/// An event of a run.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
     /// A worker's process begins.
@@ -157,7 +156,7 @@ pub enum Event<'a> {
         closed: usize,
         total: usize,
     },
-    /// Others are at work on what could be done.
+    /// Other runs hold the steps that could be next.
     Waiting {
         why: &'a str,
     },
@@ -167,14 +166,14 @@ pub enum Event<'a> {
     },
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, Default)]
 pub struct EndedStep {
     pub step: String,
     pub title: String,
     pub outcome: String,
     pub status: String,
-    /// None where nothing was started.
+    /// None if no process was started.
     pub exit_code: Option<i32>,
     pub seconds: i64,
     pub cost: Option<f64>,
@@ -231,14 +230,14 @@ impl End {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct RunReport {
     pub plan: String,
     pub end: End,
     /// A sentence without a full stop.
     pub why: String,
-    /// The step that it ended with, where it is one.
+    /// The step at which it ended, if any.
     pub step: Option<String>,
     pub attempts: usize,
     /// Steps that were completed or skipped in it.

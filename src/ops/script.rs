@@ -17,17 +17,7 @@ use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{knowledge, removed};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct AddRequest {
-    pub name: String,
-    pub command: String,
-    /// Relative to the repository's root, or absolute and inside it.
-    pub directory: Option<String>,
-    pub plan: Option<String>,
-    pub description: Option<String>,
-    pub mcp_handle: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::NewScriptRequest as AddRequest;
 
 /// Makes a script; its id is the slug of its name.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
@@ -37,7 +27,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         return Err(Error::usage(format!("the script's {what} is empty"), hint));
     }
     if request.command.trim().contains(['\n', '\r']) {
-        let hint = "put the lines into a file and name that, or join them with `&&`";
+        let hint = "put the lines into a file and run that, or join them with `&&`";
         return Err(Error::usage("the script's command has more than one line", hint));
     }
     let root = &context.here.root;
@@ -83,7 +73,7 @@ fn taken(id: &str) -> Error {
         code: "script-exists",
         message: format!("there is a script `{id}` already"),
         hint: format!(
-            "edit its file, or take it away with `planwatch script remove {id_word}`",
+            "edit its file, or remove it with `planwatch script remove {id_word}`",
             id_word = shell_word(&id)
         ),
     }
@@ -116,7 +106,7 @@ pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport,
     Ok(report)
 }
 
-/// Finds the script that somebody names by its id, its name or its file.
+/// Finds a script by its id, its name or its file.
 fn one(context: &Context, name: &str) -> Result<Script, Error> {
     let all = knowledge::scripts(context);
     let wanted = entry::id_of(name);

@@ -15,18 +15,9 @@ use crate::index::{self, Kind, Knowledge, MATCH_END, MATCH_START, Query, Table};
 use crate::plan::plans::Plans;
 use crate::plan::words::nearest;
 use crate::store::knowledge;
-use crate::store::load::{self, Wanted};
+use crate::store::load::{IndexCheck, Refresh, Wanted};
 
-#[derive(Debug, Clone, Default)]
-pub struct SearchRequest {
-    /// Words, `"phrases"`, and `-word` for what must not be there.
-    pub query: String,
-    /// `plan`, `step`, `decision` or `insight`; none: all of them.
-    pub kind: Option<String>,
-    /// Only what was touched since this time, or as long ago, as in `7d`.
-    pub since: Option<String>,
-    pub limit: usize,
-}
+pub use crate::api::requests::SearchRequest;
 
 /// A plan, step, decision or insight that a query found.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,13 +71,13 @@ fn kind(word: &str) -> Result<Kind, Error> {
         let known = Kind::ALL.map(Kind::word);
         let near = nearest(word, known).map(|it| format!("did you mean `{it}`?"));
         let hint = near.unwrap_or_else(|| format!("one of {}", known.join(", ")));
-        Error::usage(format!("nothing is found by the kind `{word}`"), hint)
+        Error::usage(format!("unknown kind `{word}`"), hint)
     })
 }
 
 /// Runs a reading SQL query on the documented views of the index.
 pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
-    let found = load::fresh(context, Wanted::PlansAndFiles);
+    let found = Refresh::new(Wanted::PlansAndFiles, IndexCheck::Attested).run(context);
     let plans = Plans::judged(found.plans);
     let files = found.files.iter().map(|(path, row)| (path.clone(), row));
     let known = || Knowledge {

@@ -14,10 +14,10 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::load::{self, Own};
+use crate::store::load::{self, LoadQuery, Own};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
-use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{self, ChangeReport, Mode};
 use crate::store::{new_step, plan_status, program, typed_words};
 use crate::text::header_edit::{Change, NewValue};
@@ -55,12 +55,12 @@ pub struct SetRequest {
 /// Keys that have a verb of their own, or belong to the engine.
 const REFUSED: [(&str, &str); 8] = [
     ("id", "the file's name is the id; `planwatch move` changes it"),
-    ("claim", "whoever works on the step writes it; an end of the work takes it out"),
+    ("claim", "it is written by `claim` and removed when the work ends"),
     ("attempts", "`planwatch attempt` adds one; they are never changed"),
     ("notes", "`planwatch note` adds one; they are never changed"),
     ("confirmed", "a person types `planwatch confirm STEP`"),
     ("confirmations", "a person types `planwatch confirm PLAN --phase NAME`"),
-    ("draft", "it is kept while a draft is being refined"),
+    ("draft", "`draft` maintains it"),
     ("<<", "write merge keys in an editor"),
 ];
 
@@ -71,7 +71,7 @@ const LISTS: [&str; 8] =
 /// Keys with a closed set of words, which are written in their canonical form.
 const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
-/// Keys whose value says who may do what with the step; their change needs ownership.
+/// Keys that anybody may change; a change of any other key needs ownership of the step.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
 /// Whether [`set`] does not refuse a key.
@@ -79,7 +79,7 @@ pub(crate) fn is_set_by_hand(key: &str) -> bool {
     REFUSED.iter().all(|(refused, _)| *refused != key)
 }
 
-/// Sets, extends, shrinks or removes a key; what would make the file faulty is refused.
+/// Sets, extends, shrinks or removes a key. A change that would cause an error in the file is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
     if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
         return Err(Error::usage(format!("`{key}` is not set by hand"), *hint));
@@ -88,7 +88,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let message = format!("`{}` is a list", request.key);
         return Err(Error::usage(
             message,
-            format!("{0}+=ITEM adds one, {0}-=ITEM takes one out, --yaml sets all", request.key),
+            format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key),
         ));
     }
     if request.key.is_empty() {
@@ -101,7 +101,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
         match target {
-            Target::Plan(plan) => plan_file::update_by_bytes(context, writing, &plan, &|now, bytes| {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|now, bytes| {
                 set_in_plan(context, request, now, bytes)
             }),
             Target::Step(step) => {
@@ -112,15 +112,13 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                     request.claim.as_deref(),
                     request.force,
                 );
-                step_file::update_by_bytes(context, writing, &step, &|plans, _, now, bytes| {
-                    set_in_step(context, request, &who, (plans, now), bytes)
-                })
+                step_file::update(context, writing, &step, &|now| set_in_step(context, request, &who, now))
             }
         }
     })
 }
 
-/// A key of plans on a step, or the other way round, would be written and never read.
+/// Refuses a key of plans on a step and the reverse, because it would never be read.
 fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
     let (own, other, of) = match target {
         Target::Plan(_) => (PLAN_KEYS, STEP_KEYS, "steps"),
@@ -158,7 +156,7 @@ fn set_in_plan(
         _ => update.keys = changes(request, bytes, &plan.id)?,
     }
     let after = transaction::edit(&plan.path, bytes, &update.keys, PLAN_KEYS)?;
-    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
+    let content = read::Content::new(after, context.now);
     let again = read::read_plan_again(plan, content, &context.config.words);
     refuse_new_problems(&plan.problems, &again.problems)?;
     let completed = PlanStatus::Completed;
@@ -182,8 +180,7 @@ fn set_in_step(
     context: &Context,
     request: &SetRequest,
     who: &Who,
-    (plans, step): (&Plans, &Step),
-    bytes: &[u8],
+    Current { plans, step, bytes, .. }: Current<'_>,
 ) -> Result<StepUpdate, Error> {
     let mut update =
         StepUpdate { did: did(request), renews: fencing::is_owner(step, who), ..StepUpdate::default() };
@@ -212,8 +209,8 @@ fn set_in_step(
         _ => update.keys = changes(request, bytes, &step.id.plan)?,
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
-    // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
-    let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
+    // Only the steps that it leads to show whether a dependency is missing or closes a cycle.
+    let plans = LoadQuery::step_with(&step.id, Own { path: &step.path, bytes: &after }).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
@@ -230,7 +227,7 @@ fn written_status(context: &Context, typed: &str, status: impl Status) -> (Strin
     (typed.to_owned(), Some(Change::Set { key: "status".to_owned(), value }))
 }
 
-/// A person's edit: any status may follow any other. What it does to a claim is recorded all the same.
+/// Sets any status, as a person's edit may. The end of a claim is recorded all the same.
 fn status_update(
     context: &Context,
     (plans, step): (&Plans, &Step),
@@ -333,14 +330,14 @@ fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error>
 fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> Result<Vec<Change>, Error> {
     let plan = &step.id.plan;
     // Only which steps there are; what this step's file says is in `step` and `bytes`.
-    let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let whole = load::existing_plan(context, plan)?;
     let new = new_step::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
     let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
         return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
     }
-    // From here on the key is the whole truth, so it has to hold what the text said.
+    // Once the key exists, dependencies in the text no longer count, so they are copied into it.
     let said = whole.spelled_out(step);
     let all: Vec<_> = said.iter().chain(new.iter().filter(|it| !said.contains(it))).collect();
     let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();

@@ -16,16 +16,11 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::Confirmation;
 use crate::plan::rules;
 use crate::plan::time::Time;
+use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::{self, Target};
-use crate::store::{load, step_moves};
+use crate::store::step_moves;
 
-#[derive(Debug, Clone, Default)]
-pub struct ShowRequest {
-    pub id: String,
-    /// Also the text below the front matter of every step.
-    pub full: bool,
-    pub graph: Option<GraphForm>,
-}
+pub use crate::api::requests::ShowRequest;
 
 #[derive(Debug, Clone)]
 pub enum ShowReport {
@@ -60,7 +55,7 @@ pub struct ShownPlan {
 pub struct ShownStep {
     pub step: StepShape,
     pub body: String,
-    /// What keeps it from being handed out, as sentences.
+    /// What keeps it from being claimed, as sentences.
     pub waits_for: Vec<String>,
     /// The ids of the steps that depend on it.
     pub dependants: Vec<String>,
@@ -154,8 +149,8 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
         other => other?,
     };
     let plans = match &target {
-        Target::Plan(id) => load::some(context, id)?,
-        Target::Step(_) => load::some_and_waiting(context, target.plan())?,
+        Target::Plan(id) => LoadQuery::plan(id).load(context)?.plans,
+        Target::Step(_) => LoadQuery::plan_and_dependents(target.plan()).load(context)?.plans,
     };
     let plan =
         resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;

@@ -1,4 +1,4 @@
-//! What agents are told when somebody types `/ps-plan`, `/ps-plans` or `/ps-execute`: one text for skills, commands of agents
+//! The instructions that agents get for `/ps-plan`, `/ps-plans` or `/ps-execute`: one text for skills, commands of agents
 //! and prompts of the MCP server.
 //!
 //! The texts are the files in `templates/agents/`.

@@ -23,23 +23,14 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left, Waits};
+use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, markdown, scalar};
 
-#[derive(Debug, Clone, Default)]
-pub struct SquashRequest {
-    pub plan: String,
-    /// Two or more step numbers; their order in the plan counts, not this one.
-    pub steps: Vec<String>,
-    pub title: String,
-    pub by: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::SquashRequest;
 
 /// Makes one step of several, as one change: after a crash all of it is there, or nothing.
 pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport, Error> {
@@ -58,8 +49,8 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     refuse_circle(&plans, &steps, &depends)?;
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
-    let mut left = Left::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
-    // The new step could lack a dependency that one of them does not name clearly.
+    let mut left = Orphans::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
+    // The new step could lack a dependency that one of the steps does not name clearly.
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;
     let texts = steps.iter().map(|it| text_of(context, it)).collect::<Result<Vec<_>, _>>()?;
@@ -86,7 +77,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
 fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
     let Some(etag) = &step.etag else { return Ok(step_file::missing_file(step, context)) };
     let bytes = context.plans.read(Path::new(&step.path))?.bytes;
-    if load::etag(&bytes) != *etag {
+    if read::etag(&bytes) != *etag {
         let path = context.plans.root().join(&step.path);
         return Err(DiskError::FileChanged { path }.into());
     }
@@ -121,7 +112,7 @@ fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec
     Ok(steps)
 }
 
-/// Refuses steps that somebody works on; with force the attempt says so that the new step keeps.
+/// Refuses steps in progress. With `--force`, an attempt in the merged step records it.
 fn check_free(
     context: &Context,
     plans: &Plans,
@@ -178,7 +169,7 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
     Err(Error::Failed {
         code: problem.code.text(),
         message: format!("refused: {}", problem.message),
-        hint: "squash the steps between them as well, or take a dependency out first".to_owned(),
+        hint: "squash the steps between them as well, or remove a dependency first".to_owned(),
     })
 }
 
@@ -187,7 +178,7 @@ struct Edits {
     /// The new text of the first file.
     bytes: Vec<u8>,
     ops: Vec<FileOp>,
-    /// What is left to people.
+    /// What a person has to do.
     hints: Vec<String>,
     /// The other steps' files, where they go, and the bytes that the new text was made of.
     archived: Vec<(String, PathBuf, Vec<u8>)>,
@@ -203,7 +194,7 @@ struct Merged<'a> {
     depends: &'a [StepId],
     request: &'a SquashRequest,
     gone: &'a [Gone],
-    left: &'a Left,
+    left: &'a Orphans,
 }
 
 impl Merged<'_> {
@@ -238,10 +229,10 @@ impl Merged<'_> {
             ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
         }
         let rewritten = std::slice::from_ref(&kept.id);
-        let repointed =
+        let relinked =
             relink::dependants(self.context, plans, &line.plan, self.gone, (rewritten, self.left))?;
-        ops.extend(repointed.ops);
-        Ok(Edits { bytes: after, ops, hints: repointed.hints, archived: moved })
+        ops.extend(relinked.ops);
+        Ok(Edits { bytes: after, ops, hints: relinked.hints, archived: moved })
     }
 
     /// The first file with the front matter of all of them and their texts below the new title.
@@ -266,7 +257,7 @@ impl Merged<'_> {
         for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
             let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
-            // A title that the text does not say stands in the front matter alone, which only the first step keeps.
+            // A title that is only in the front matter would be lost, because only the first step keeps its own.
             if markdown::outline(text).title().is_none() {
                 body.extend(["\n# ", &step.title, "\n"]);
             }
@@ -277,7 +268,7 @@ impl Merged<'_> {
         body
     }
 
-    /// The edits of the first front matter: what the others add, and what no longer holds.
+    /// The edits of the first front matter: what the others add, and what is no longer true.
     fn changes(&self, before: &[u8]) -> Vec<Change> {
         let (kept, others) = (self.steps[0], &self.steps[1..]);
         let own = &kept.id.plan;
@@ -337,7 +328,7 @@ impl Merged<'_> {
     }
 }
 
-/// What is open stays open; of closed steps one that was done counts.
+/// The new step is open if one of the steps is; of closed ones, a completed one decides.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));
@@ -379,7 +370,7 @@ fn verify_items(step: &Step) -> Vec<NewValue> {
     step.verify.iter().map(item).collect()
 }
 
-/// An attempt as it stands in another file, with every key that it has.
+/// An attempt of another file, with all of its keys.
 fn attempt(attempt: &Attempt) -> Change {
     let text = |key: &str, it: &Option<String>| Some((key.to_owned(), NewValue::Text(it.clone()?)));
     let mut entries: Vec<_> =
@@ -401,7 +392,7 @@ fn json_value(value: &Value) -> NewValue {
 
 fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes: Vec<u8>) -> Changed {
     let kept = steps[0];
-    let content = read::Content { etag: load::etag(&bytes), bytes, modified: context.now };
+    let content = read::Content::new(bytes, context.now);
     let now = read::read_step_of(plan, &kept.id, &kept.path, content, &context.config.words);
     let is_gone = |it: &Step| steps[1..].iter().any(|gone| gone.id == it.id);
     let mut own = plan.clone();

@@ -9,17 +9,12 @@ use crate::api::views::{Shaper, StepShape, with};
 use crate::plan::model::Plan;
 use crate::plan::time::{self, Time};
 use crate::plan::words::StepStatus;
-use crate::store::{load, resolve};
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
+
+pub use crate::api::requests::StaleRequest;
 
 const DAY: i64 = 86_400;
-
-#[derive(Debug, Clone, Default)]
-pub struct StaleRequest {
-    /// Only the steps of this plan; of a program those of its plans, too.
-    pub plan: Option<String>,
-    /// How long nothing was recorded, in seconds; none: the `stale_days` of the configuration.
-    pub seconds: Option<i64>,
-}
 
 /// A step, and since when it is as it is.
 #[derive(Debug, Clone)]
@@ -49,7 +44,10 @@ pub fn read_length(text: &str) -> Result<i64, Error> {
     let days = text.trim().parse::<u32>().ok().map(|it| i64::from(it) * DAY);
     let weeks = || Some(text.trim().strip_suffix('w')?.parse::<u32>().ok().map(i64::from)? * 7 * DAY);
     days.or_else(weeks).or_else(|| time::read_seconds(text)).ok_or_else(|| {
-        Error::usage(format!("`{text}` is no length of time"), "write a number of days, or as 36h, 7d or 2w")
+        Error::usage(
+            format!("`{text}` is not a length of time"),
+            "write a number of days, or as 36h, 7d or 2w",
+        )
     })
 }
 
@@ -57,8 +55,8 @@ pub fn stale(context: &Context, request: &StaleRequest) -> Result<StaleReport, E
     let seconds = request.seconds.unwrap_or_else(|| i64::from(context.config.stale_days()) * DAY);
     let named = request.plan.as_ref().map(|it| resolve::plan(context, it)).transpose()?;
     let plans = match &named {
-        Some(id) => load::some(context, id)?,
-        None => load::all(context)?,
+        Some(id) => LoadQuery::plan(id).load(context)?.plans,
+        None => LoadQuery::all().load(context)?.plans,
     };
     if let Some(id) = named.as_ref().filter(|it| plans.get(it).is_none()) {
         return Err(load::missing(context, id));

@@ -1,4 +1,4 @@
-//! `status`: what needs attention, who works on what, what is ready, what was finished.
+//! `status`: what needs attention, what is in progress, what is ready, what was finished.
 
 use serde_json::{Value, json};
 
@@ -14,14 +14,11 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
+use crate::store::knowledge;
+use crate::store::load::{LoadQuery, Loaded};
 use crate::store::project_saves;
-use crate::store::{knowledge, load};
 
-#[derive(Debug, Clone, Default)]
-pub struct StatusRequest {
-    /// Days until a step counts as stale, and back to which finished steps are told.
-    pub days: Option<u32>,
-}
+pub use crate::api::requests::StatusRequest;
 
 #[derive(Debug, Clone)]
 pub struct Attention {
@@ -39,7 +36,7 @@ pub struct Finished {
     pub step: StepShape,
     /// When its last attempt says that it was completed; else when its file was modified.
     pub at: Time,
-    /// Who wrote that attempt.
+    /// The author of that attempt.
     pub by: Option<String>,
 }
 
@@ -123,7 +120,7 @@ pub fn is_draft(plan: &PlanShape) -> bool {
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
-    let (plans, mut beside) = load::all_and_problems(context);
+    let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().scan().load(context)?;
     beside.extend(knowledge::problems(context));
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };

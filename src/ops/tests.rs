@@ -3,6 +3,7 @@
 mod all_or_nothing;
 mod keys;
 mod order;
+mod plan_saved;
 mod preconditions;
 mod ranges;
 mod repeated_reports;

@@ -1,4 +1,4 @@
-//! `undo`: takes back changes that planwatch made, as long as their files are as it left them.
+//! `undo`: undoes changes that planwatch made, if their files were not edited since.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,14 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::store::fencing::{self, Who};
+use crate::store::leases;
+use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load};
 
-/// A change that can be taken back, newest first in a list.
+pub use crate::api::requests::UndoRequest;
+
+/// A change that can be undone; lists are newest first.
 #[derive(Debug, Clone)]
 pub struct UndoItem {
     pub id: String,
@@ -29,11 +32,11 @@ pub struct UndoItem {
     pub blocked: Option<Blocked>,
 }
 
-/// Why a change cannot be taken back now.
+/// Why a change cannot be undone now.
 #[derive(Debug, Clone)]
 pub struct Blocked {
     pub code: &'static str,
-    /// The file that is the reason; none where it is something else.
+    /// The file that is the reason; none if there is another reason.
     pub path: Option<String>,
     /// The id of the later change that wrote the file.
     pub by: Option<String>,
@@ -47,22 +50,11 @@ impl UndoItem {
     }
 }
 
-#[derive(Debug, Clone, Default)]
-pub struct UndoRequest {
-    /// As the list has it; none: the last change.
-    pub id: Option<String>,
-    pub by: Option<String>,
-    /// The claim that the change ends, where it takes one back.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
-
 pub fn list_to_json(items: &[UndoItem]) -> Value {
     json!({"changes": items.iter().map(UndoItem::to_json).collect::<Vec<_>>()})
 }
 
-/// Lists what `undo` can take back, and what keeps it from that.
+/// Lists the changes that `undo` knows, and why some cannot be undone.
 pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     let root = context.root_name();
     let shown = |path: &Path| shown_path(&root, &path.to_string_lossy());
@@ -80,9 +72,9 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     context.plans.undo_list().into_iter().map(item).collect()
 }
 
-/// Restores the files of a change; a file that was edited since is left alone, and the undo refused.
+/// Restores the files of a change. If one of them was edited since, the undo is refused.
 ///
-/// A claim that it takes back is given back, as by `release`; a live one only by its owner, or by force.
+/// A claim that the change made is released. A live claim can be undone only by its owner, or with `--force`.
 pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Error> {
     let mode = request.mode;
     let mut writing = Writing::begin(context, "undo", mode)?;
@@ -127,7 +119,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
 struct Claimed {
     plans: Plans,
     step: Step,
-    /// The file is not to have it any more.
+    /// The file no longer has it after the undo.
     is_lost: bool,
 }
 
@@ -137,7 +129,7 @@ fn claimed(context: &Context, ops: &[FileOp]) -> Result<Vec<Claimed>, Error> {
     let named: BTreeSet<_> = ops.iter().filter_map(|it| top(source_of(it)?)).collect();
     let mut found = Vec::new();
     for id in named.iter().filter(|it| PlanId::is_plan_name(it.as_str()) && load::is_live(context, it)) {
-        let plans = load::some(context, id)?;
+        let plans = LoadQuery::plan(id).load(context)?.plans;
         let Some(plan) = plans.get(id) else { continue };
         for step in plan.steps.iter().filter(|it| it.claim_in_force().is_some()) {
             let Some(is_lost) = is_lost(context, plan, step, ops) else { continue };
@@ -171,7 +163,7 @@ fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Optio
         _ => None,
     });
     let Some(after) = changed else { return touched };
-    let content = read::Content { etag: load::etag(after), bytes: after.clone(), modified: context.now };
+    let content = read::Content::new(after.clone(), context.now);
     let then = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     let id = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
     Some(touched == Some(true) || id(&then) != id(step))

@@ -1,15 +1,12 @@
 //! `start`, `done`, `fail`, `block`, `skip`, `reopen` on steps and plans, and `attempt`.
 
-use std::cell::RefCell;
-
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::model::{Plan, Step};
-use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_each::change_each;
+use crate::store::decision::Decision;
 use crate::store::fencing::Who;
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file;
@@ -18,28 +15,17 @@ use crate::store::{plan_status, step_moves, typed_words};
 
 pub use crate::store::step_moves::{AttemptRequest, MoveRequest};
 
-/// Moves each id in turn; what is refused is reported, the rest is done.
+/// Moves each id in turn. Refused ones are reported, and the others are done.
 ///
-/// A single id that is refused is the request's error.
+/// If the only id is refused, that is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
-    let mut hints = Vec::new();
     let mut report = change_each(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
         match resolve::target(context, id)? {
-            Target::Plan(plan) => {
-                let changed = plan_status::move_plan(context, writing, &plan, request)?;
-                let is_started = request.verb == Verb::Start && changed.now["incomplete"] == true;
-                hints.extend(is_started.then(|| plan_status::hint_for_incomplete(&plan)));
-                Ok(changed)
-            }
-            Target::Step(step) => {
-                let (changed, hint) = move_step(context, writing, &step, request)?;
-                hints.extend(hint.filter(|_| request.verb == Verb::Reopen));
-                Ok(changed)
-            }
+            Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
+            Target::Step(step) => move_step(context, writing, &step, request),
         }
     })?;
-    hints.dedup();
-    report.hints = hints;
+    report.hints.dedup();
     Ok(report)
 }
 
@@ -48,15 +34,15 @@ fn move_step(
     writing: &mut Writing<'_>,
     step: &NamedStep,
     request: &MoveRequest,
-) -> Result<(Changed, Option<String>), Error> {
+) -> Result<Changed, Error> {
     let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let hint = RefCell::new(None);
-    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
-        hint.replace(plan_status::hint_for_closed(plan));
-        step_moves::decide_move(context, plans, plan, step, request, &who)
-    };
-    let changed = step_file::update(context, writing, step, &decide)?;
-    Ok((changed, hint.into_inner()))
+    let decided: Decision<_, _> = step_file::update_with(context, writing, step, &|now| {
+        let update = step_moves::decide_move(context, now.placed(), request, &who)?;
+        Ok(Decision::Write(update, plan_status::hint_for_closed(now.plan)))
+    })?;
+    let Decision::Write(done, hint) = decided;
+    writing.hints.extend(hint.filter(|_| request.verb == Verb::Reopen));
+    Ok(done.changed)
 }
 
 /// Appends an attempt; a pending, failed or blocked step is in progress from then on, unless its status is kept.
@@ -74,9 +60,8 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     change_each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        let decide = |plans: &Plans, plan: &Plan, step: &Step| {
-            step_moves::decide_attempt(context, (plans, plan, step), request, (at, wanted), &who)
-        };
-        step_file::update(context, writing, &named, &decide)
+        step_file::update(context, writing, &named, &|now| {
+            step_moves::decide_attempt(context, now.placed(), request, (at, wanted), &who)
+        })
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -14,34 +14,13 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
-use crate::store::resolve::{self, Side};
+use crate::store::load::{self, LoadQuery, Side};
 use crate::store::transaction::{self, Mode, Writing};
-use crate::store::{load, new_plan};
+use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, scalar};
 
-/// A plan as a text.
-#[derive(Debug, Clone, Default)]
-pub struct PlanText {
-    /// A plan's id, or what the id of a new one is made from.
-    pub title: String,
-    /// What is to stand in `plan.md`, with or without front matter.
-    pub body: String,
-}
-
-/// A step as a text.
-#[derive(Debug, Clone, Default)]
-pub struct StepText {
-    pub plan: String,
-    /// What is to stand in the file, with or without front matter; its heading or first line is the title.
-    pub text: String,
-    /// At exactly this number.
-    pub at: Option<String>,
-    /// Behind this step.
-    pub after: Option<String>,
-    pub created_by: Option<String>,
-    pub metadata: Option<Map<String, Value>>,
-}
+pub use crate::api::requests::{PlanText, StepText};
 
 /// What became of a text.
 #[derive(Debug, Clone)]
@@ -63,7 +42,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         return Ok(Put { is_new: false, now: same });
     }
     let mut writing = Writing::begin(context, "new", Mode::Write)?;
-    // Somebody else may have been quicker.
+    // Another process may have created it meanwhile.
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
     }
@@ -78,7 +57,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         writing.create_directory(id.as_str(), &files)?;
     }
     drop(writing);
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let plan = load::existing_plan(context, &id)?;
     Ok(Put { is_new: true, now: plan_shape(context, &plan)? })
 }
 
@@ -103,20 +82,20 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
     } else {
         (
             format!("`{id}` exists, with another text"),
-            "change the plan that is there, or choose another title".to_owned(),
+            "change the existing plan, or choose another title".to_owned(),
         )
     };
     Err(Error::Conflict { code: "plan-exists", message, hint })
 }
 
 fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
-    let plans = load::some(context, &plan.id)?;
+    let plans = LoadQuery::plan(&plan.id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &plan.id, Side::LiveFirst).unwrap_or(plan);
     let root = context.root_name();
     Ok(Shaper { plans: &plans, now: context.now, root: &root }.plan(plan))
 }
 
-/// Whether a file, or what stands below its front matter, is this text, up to the line ends at its end.
+/// Whether a file, or its text below the front matter, is this text, apart from line ends at the end.
 fn is_same(file: &[u8], text: &str) -> bool {
     let ended = |it: &[u8]| it.len() - it.iter().rev().take_while(|it| matches!(it, b'\n' | b'\r')).count();
     let cut = |it: &'_ [u8]| it[..ended(it)].to_vec();
@@ -127,7 +106,7 @@ fn is_same(file: &[u8], text: &str) -> bool {
 
 /// Makes a step of this text, unless the number that is asked for has it already.
 ///
-/// A number that stands only in the plan's Steps list gets its file; one with another text is a conflict.
+/// Creates the file of a step that is only in the plan's Steps list. A different text is a conflict.
 pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape, String)>, Error> {
     let plan = resolve::plan(context, &request.plan)?;
     if let Some(same) = same_step(context, &plan, request)? {
@@ -147,7 +126,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
     };
     let report = match add::add(context, &add) {
         Err(error) if error.code() == "step-exists" => {
-            // Somebody else was quicker, perhaps with the same text.
+            // Another process created it meanwhile, perhaps with the same text.
             let same = same_step(context, &plan, request)?.ok_or(error)?;
             return Ok(Put { is_new: false, now: same });
         }
@@ -173,9 +152,9 @@ fn same_step(
 ) -> Result<Option<(StepShape, String)>, Error> {
     let Some(at) = &request.at else { return Ok(None) };
     let Some(number) = id::read_number(at) else {
-        return Err(Error::usage(format!("`{at}` is no step number"), "write it as 2 or 2.5"));
+        return Err(Error::usage(format!("`{at}` is not a step number"), "write it as 2 or 2.5"));
     };
-    let found = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let found = load::existing_plan(context, plan)?;
     transaction::check_live(&found)?;
     let mut same = found.steps.iter().filter(|it| it.id.number == number && it.has_file()).peekable();
     if same.peek().is_none() {
@@ -190,7 +169,7 @@ fn same_step(
     Err(Error::Conflict {
         code: "step-exists",
         message: format!("`{plan}:{number}` exists, with another text"),
-        hint: "change the step that is there, or choose another number".to_owned(),
+        hint: "change the existing step, or choose another number".to_owned(),
     })
 }
 
@@ -199,7 +178,7 @@ fn step_shape(
     plan: &PlanId,
     number: &StepNumber,
 ) -> Result<Option<(StepShape, String)>, Error> {
-    let plans = load::some(context, plan)?;
+    let plans = LoadQuery::plan(plan).load(context)?.plans;
     let Some(plan) = plans.get(plan) else { return Ok(None) };
     let Some(step) = plan.steps.iter().find(|it| it.id.number == *number) else { return Ok(None) };
     shaped(context, &plans, plan, step).map(Some)
@@ -208,7 +187,7 @@ fn step_shape(
 /// A plan and its text.
 pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let root = context.root_name();
     let shape = Shaper { plans: &plans, now: context.now, root: &root }.plan(plan);
@@ -218,16 +197,16 @@ pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error>
 /// A step and its text.
 pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error> {
     let named = resolve::step(context, step)?;
-    let plans = load::some(context, &named.id.plan)?;
+    let plans = LoadQuery::plan(&named.id.plan).load(context)?.plans;
     let plan = plans.get(&named.id.plan).ok_or_else(|| load::missing(context, &named.id.plan))?;
     shaped(context, &plans, plan, resolve::shown_step(plan, &named)?)
 }
 
-/// What stands below the front matter of a step's file; empty if there is none.
+/// The text below the front matter of a step's file; empty if there is none.
 pub fn step_text(context: &Context, step: &str) -> Result<String, Error> {
     let named = resolve::step(context, step)?;
     let plan = &named.id.plan;
-    let plan = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let plan = load::existing_plan(context, plan)?;
     Ok(resolve::shown_step(&plan, &named)?.body.clone())
 }
 
@@ -248,7 +227,7 @@ fn shaped(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<
 /// All steps of a plan with their texts, in their order.
 pub fn steps(context: &Context, plan: &str) -> Result<Vec<(StepShape, String)>, Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let texts = load::plan_at(context, &id, side)?;
     let root = context.root_name();

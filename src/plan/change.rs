@@ -17,13 +17,13 @@ pub struct NewAttempt {
     pub claim: Option<EndedClaim>,
 }
 
-/// What an attempt says of the work that a claim stood for.
+/// The part of an attempt that describes the ended claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedClaim {
     pub id: String,
     /// How long it took.
     pub seconds: Option<i64>,
-    /// How the process of a run ended, as a shell tells it.
+    /// The exit code of a run's process, as a shell reports it.
     pub exit_code: Option<i32>,
     /// What it did cost in US dollars, as its agent wrote it.
     pub cost: Option<String>,
@@ -126,7 +126,7 @@ pub fn set_status(status: impl Status) -> Change {
     set_word("status", status.word())
 }
 
-/// The edit that writes who works on a step, on one line.
+/// The edit that sets a step's claim, on one line.
 pub fn set_claim(id: &str, by: &str, at: Time) -> Change {
     let entries = vec![
         ("id".to_owned(), NewValue::Text(id.to_owned())),
@@ -217,16 +217,16 @@ pub struct NewStep {
     /// A YAML mapping as it was typed.
     pub metadata: Option<String>,
     pub created_by: Option<String>,
-    /// The text that was given; none: the heading alone.
+    /// The given text; `None`: the heading alone.
     pub body: Option<String>,
     /// A person has to confirm it.
     pub is_gated: bool,
-    /// What the text's own front matter says stays, but for the id.
+    /// The text's own front matter is preserved, except for the id.
     pub keeps_own: bool,
 }
 
 impl NewStep {
-    /// The text that the front matter is put in front of, and whether it says the title itself.
+    /// The text after the front matter, and whether it contains the title itself.
     pub fn body(&self) -> (String, bool) {
         let Some(body) = &self.body else { return (format!("# {}\n", one_line(&self.title)), true) };
         let start = crate::text::front_matter::split(body.as_bytes()).body_start();

@@ -1,6 +1,6 @@
-//! What this machine knows of claims beside the files: who holds a step, and whose claim has lapsed.
+//! What this machine's records say about claims besides the files: the holder of a step, and lapsed claims.
 //!
-//! Pure data, judged when it was gathered; where it comes from is the engine's matter.
+//! Pure data, evaluated when it was gathered; `src/store` gathers it.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::plan::words::StepStatus;
 /// Why a claim may be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lapse {
-    /// Its process is gone, or it was never handed out.
+    /// Its process is gone, or it was never given out.
     Interrupted,
     /// Its time is over.
     Expired,
@@ -86,7 +86,7 @@ pub struct Claims {
     held: HashMap<StepId, Vec<Held>>,
     /// The ids of claims that ended.
     ended: HashMap<StepId, Vec<String>>,
-    /// How many tries of workers a step has; none: that does not matter to whoever asks.
+    /// The limit of workers' tries per step; `None`: not needed by the caller.
     limit: Option<usize>,
 }
 
@@ -105,7 +105,7 @@ impl Claims {
         self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
     }
 
-    /// Returns whether a claim is, or ever was, the step's, as far as its file and this machine can tell.
+    /// Returns whether a claim is, or ever was, the step's, according to its file and this machine.
     pub fn is_known(&self, step: &Step, claim: &str) -> bool {
         let late = format!("late result of the claim {claim}: ");
         step.claim.as_ref().is_some_and(|it| it.id == claim)
@@ -138,7 +138,7 @@ impl Claims {
         self.held.get(step).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns why the claim in the step's file may be taken over; none: it is in force, or there is none.
+    /// Returns why the claim in the step's file may be taken over; `None`: it is in force, or there is none.
     ///
     /// A claim without a record on this machine lapses by its own time stamp.
     pub fn lapse(&self, step: &Step, now: Time) -> Option<Lapse> {
@@ -161,9 +161,9 @@ impl Claims {
         records.iter().filter(|it| it.holding != Holding::Here).find(is_later)
     }
 
-    /// Returns the claim that holds a step although its file does not say so.
+    /// Returns the claim that holds a step although its file does not contain it.
     ///
-    /// That a step is closed in its own file ends every claim on it.
+    /// A step that is closed in its own file ends every claim on it.
     pub fn holder(&self, step: &Step) -> Option<&Held> {
         if step.is_closed() {
             return None;
@@ -196,7 +196,7 @@ impl Claims {
         Some(StepRun { log: record.log.clone()?, is_live: record.lapse.is_none() })
     }
 
-    /// Returns the claim made here that holds a step whose file lost it: by a checkout, an undo or by hand.
+    /// Returns this machine's claim on a step whose file lost it: by a checkout, an undo or a manual edit.
     pub fn taken_back(&self, step: &Step) -> Option<&Held> {
         self.holder(step).filter(|it| it.holding == Holding::Here)
     }

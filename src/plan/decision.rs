@@ -14,7 +14,7 @@ use crate::text::markdown;
 /// The directory of decisions, below the plans directory.
 pub const DIRECTORY: &str = "_decisions";
 
-/// What stands in a file's name for a topic that has no letters of it.
+/// The file name for a topic without usable letters.
 pub const INSTEAD: &str = "decision";
 
 /// The keys of a decision in the order in which they are written.
@@ -23,7 +23,7 @@ pub const KEYS: &[&str] = &["topic", "decided_at", "by", "plan", "step", "supers
 /// Characters of a topic.
 const MAX_TOPIC: usize = 255;
 
-/// A decision as its file says it.
+/// A decision as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// The file's name without `.md`.
@@ -32,7 +32,7 @@ pub struct Decision {
     pub path: String,
     /// As it was first written: the heading's spelling where that is the same topic, as `topic` is in small letters.
     pub topic: String,
-    /// What was decided: the section of that name, else the whole text.
+    /// The decision: the section of that name, else the whole text.
     pub decision: String,
     pub reasoning: Option<String>,
     pub by: Option<String>,
@@ -40,7 +40,7 @@ pub struct Decision {
     pub decided_at: Option<Time>,
     pub plan: Option<String>,
     pub step: Option<String>,
-    /// The id of the decision in whose place this one stands.
+    /// The id of the decision that this one replaces.
     pub supersedes: Option<String>,
     pub tags: Vec<String>,
     pub metadata: Map<String, Value>,
@@ -96,11 +96,11 @@ fn is_topic(topic: &str) -> bool {
     (1..=MAX_TOPIC).contains(&topic.chars().count())
 }
 
-/// Tells a decision that no longer is what its name says: the name is made of its first topic and time.
+/// Reports a decision that no longer matches its name, which is made from its first topic and time.
 ///
-/// A change of the text alone leaves no trace in the file; version control knows it.
+/// A change of the text alone cannot be detected here; version control has it.
 fn report_rewritten(decision: &mut Decision) {
-    let hint = "take the change back, and record another decision with --supersedes";
+    let hint = "undo the change, and record another decision with --supersedes";
     let mut report = |what: &str| {
         let message = format!("the decision was rewritten: its {what} differs from its file's name");
         decision.problems.push(Problem::of_file(&decision.path, Code::DecisionRewritten, message, hint));
@@ -121,7 +121,7 @@ struct Sections {
     reasoning: Option<String>,
 }
 
-/// Splits a text at the headings `Decision` and `Reasoning`; other headings belong to the section that they stand in.
+/// Splits a text at the headings `Decision` and `Reasoning`; other headings belong to the section around them.
 fn sections(body: &str) -> Sections {
     let outline = markdown::outline(body);
     let title = outline.headings.iter().find(|it| it.level == 1);
@@ -170,7 +170,8 @@ pub struct NewDecision {
 }
 
 impl NewDecision {
-    /// Brings a topic on one line, or says why it is none. The heading keeps its letters, the key has small ones.
+    /// Normalizes a topic to one line, or returns why it is invalid. The heading keeps its case, the key is lower
+    /// case.
     pub fn check_topic(topic: &str) -> Result<String, &'static str> {
         let topic = one_line(topic);
         if is_topic(&topic) && is_topic(&topic.to_lowercase()) { Ok(topic) } else { Err(TOPIC_HINT) }
@@ -207,7 +208,7 @@ impl NewDecision {
         changes
     }
 
-    /// Returns whether a file says again what it was made of: a text may hold what ends its section.
+    /// Returns whether reading a file gives back what it was made from: a text may contain what ends its section.
     pub fn is_said_by(&self, read: &Decision) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && folded(&read.topic) == folded(&self.topic)

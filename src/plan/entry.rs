@@ -8,9 +8,9 @@ use crate::plan::time::Time;
 /// Bytes of a title in a file's name.
 const MAX_WORDS: usize = 60;
 
-/// Makes the name of a file, without its `.md`: the time in milliseconds, then the title as `[a-z0-9-]`.
+/// Returns a file name without `.md`: the time in milliseconds, then the title as `[a-z0-9-]`.
 ///
-/// `instead` stands for a title of which nothing is left, as of one in another script.
+/// `instead` is used for a title without such characters, for example in another script.
 pub fn name(at: Time, title: &str, instead: &str) -> String {
     format!("{}-{}", at.stamp(), words(title, instead))
 }

@@ -1,4 +1,4 @@
-//! Reads the keys of a front matter into values, and says what has the wrong type, and where.
+//! Reads the keys of a front matter into values, and reports wrong types with their place.
 
 use serde_json::{Map, Value};
 
@@ -19,13 +19,13 @@ pub(crate) struct Fields<'a> {
     /// None: there is no front matter, every key has its default.
     pub(crate) root: Option<View<'a>>,
     pub(crate) problems: Vec<Problem>,
-    /// What the aliases of this front matter may still stand for.
+    /// The remaining budget for this front matter's aliases.
     pub(crate) budget: Option<Budget>,
 }
 
-/// Reads a file that is no plan's: what `take` makes of its front matter and its body, and what is wrong in it.
+/// Reads a file that is not a plan's: the result of `take` for its front matter and body, and its problems.
 ///
-/// A file that cannot be read is as an empty one.
+/// An unreadable file is treated as empty.
 pub(crate) fn read_file<T>(
     source: &Source,
     take: impl FnOnce(&mut Fields<'_>, &str) -> T,
@@ -44,7 +44,7 @@ pub(crate) fn read_file<T>(
 }
 
 impl<'a> Fields<'a> {
-    /// A value as JSON; null where its aliases stand for too much.
+    /// A value as JSON; null if its aliases exceed the budget.
     fn json_of(&mut self, value: View<'a>) -> Value {
         self.budget.as_mut().and_then(|it| it.to_json(value).ok()).unwrap_or(Value::Null)
     }
@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
         self.report(value, Code::WrongType, message, hint);
     }
 
-    /// Past a hundred problems of one file more would help nobody, and each costs a look at the lines before it.
+    /// More than a hundred problems of one file would not help, and each costs a scan of the lines before it.
     pub(crate) fn report(&mut self, value: View<'a>, code: Code, message: String, hint: &str) {
         if self.problems.len() >= 100 {
             return;
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Of an unknown word nothing depends: it is told, and the default holds.
+    /// Nothing depends on an unknown word: it is reported, and the default applies.
     pub(crate) fn priority(&mut self) -> Option<Priority> {
         let known = Priority::ALL.map(Priority::word);
         self.word_or(Code::UnknownWord, "priority", Priority::read, &known)
@@ -190,7 +190,7 @@ impl<'a> Fields<'a> {
         Some(texts)
     }
 
-    /// A mapping kept as it is; beyond the budget of alias expansion it is reported and empty.
+    /// A mapping as it is; beyond the alias budget it is reported and empty.
     pub(crate) fn mapping(&mut self, key: &str) -> Map<String, Value> {
         let Some(value) = self.get(key) else { return Map::new() };
         match self.json_of(value) {
@@ -273,7 +273,7 @@ impl<'a> Fields<'a> {
             self.wrong_type(
                 value,
                 "`claim` is not a mapping with an `id`".to_owned(),
-                "write it as `{id: …, by: …, at: …}`, or take the line out",
+                "write it as `{id: …, by: …, at: …}`, or remove the line",
             );
             return None;
         };

@@ -9,7 +9,7 @@ pub enum FileName {
     Plan,
     /// `step-<number>.md`.
     Step(StepNumber),
-    /// A near miss that a person may have meant as a step, as `step_3.md`; reported, never taken.
+    /// A near miss that may have been meant as a step, such as `step_3.md`; reported, never used.
     LooksLikeStep,
     /// Anything else: not planwatch's.
     Other,

@@ -5,16 +5,17 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::plan::file_name::{self, FileName};
 use crate::plan::step_number::StepNumber;
 
-/// A plan's id: the name of its directory, as it is on disk.
+/// A plan's id: the name of its directory, as on disk.
 ///
-/// Compared by NFC, because two file systems spell an accent differently; the spelling itself is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Compared by NFC, because file systems encode accents differently; the spelling itself is preserved.
+#[derive(Debug, Clone, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(transparent)]
 pub struct PlanId(String);
 
@@ -74,7 +75,19 @@ impl fmt::Display for PlanId {
 }
 
 /// A step's id, `<plan>:<number>`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+)]
 pub struct StepId {
     pub plan: PlanId,
     pub number: StepNumber,

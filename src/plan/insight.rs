@@ -1,4 +1,4 @@
-//! An insight: one file with what somebody learned and wants found again. Its text is free.
+//! An insight: one file with something learned that should be found again. Its text is free.
 
 use serde_json::{Map, Value};
 
@@ -15,13 +15,13 @@ use crate::text::markdown;
 /// The directory of insights, below the plans directory.
 pub const DIRECTORY: &str = "_insights";
 
-/// What stands in a file's name for a title that has no letters of it.
+/// The file name for a title without usable letters.
 pub const INSTEAD: &str = "insight";
 
 /// The keys of an insight in the order in which they are written.
 pub const KEYS: &[&str] = &["title", "by", "at", "plan", "tags"];
 
-/// An insight as its file says it.
+/// An insight as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Insight {
     /// The file's name without `.md`.
@@ -95,7 +95,8 @@ impl NewInsight {
         changes
     }
 
-    /// Returns whether a file says again what it was made of: a merge conflict, as one, is no text of a file.
+    /// Returns whether reading a file gives back what it was made from: a merge conflict marker, for example, makes a
+    /// file unreadable.
     pub fn is_said_by(&self, read: &Insight) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && read.title == self.title

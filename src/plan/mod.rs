@@ -2,6 +2,7 @@
 //!
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 
+pub mod binary;
 pub mod bring;
 pub mod change;
 pub mod claims;
@@ -30,4 +31,4 @@ pub(crate) mod references;
 mod source;
 pub(crate) mod step_items;
 pub(crate) mod steps_list;
-mod summary;
+pub mod summary;

@@ -1,8 +1,11 @@
-//! Plans and steps as their files say them, before any rule is applied.
+//! Plans and steps as read from their files, before any rule is applied.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::plan::binary::{put_json, take_json};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
@@ -14,7 +17,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 
 /// A plan directory: its `plan.md` and its steps, by number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Plan {
     pub id: PlanId,
     /// Below `_archive/`.
@@ -43,28 +46,45 @@ pub struct Plan {
     pub order: Order,
     pub confirm_phases: Vec<String>,
     pub confirmations: Vec<Confirmation>,
-    /// The mapping kept while a draft is being refined, as it stands.
+    /// The `draft` mapping of a plan that is being refined, unchanged.
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub draft: Value,
     pub created_at: Option<Time>,
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub metadata: Map<String, Value>,
     pub notes: Vec<Note>,
     /// Keys that planwatch does not know.
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub custom: Map<String, Value>,
-    /// The text below the front matter; not kept where only state is asked for.
+    /// The text below the front matter; omitted if only state is needed.
     #[serde(skip)]
+    #[borsh(skip)]
     pub body: String,
     /// Sorted by number; two files of one number are both here.
     pub steps: Vec<Step>,
     /// What is wrong with `plan.md` and the directory, not with the steps.
     pub problems: Vec<Problem>,
-    /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::lighten`], false before.
+    /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::summarize`], false before.
     #[serde(skip)]
     pub waits_inside: bool,
 }
 
 /// A single plan, or one whose children are plans.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum PlanKind {
     #[default]
     Plan,
@@ -72,8 +92,21 @@ pub enum PlanKind {
 }
 
 /// What a step waits for beside its own dependencies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Order {
     #[default]
     Dependencies,
@@ -82,12 +115,12 @@ pub enum Order {
 }
 
 /// A step, from its own file or from a line of the plan's Steps list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Step {
     pub id: StepId,
     /// Relative to the plans directory, with `/`; where there is no file, the one that a first write makes.
     pub path: String,
-    /// Content hash; none for a step that stands only in the Steps list.
+    /// Content hash; `None` for a step that exists only in the Steps list.
     pub etag: Option<String>,
     pub modified: Option<Time>,
     pub title: String,
@@ -119,15 +152,19 @@ pub struct Step {
     pub result: Option<String>,
     pub notes: Vec<Note>,
     pub attempts: Vec<Attempt>,
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub metadata: Map<String, Value>,
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub custom: Map<String, Value>,
     pub tasks_done: usize,
     pub tasks_total: usize,
     #[serde(skip)]
+    #[borsh(skip)]
     pub body: String,
     pub problems: Vec<Problem>,
-    /// The run that made the claim in the file, as far as this machine remembers it; told by `Plans::with_claims`.
+    /// The run that made the claim in the file, if this machine has a record of it; set by `Plans::with_claims`.
     #[serde(skip)]
+    #[borsh(skip)]
     pub run: Option<StepRun>,
 }
 
@@ -136,7 +173,7 @@ pub struct Step {
 pub struct StepRun {
     /// Where its output goes, relative to the plans directory.
     pub log: String,
-    /// The run's process is there, so the step is not closed before it says so.
+    /// The run's process exists, so the step is not closed before the run confirms it.
     pub is_live: bool,
 }
 
@@ -163,12 +200,12 @@ impl Plan {
         self.steps.iter().any(|it| it.id.number == step.id.number && it.path != step.path)
     }
 
-    /// Returns whether something in `plan.md` itself is in doubt, so that nothing is handed out.
+    /// Returns whether `plan.md` itself has a problem that keeps its steps from being claimed.
     pub fn is_faulty(&self) -> bool {
         self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)
     }
 
-    /// Returns whether its draft says that passes are left to make.
+    /// Returns whether its draft has passes left.
     pub fn is_incomplete(&self) -> bool {
         self.draft.get("incomplete").and_then(Value::as_bool).unwrap_or_default()
     }
@@ -183,9 +220,10 @@ impl Plan {
     }
 }
 
-/// Who says a plan's shown status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// The source of a plan's shown status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum StatusSource {
     File,
     Steps,
@@ -198,10 +236,11 @@ impl Step {
         is_said && (self.claim.is_none() || !self.is_under_run() && !self.is_unverified())
     }
 
-    /// Returns the status that counts: what a run's worker called completed is in progress until the run has looked.
+    /// Returns the effective status: a step that a run's worker completed is in progress until the run has verified
+    /// it.
     ///
-    /// A run that died leaves a step with `verify` commands so, which the file alone shows: it is completed, has a claim
-    /// and something to verify.
+    /// A run that died leaves a step with `verify` commands in this state, which the file alone shows: it is
+    /// completed, has a claim and something to verify.
     pub fn standing(&self) -> Stated<StepStatus> {
         if self.claim.is_some() && (self.is_under_run() || self.is_unverified()) {
             return Stated::Known(StepStatus::InProgress);
@@ -209,7 +248,7 @@ impl Step {
         self.status.clone()
     }
 
-    /// Returns whether its worker has completed it, and the run that lets it work has still to look.
+    /// Returns whether its worker has completed it, but its run has yet to verify it.
     fn is_under_run(&self) -> bool {
         let is_live = self.run.as_ref().is_some_and(|it| it.is_live);
         is_live && self.claim.is_some() && self.status.is(StepStatus::Completed)
@@ -221,12 +260,12 @@ impl Step {
         is_said && !self.verify.is_empty() && !self.is_under_run()
     }
 
-    /// Returns whether its claim says nothing any more, so that the next write takes the line out.
+    /// Returns whether its claim is no longer valid, so that the next write removes it.
     pub fn has_void_claim(&self) -> bool {
         self.claim.is_some() && self.claim_in_force().is_none() && !self.is_unverified()
     }
 
-    /// Returns the claim in force: one under a status that ends work is void, unless a live run has still to look.
+    /// Returns the claim in force: a claim on a closed step is void, unless a live run has yet to verify it.
     pub fn claim_in_force(&self) -> Option<&Claim> {
         self.claim.as_deref().filter(|_| self.status.is(StepStatus::InProgress) || self.is_under_run())
     }
@@ -265,15 +304,15 @@ impl Step {
         self.attempts.iter().skip(since.map_or(0, |it| it + 1)).filter(|it| it.counts_as_try()).count()
     }
 
-    /// Returns the outcome: what the file says, else the last attempt's notes.
+    /// Returns the outcome: the file's `result`, else the last attempt's notes.
     pub fn shown_result(&self) -> Option<&str> {
         let last = self.attempts.last().and_then(|it| it.notes.as_deref());
         self.result.as_deref().or(last)
     }
 
-    /// Returns the attempt that says how a closed step was closed: the last one, if that is what it tells.
+    /// Returns the attempt that closed a step: the last one, if it records that.
     ///
-    /// None of an open step, of one that was closed without a word about it, and of one that [`Plan::lighten`] has left.
+    /// `None` for an open step, for one that was closed without an attempt, and in the reduced steps of a summary.
     pub fn closing_attempt(&self) -> Option<&Attempt> {
         let closes = |outcome: &str| {
             outcome == "forced" || Words::default().read(outcome).is_some_and(StepStatus::is_closed)
@@ -281,16 +320,16 @@ impl Step {
         self.attempts.last().filter(|it| self.is_closed() && it.outcome.as_deref().is_some_and(closes))
     }
 
-    /// Returns when a closed step was closed: when its closing attempt says, else when the file was modified.
+    /// Returns when a closed step was closed: the time of its closing attempt, else the file's modification time.
     pub fn closed_at(&self) -> Option<Time> {
         let said = self.closing_attempt().and_then(|it| it.at);
         said.or(self.modified.filter(|_| self.is_closed()))
     }
 
-    /// Returns the newest time that something was recorded, and what; else when the file was modified.
+    /// Returns the time and kind of the newest record; else the file's modification time.
     ///
-    /// Every surface shows this one, and what is in progress is stale by it. When the step was made counts only beside
-    /// another record: where there is none, the file's time tells more.
+    /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts
+    /// only beside another record; without one, the file's time is more informative.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
         let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));

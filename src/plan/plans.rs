@@ -14,7 +14,7 @@ use crate::plan::time::Time;
 use crate::text::line_index::Place;
 use crate::text::typed::shell_word;
 
-/// The end of the message that tells a dependency on nothing from one that is no reference at all.
+/// The end of the message that distinguishes a dependency on a missing step from an invalid reference.
 const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
 
 /// A set of plans: all of a plans directory, or those that one question needs.
@@ -29,9 +29,9 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Takes plans in any order; they are kept sorted, live ones first, each by id.
+    /// Accepts plans in any order; they are sorted, live ones first, each by id.
     ///
-    /// Problems between files are not looked for; see [`Plans::judged`].
+    /// Problems between files are not detected here; see [`Plans::judged`].
     pub fn new(mut plans: Vec<Plan>) -> Self {
         plans.sort_by(|a, b| {
             (a.is_archived, &a.id, a.id.as_str()).cmp(&(b.is_archived, &b.id, b.id.as_str()))
@@ -84,7 +84,7 @@ impl Plans {
         judged
     }
 
-    /// Takes what is known of claims beside the files; plans that were made anew know nothing of them.
+    /// Adds what is known of claims outside the files. Plans that were just parsed have none of it.
     ///
     /// A claim that its file lost is a problem of the step.
     #[must_use]
@@ -96,9 +96,9 @@ impl Plans {
                 step.problems.retain(|it| it.code != Code::StaleClaim);
             }
             let Some(held) = claims.taken_back(step) else { continue };
-            let by = held.by.as_deref().unwrap_or("somebody");
+            let by = held.by.as_deref().unwrap_or("another worker");
             let message =
-                format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
+                format!("the claim `{}` of {by} is no longer in the file, but is still in force", held.claim);
             let hint = format!("`planwatch release {}` ends it", shell_word(&step.id));
             let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
             step.problems.push(problem);
@@ -206,7 +206,7 @@ impl Plans {
         self.plans.iter().enumerate().filter_map(report).collect()
     }
 
-    /// Plans whose names a file system without case, or with another normal form, takes for one.
+    /// Plans whose names are the same on a file system that ignores case or normalizes Unicode.
     fn name_clashes(&self) -> Vec<(usize, Problem)> {
         let mut folded: HashMap<(bool, String), Vec<usize>> = HashMap::with_capacity(self.plans.len());
         for (at, plan) in self.plans.iter().enumerate() {
@@ -218,7 +218,7 @@ impl Plans {
             let others = all.iter().filter(|it| **it != at).map(|it| format!("`{}`", self.plans[*it].id));
             let message =
                 format!("the name is another spelling of {}", others.collect::<Vec<_>>().join(", "));
-            let hint = "some systems take both for one directory; rename one";
+            let hint = "on some systems both are the same directory; rename one";
             (at, Problem::of_file(&self.plans[at].path, Code::NameClash, message, hint))
         };
         clashes
@@ -241,7 +241,7 @@ impl Plans {
             for node in &cycle {
                 let step = graph.steps[*node];
                 let message = format!("the step waits for itself through {names}");
-                let hint = "take one dependency out";
+                let hint = "remove one dependency";
                 let (plan, nth) = graph.places[*node];
                 let inside = step.depends.iter().position(|it| members.contains(it));
                 let place = inside.and_then(|it| step.depends_at.get(it)).copied().unwrap_or(Place::START);

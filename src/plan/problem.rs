@@ -1,12 +1,15 @@
 //! What can be wrong with a plan file, and what it means for claiming and writing.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text::line_index::{self, Place};
 
 /// How much a problem weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Severity {
     Error,
     Warning,
@@ -91,7 +94,9 @@ impl Code {
 }
 
 /// One thing that is wrong, and where.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+)]
 pub struct Problem {
     /// Relative to the plans directory, with `/`.
     pub path: String,
@@ -100,7 +105,7 @@ pub struct Problem {
     pub code: Code,
     /// A sentence without a full stop.
     pub message: String,
-    /// What to do about it; empty if there is nothing to say.
+    /// What to do about it; may be empty.
     pub hint: String,
     /// Whether `check --fix` can mend it without losing anything.
     pub is_fixable: bool,

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::id::StepId;
@@ -15,7 +16,7 @@ use crate::plan::step_number::StepNumber;
 pub const MOST_SPELLED_OUT: usize = 100;
 
 /// The steps of the step's own plan from one number to another, both of them included.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct StepRange {
     pub first: StepNumber,
     pub last: StepNumber,

@@ -15,7 +15,7 @@ use crate::plan::words::{PlanStatus, Stated, Status, Words};
 use crate::text::markdown::{self, Outline};
 use crate::text::yaml::Budget;
 
-pub use crate::plan::source::{Content, PlanSources, Source, Unread};
+pub use crate::plan::source::{Content, PlanSources, Source, Unread, etag};
 
 /// Whether the texts below the front matter are wanted, which most questions are answered without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,10 +110,10 @@ fn finish(plan: &mut Plan, sources: &PlanSources) {
     report_names(plan, sources);
 }
 
-/// Reads of a plan's steps only those that `wanted` leads to by dependencies, and in a sequential plan the one before it.
+/// Reads only those steps of a plan that `wanted` reaches by dependencies, and in a sequential plan the previous one.
 ///
-/// `steps` are the numbers that have files; `read` gives the files of one. What the plan as a whole is, as its
-/// progress, cannot be told from the answer. The bodies are kept.
+/// `steps` are the numbers that have files; `read` returns the files of one. Properties of the plan as a whole, such
+/// as progress, cannot be derived from the result. Bodies are included.
 pub fn read_around(
     id: &PlanId,
     is_archived: bool,
@@ -164,10 +164,10 @@ pub fn read_around(
     plan
 }
 
-/// Reads a step's file again, in a plan that is known with its body.
+/// Rereads a step's file, in a plan that is loaded with its body.
 ///
-/// Lines of problems in the Steps list count from the beginning of that body. "All previous steps" are those that the plan
-/// as it is given has.
+/// Lines of problems in the Steps list count from the beginning of that body. "All previous steps" refers to the steps
+/// of the given plan.
 pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let mut listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
     let numbers = all_numbers(plan.steps.iter().map(|it| &it.id.number).chain([&id.number]), &listed);
@@ -187,7 +187,7 @@ pub fn read_step_alone(id: &StepId, path: &str, content: Content, words: &Words)
     read_step(id, &source, (None, own), words, Bodies::Drop)
 }
 
-/// The text below the front matter, as it stands in a plan's or step's `body`.
+/// The text below the front matter, as in a plan's or step's `body`.
 pub fn body(bytes: &[u8]) -> &str {
     source::body(bytes)
 }
@@ -204,7 +204,7 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
 
 fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
-        let message = "the name looks like a step's, but is not read as one";
+        let message = "the name resembles a step's, but is not one";
         plan.problems.push(Problem::of_file(
             path,
             Code::LooksLikeAStep,
@@ -223,7 +223,7 @@ fn report_names(plan: &mut Plan, sources: &PlanSources) {
     }
     for path in &sources.linked {
         let message = "the file has several hard links, so every change of it shows under all its names";
-        let hint = "if that is not meant, copy the file and rename the copy over it; docs/format.md says how it is written";
+        let hint = "if that is not intended, copy the file and rename the copy over it; see docs/format.md";
         plan.problems.push(Problem::of_file(path, Code::HardLinked, message, hint));
     }
 }

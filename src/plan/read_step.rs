@@ -82,7 +82,7 @@ pub(crate) fn read_step(
     step
 }
 
-/// What names no step in a Steps line stops its step, unless the front matter says what it waits for.
+/// A Steps line with an invalid reference blocks its step, unless the front matter has `depends`.
 fn line_problems(listed: &Listed, is_own_key: bool) -> impl Iterator<Item = Problem> {
     let of = move |it: &Problem| {
         if is_own_key { Problem { code: Code::DependenciesUnclear, ..it.clone() } } else { it.clone() }
@@ -163,11 +163,11 @@ fn without_step_prefix(title: &str) -> &str {
     stripped.filter(|it| !digits.is_empty() && !it.is_empty()).unwrap_or(title)
 }
 
-/// What the Steps line and the Dependencies section say together.
+/// The dependencies of the Steps line and the Dependencies section together.
 struct BodyDependencies {
     all: Vec<StepId>,
     ranges: Vec<StepRange>,
-    /// Whether either says anything at all, None included.
+    /// Whether either states dependencies at all, None included.
     is_said: bool,
 }
 
@@ -207,7 +207,7 @@ fn body_dependencies(
         && !same(line, (section, &ranges), (id, numbers))
     {
         let message = "the Dependencies section and the plan's Steps list disagree; both count";
-        let hint = "make them say the same, or add `depends` to the front matter";
+        let hint = "make them agree, or add `depends` to the front matter";
         fields.problems.push(Problem::at_byte(
             fields.path,
             fields.file,
@@ -229,7 +229,7 @@ fn body_dependencies(
     BodyDependencies { all, ranges, is_said }
 }
 
-/// The front matter's `depends`, with the place of each: the whole truth if the key is there, also when it is empty.
+/// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
 fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,
@@ -242,14 +242,14 @@ fn own_dependencies(
         match references::read_item(&id.plan, item.text().unwrap_or_default()) {
             Some(step) if own.contains(&step) => {}
             Some(step) => {
-                // Past a hundred, places cost more than they tell.
+                // Beyond a hundred, places cost more than they help.
                 let place = (own.len() < 100).then(|| fields.place(item));
                 places.push(place.unwrap_or(Place::START));
                 own.push(step);
             }
             None => {
                 let text = item.text().map_or_else(|| kind_name(item).to_owned(), shorten);
-                let message = format!("the dependency `{text}` is no step");
+                let message = format!("the dependency `{text}` is not a step");
                 fields.report(
                     item,
                     Code::DependencyMissing,
@@ -261,7 +261,7 @@ fn own_dependencies(
     }
     if from_body.is_said && !same(&own, (&from_body.all, &from_body.ranges), (id, numbers)) {
         let message = "`depends` and the text disagree; `depends` counts".to_owned();
-        let hint = "make the Steps list and the Dependencies section say the same";
+        let hint = "make the Steps list and the Dependencies section agree";
         fields.report(key, Code::DependenciesDisagree, message, hint);
     }
     Some((own, places))
@@ -314,7 +314,7 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     let Some(value) = fields.get("claim").filter(|_| step.claim.is_some()) else { return };
     if step.has_void_claim() {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
-        fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
+        fields.report(value, Code::StaleClaim, message, "the next write removes the line");
         if let Some(it) = fields.problems.last_mut() {
             it.is_fixable = true;
         }
@@ -329,7 +329,7 @@ fn report_version(step: &mut Step, path: &str) {
             path,
             Code::LooksLikeAVersion,
             message,
-            "after 1.9 comes 1.91, or 2",
+            "the number after 1.9 is 1.91 or 2",
         ));
     }
 }

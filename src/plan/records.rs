@@ -1,12 +1,17 @@
 //! The small records that plan and step files hold: attempts, notes, claims, confirmations.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::plan::binary::{put_json, take_json};
 use crate::plan::time::Time;
 
 /// One try at a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Attempt {
     pub at: Option<Time>,
     pub by: Option<String>,
@@ -15,6 +20,7 @@ pub struct Attempt {
     pub notes: Option<String>,
     /// Whatever else the item holds: `claim`, `seconds`, `exit_code`, a person's own keys.
     #[serde(flatten)]
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub more: Map<String, Value>,
 }
 
@@ -35,8 +41,21 @@ impl Attempt {
 }
 
 /// What a note is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum NoteType {
     #[default]
     Info,
@@ -61,7 +80,9 @@ impl NoteType {
 }
 
 /// A remark on a plan or a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Note {
     pub at: Option<Time>,
     #[serde(rename = "type")]
@@ -70,8 +91,10 @@ pub struct Note {
     pub text: String,
 }
 
-/// Who works on a step, as its file says it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The claim of a step, as written in its file.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Claim {
     /// The fence: a letter g to z and 7 hexadecimal digits.
     pub id: String,
@@ -80,9 +103,9 @@ pub struct Claim {
 }
 
 impl Attempt {
-    /// Returns whether a worker's process wrote it, or somebody who took a step over; a person's tries never count.
+    /// Returns whether a worker's process wrote it, or a later takeover; a person's tries never count.
     ///
-    /// A run that a person stopped says so by its exit code, 130.
+    /// A run that a person stopped has the exit code 130.
     pub fn counts_as_try(&self) -> bool {
         let has = |key: &str| self.more.contains_key(key);
         match self.outcome.as_deref() {
@@ -110,10 +133,13 @@ impl Claim {
 }
 
 /// A person's yes to a step or a phase.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Confirmation {
     /// The phase it is for; none on a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub phase: Option<String>,
     pub by: Option<String>,
     pub at: Option<Time>,
@@ -121,18 +147,37 @@ pub struct Confirmation {
 }
 
 /// A command that must succeed before a run counts its step as completed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Verify {
     pub run: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub dir: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub timeout: Option<String>,
 }
 
 /// How urgent something is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Priority {
     Low,
     #[default]

@@ -1,4 +1,4 @@
-//! Dependencies as prose says them: `(depends: …)` in a Steps list, `step-N` in a Dependencies section.
+//! Dependencies in prose: `(depends: …)` in a Steps list, `step-N` in a Dependencies section.
 
 mod mentions;
 
@@ -11,7 +11,7 @@ use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
 use crate::text::markdown::{self, Outline};
 
-/// What a Dependencies section says.
+/// The content of a Dependencies section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Section {
     /// It is empty or begins with None.
@@ -56,7 +56,7 @@ pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
     matches!(section, Some(Section::Steps(steps, _)) if steps.contains(named))
 }
 
-/// Returns whether the text of a step says that it waits for all steps before it, whatever their numbers.
+/// Returns whether a step's text declares that it depends on all previous steps, whatever their numbers.
 pub(crate) fn say_all(step: &StepId, file: &[u8]) -> bool {
     section_of(file).is_some_and(|it| mentions::find(step, &without_parentheses(it), &[]).says_all)
 }

@@ -12,7 +12,7 @@ use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
-/// One thing that keeps a step from being handed out.
+/// One obstacle that keeps a step from being ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// A dependency that is not closed; the status is none if there is no such step.
@@ -27,9 +27,9 @@ pub enum Obstacle {
     Faulty { code: &'static str },
     /// The plan's own file has an error.
     PlanFaulty,
-    /// The plan hands out nothing: a draft, abandoned, completed or archived one.
+    /// The plan gives no steps to workers: it is a draft, abandoned, completed or archived.
     PlanClosed,
-    /// Somebody works on it.
+    /// It is claimed.
     Claimed { by: Option<String> },
     /// The status is neither pending nor a lapsed `in_progress`.
     Status(String),
@@ -48,12 +48,12 @@ impl Obstacle {
 /// What a step is called that a dead run's worker called completed.
 pub const NOT_VERIFIED: &str = "completed (not verified)";
 
-/// Returns whether the step's claim lets somebody else take it over.
+/// Returns whether the step's claim may be taken over.
 pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
     plans.claims().lapse(step, now).is_some()
 }
 
-/// Returns what keeps a step from being handed out; nothing: it is ready.
+/// Returns the obstacles of a step; empty if it is ready.
 pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obstacle> {
     let mut found = Vec::new();
     match step.standing().known() {
@@ -94,7 +94,7 @@ pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
         Some(StepStatus::InProgress) => is_lapsed(plans, step, now),
         _ => false,
     };
-    // Most steps are closed or wait for others, and need no more than this look.
+    // Most steps are closed or blocked, and need no more than this check.
     is_open && !waits(plans, plan, step) && obstacles(plans, plan, step, now).is_empty()
 }
 
@@ -149,7 +149,7 @@ fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a S
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
 
-/// Returns whether a person has to say yes to the step or its phase, and the yes that was given.
+/// Returns whether a person must confirm the step or its phase, and the confirmation if there is one.
 pub fn confirmation<'a>(plan: &'a Plan, step: &'a Step) -> (bool, Option<&'a Confirmation>) {
     let phase = step.phase.as_ref();
     let is_gated = step.needs_confirmation || phase.is_some_and(|it| plan.confirm_phases.contains(it));
@@ -226,7 +226,7 @@ fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Next,
-    /// Somebody works on what could be done.
+    /// Everything that could be done is claimed.
     Waiting,
     /// Failed, blocked, unconfirmed or faulty steps hold up the rest.
     Blocked,
@@ -263,7 +263,7 @@ pub struct Next<'a> {
     pub why: String,
 }
 
-/// Returns what `next` says of a plan; of a program the most hopeful of what it says of its plans and its own steps.
+/// Returns the state that `next` reports for a plan; for a program the best state of its plans and own steps.
 pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     if plan.kind != PlanKind::Program || plan.is_archived {
         return next(plans, plan, now).state;
@@ -297,7 +297,7 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }
 
-/// The number of a step that somebody works on, and who.
+/// The number of a claimed step, and its worker.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match plans.claims().holder(step) {
         Some(held)
@@ -335,7 +335,7 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
 /// Says why a step may be done now.
 pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     if is_lapsed(plans, step, now) {
-        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("somebody");
+        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("another worker");
         return format!("the claim of {by} has lapsed");
     }
     let named = step.depends.iter().filter(|it| !step.has_in_range(it));
@@ -402,9 +402,9 @@ pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
     found.into_iter().map(|(_, it)| it).collect()
 }
 
-/// Returns the ready steps of the plans that are asked for, in the order in which workers are handed them.
+/// Returns the ready steps of the selected plans in the order in which workers get them.
 ///
-/// As if [`candidates`] were asked again and again, and its first step in progress from then on.
+/// Equivalent to calling [`candidates`] repeatedly, with its first step in progress from then on.
 pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> impl Iterator<Item = Turn<'_>> {
     let waiting = Waiting::of(plans);
     let asked = plans.live().filter(|it| is_asked(it) && closed_state(it).is_none());
@@ -428,7 +428,7 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
     })
 }
 
-/// A ready step of a plan among those of other plans; the smaller of two is handed out first, if both can be.
+/// The order of ready steps across plans; the smaller one is claimed first.
 pub struct Turn<'a> {
     rank: Rank,
     /// Which plan it is of: the same number for each of its steps.

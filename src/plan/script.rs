@@ -19,7 +19,7 @@ pub const DIRECTORY: &str = "_scripts";
 /// The keys of a script in the order in which they are written.
 pub const KEYS: &[&str] = &["command", "directory", "plan", "description", "mcp_handle"];
 
-/// A script as its file says it.
+/// A script as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// The file's name without `.md`.
@@ -28,9 +28,9 @@ pub struct Script {
     pub path: String,
     /// The first heading; else the id.
     pub name: String,
-    /// One line of a shell; nothing if the file does not say it, and then it has a problem.
+    /// One shell command line; empty, with a problem, if the file has none.
     pub command: String,
-    /// As the file has it; `.` if it says nothing.
+    /// As written in the file; `.` by default.
     pub directory: String,
     pub directory_at: Place,
     pub plan: Option<String>,
@@ -70,9 +70,9 @@ fn script_of(path: &str, fields: &mut Fields<'_>, body: &str) -> Script {
     }
 }
 
-/// Returns a directory as seen from `root`, without `.` and `..`; none if it lies outside.
+/// Returns a directory relative to `root`, without `.` and `..`; `None` if it is outside.
 ///
-/// Looks at names alone: whether a symbolic link leads out is for the disk to say.
+/// Purely lexical: symbolic links are checked by `src/disk`.
 pub fn inside(root: &Path, directory: &str) -> Option<PathBuf> {
     let directory = Path::new(directory);
     let relative = if directory.is_absolute() { directory.strip_prefix(root).ok()? } else { directory };

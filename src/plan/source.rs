@@ -1,4 +1,4 @@
-//! Files as the disk gave them, split into front matter and body, or what makes them unreadable.
+//! Files as read from disk, split into front matter and body, or the reason why they are unreadable.
 
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
@@ -24,6 +24,17 @@ pub struct Content {
     pub modified: Time,
 }
 
+impl Content {
+    pub fn new(bytes: Vec<u8>, modified: Time) -> Self {
+        Self { etag: etag(&bytes), bytes, modified }
+    }
+}
+
+/// A content hash as files and surfaces show it.
+pub fn etag(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_owned()
+}
+
 /// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
@@ -40,13 +51,13 @@ pub struct PlanSources {
     pub steps: Vec<(StepNumber, Source)>,
     /// Paths of near misses.
     pub near_misses: Vec<String>,
-    /// Paths of directories below that look like plans themselves.
+    /// Paths of directories below that resemble plans themselves.
     pub nested: Vec<String>,
     /// Paths of files of the plan that have several hard links.
     pub linked: Vec<String>,
 }
 
-/// A file's front matter and body, or what makes it unreadable.
+/// A file's front matter and body, or the reason why it is unreadable.
 pub(crate) struct Parsed<'a> {
     pub(crate) tree: Option<(Tree, usize)>,
     pub(crate) body: &'a str,
@@ -85,7 +96,7 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     let body_start = parts.body_start();
     parsed.body = &text[body_start..];
     if let Some(at) = conflict_marker(text, body_start) {
-        let message = "the file holds a merge conflict";
+        let message = "the file contains a merge conflict";
         parsed.problems.push(Problem::at_byte(
             path,
             bytes,
@@ -120,7 +131,7 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     parsed
 }
 
-/// What [`parse`] takes for the body, without reading the front matter.
+/// The part that [`parse`] treats as the body, without reading the front matter.
 pub(crate) fn body(bytes: &[u8]) -> &str {
     let text = if bytes.len() > front_matter::MAX_FILE { None } else { std::str::from_utf8(bytes).ok() };
     let text = text.unwrap_or_default();
@@ -137,13 +148,13 @@ fn hint_for(code: Code) -> &'static str {
         Code::DuplicateKey => "keep one of the two lines",
         Code::NotAMapping => "write `key: value` lines between the `---` lines",
         Code::TooLarge => "move long texts into the body",
-        _ => "mend the YAML; values with `: ` or ` #` need quotes",
+        _ => "correct the YAML; values with `: ` or ` #` need quotes",
     }
 }
 
 /// Finds a conflict marker at a line's start, outside code.
 fn conflict_marker(text: &str, body_start: usize) -> Option<usize> {
-    // To the end also where there is one, which lets the compiler look at many bytes at once.
+    // It does not stop early, so that the compiler can vectorize it.
     let may_be = text.bytes().fold(false, |any, it| any | (it == b'<') | (it == b'>'));
     if !may_be || (!text.contains("<<<<<<<") && !text.contains(">>>>>>>")) {
         return None;

@@ -1,4 +1,4 @@
-//! A list of steps that are to be a plan's: read from Markdown or JSON, matched with the steps that are there, numbered.
+//! A list of steps that are to be a plan's: read from Markdown, JSON or YAML, matched with the steps that are there, numbered.
 
 mod json;
 mod places;
@@ -10,8 +10,10 @@ use crate::plan::references;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::plan::words::{StepStatus, Words};
+use crate::text::data::{self, NotData};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::markdown;
+use crate::text::line_index::{self, Place};
+use crate::text::{markdown, yaml};
 
 pub(crate) use places::{Places, places};
 
@@ -19,17 +21,17 @@ pub(crate) use places::{Places, places};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepItem {
     pub(crate) title: String,
-    /// The number that the list gives it; none: its place in the list says where it goes.
+    /// Its number in the list; `None`: its position in the list decides.
     pub(crate) number: Option<StepNumber>,
-    /// The text below the heading, with line ends of LF; empty if the list says none.
+    /// The text below the heading, with LF line ends; empty if there is none.
     pub(crate) text: String,
-    /// What the list says of the front matter, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
+    /// Its front matter keys, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
     pub(crate) keys: Vec<Change>,
     /// The status that the list gives; none: a step that exists stays in its own.
     pub(crate) status: Option<StepStatus>,
     /// Texts to be noted.
     pub(crate) notes: Vec<String>,
-    /// None: the list says nothing about it.
+    /// `None`: the list does not state any.
     pub(crate) depends: Option<Vec<Dependency>>,
 }
 
@@ -50,12 +52,13 @@ pub(crate) enum NotSteps {
     #[error("there is no step in it")]
     None,
     #[error("{line}:{column}: {reason}")]
-    Json { line: usize, column: usize, reason: String },
+    At { line: usize, column: usize, reason: String },
     #[error("item {item}: {reason}")]
     Item { item: usize, reason: String },
 }
 
-/// Reads Markdown, or JSON where the text begins with a bracket; the second answer: words stand around the steps.
+/// Reads Markdown, or JSON if the text begins with a bracket. The second value: whether there is text around the
+/// steps.
 pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['[', '{']);
     let (items, has_more) = match is_json && !text.trim_start().starts_with("[[") {
@@ -65,8 +68,28 @@ pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepIt
     if items.is_empty() { Err(NotSteps::None) } else { Ok((items, has_more)) }
 }
 
+/// Reads a YAML list of titles or mappings, with the fields of JSON.
+pub(crate) fn read_yaml(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
+    let value = data::read(text).map_err(|NotData { place, reason }| at(place, reason))?;
+    let items = json::items(plan, &value, words).map_err(|it| with_place(it, text))?;
+    if items.is_empty() { Err(NotSteps::None) } else { Ok(items) }
+}
+
+/// Adds where the item begins, which the values do not say.
+fn with_place(error: NotSteps, text: &str) -> NotSteps {
+    let NotSteps::Item { item, .. } = error else { return error };
+    let Ok(tree) = yaml::parse_node(text) else { return error };
+    let list = tree.root().get("steps").unwrap_or(tree.root());
+    let Some(found) = list.items().nth(item - 1) else { return error };
+    at(line_index::place(text.as_bytes(), found.span().start), error.to_string())
+}
+
+fn at(Place { line, column }: Place, reason: String) -> NotSteps {
+    NotSteps::At { line: line as usize, column: column as usize, reason }
+}
+
 fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
-    // The name keeps it from being taken for another tool's store.
+    // The name prevents detection as another tool's store.
     let (steps, around) = match is_bare(text) {
         true => bring::list(text, words),
         false => sectioned(text, words)?,
@@ -121,7 +144,7 @@ fn is_bare(text: &str) -> bool {
 /// Reads a document as `import` does.
 fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, String), NotSteps> {
     check_own_list(text)?;
-    // The name keeps it from being taken for another tool's store.
+    // The name prevents detection as another tool's store.
     let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
     let brought = bring::bring("steps", &[file], words).map_err(|_| NotSteps::None)?;
     let plan = brought.plans.into_iter().next().ok_or(NotSteps::None)?;
@@ -151,7 +174,7 @@ fn is_title(line: &str) -> bool {
     line.starts_with("# ")
 }
 
-/// `step-2: …` says which step it is; `2. …` only counts.
+/// `step-2: …` identifies the step; `2. …` is only a list number.
 fn own_number(heading: &str) -> Option<StepNumber> {
     let start = heading.trim_start_matches(['[', '*', '`']);
     let (word, rest) = start.split_at_checked("step-".len())?;
@@ -176,7 +199,7 @@ impl Numbers {
     }
 }
 
-/// What an item says it waits for: other items, else steps of plans that are there.
+/// The dependencies of an item: other items, else existing steps of plans.
 fn waits(
     plan: &Plan,
     nth: usize,
@@ -204,7 +227,7 @@ fn waits(
     for item in groups.iter().flat_map(|it| &it.items) {
         let said = &heading[item.span.clone()];
         let Some(step) = &item.step else {
-            let reason = format!("`{said}` is no step; name it by its number");
+            let reason = format!("`{said}` is not a step; name it by its number");
             return Err(NotSteps::Item { item: nth + 1, reason });
         };
         let own = numbers.item(&step.number).filter(|_| step.plan == plan.id);

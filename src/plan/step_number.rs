@@ -52,7 +52,7 @@ impl StepNumber {
         if fraction.len() > MAX_FRACTION { Err(NoRoom) } else { Ok(Self { whole, fraction }) }
     }
 
-    /// Returns the whole number behind this one: floor + 1.
+    /// Returns the next whole number: floor + 1.
     pub fn successor(&self) -> Result<Self, NoRoom> {
         if self.whole >= LARGEST_WHOLE {
             return Err(NoRoom);
@@ -66,7 +66,7 @@ impl StepNumber {
         if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }
     }
 
-    /// Returns N + 1 for the number N with its fraction kept, the place behind the last step.
+    /// Returns N + 1 for the number N including its fraction, the place after the last step.
     pub fn plus_one(&self) -> Result<Self, NoRoom> {
         let whole = self.successor()?.whole;
         Ok(Self { whole, fraction: self.fraction.clone() })
@@ -81,7 +81,7 @@ impl StepNumber {
         self.fraction.is_empty()
     }
 
-    /// Returns the number for JSON: without a point when whole; beyond a float's precision it is the nearest one.
+    /// Returns the number for JSON: an integer if whole; beyond a float's precision the nearest one.
     pub fn to_json(&self) -> serde_json::Value {
         if self.is_whole() {
             return self.whole.into();

@@ -1,4 +1,4 @@
-//! The `## Steps` list of a plan's body: which steps it names, and lines added, moved or removed in its own style.
+//! The `## Steps` list of a plan's body: the steps it names, and lines added, moved or removed in its own style.
 
 mod edit;
 mod line;
@@ -21,15 +21,15 @@ use line::Line;
 pub(crate) struct Listed {
     pub(crate) number: StepNumber,
     pub(crate) title: String,
-    /// None: the line says nothing about dependencies.
+    /// `None`: the line states no dependencies.
     pub(crate) depends: Option<Vec<StepId>>,
-    /// What stands among its dependencies and names no step; filled by [`Listed::locate`].
+    /// References among its dependencies that name no step; filled by [`Listed::locate`].
     pub(crate) problems: Vec<Problem>,
     /// Where its text begins in the file; filled by [`Listed::locate`].
     pub(crate) place: Place,
     /// The item in the body, from its list mark to the end of its children.
     span: Range<usize>,
-    /// The text behind list mark and task box with the lines on which it goes on, and where it begins in the body.
+    /// The text after list mark and task box including continuation lines, and its offset in the body.
     text: String,
     at: usize,
     line: Line,
@@ -37,7 +37,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Says in the file's own lines what is wrong; the body begins at `body_at`.
+    /// Converts the places of problems to the file's lines; the body begins at `body_at`.
     pub(crate) fn locate(&mut self, path: &str, file: &[u8], body_at: usize) {
         let report = |at: usize, message: String, hint: &str| {
             let at = body_at + self.at + at;
@@ -66,7 +66,7 @@ pub(crate) fn names_steps(plan: &PlanId, body: &str) -> bool {
     !read(plan, &markdown::outline(body)).is_empty()
 }
 
-/// Returns a `plan.md` whose list also names this step; one without a list, or that names it already, as it is.
+/// Returns a `plan.md` whose list also names this step; unchanged if it has no list or names the step already.
 pub(crate) fn with_step(
     plan: &PlanId,
     file: &[u8],
@@ -80,7 +80,7 @@ pub(crate) fn with_step(
     if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
 }
 
-/// As [`with_step`], where a line that names the step already says this instead.
+/// As [`with_step`]; a line that names the step already is replaced.
 pub(crate) fn with_line(
     plan: &PlanId,
     file: &[u8],
@@ -96,12 +96,12 @@ pub(crate) fn with_line(
     })
 }
 
-/// Returns a `plan.md` whose line of a step has another number and stands in its new place, with all that belongs to
-/// it; other lines that wait for the step wait for it there.
+/// Returns a `plan.md` in which a step's line has another number and is moved to its new place with its children;
+/// dependencies on the step are updated.
 pub(crate) fn with_moved(plan: &PlanId, file: &[u8], from: &StepNumber, to: &StepNumber) -> Vec<u8> {
     let id = |number: &StepNumber| StepId { plan: plan.clone(), number: number.clone() };
     edited(plan, file, |body, lines| {
-        let mut splices = repointings(plan, lines, &id(from), &[id(to)]);
+        let mut splices = relinkings(plan, lines, &id(from), &[id(to)]);
         splices.extend(edit::moving(body, lines, from, to));
         splices
     })
@@ -117,7 +117,7 @@ pub(crate) fn without_step(
     let old = StepId { plan: plan.clone(), number: number.clone() };
     let mut removed = String::new();
     let file = edited(plan, file, |body, lines| {
-        let mut splices = repointings(plan, lines, &old, heirs);
+        let mut splices = relinkings(plan, lines, &old, heirs);
         splices.extend(deletions(body, lines, number, &mut removed));
         splices
     });
@@ -142,9 +142,9 @@ fn deletions(body: &str, lines: &[Listed], number: &StepNumber, removed: &mut St
     splices
 }
 
-/// Returns a `plan.md` whose lines wait for `heirs` where they waited for `old`.
-pub(crate) fn repointed(plan: &PlanId, file: &[u8], old: &StepId, heirs: &[StepId]) -> Vec<u8> {
-    edited(plan, file, |_, lines| repointings(plan, lines, old, heirs))
+/// Returns a `plan.md` whose lines depend on `heirs` where they depended on `old`.
+pub(crate) fn relinked(plan: &PlanId, file: &[u8], old: &StepId, heirs: &[StepId]) -> Vec<u8> {
+    edited(plan, file, |_, lines| relinkings(plan, lines, old, heirs))
 }
 
 fn edited(plan: &PlanId, file: &[u8], edit: impl FnOnce(&str, &[Listed]) -> Vec<Splice>) -> Vec<u8> {
@@ -154,9 +154,9 @@ fn edited(plan: &PlanId, file: &[u8], edit: impl FnOnce(&str, &[Listed]) -> Vec<
     [&file[..start], apply(body, splices).as_bytes()].concat()
 }
 
-fn repointings(plan: &PlanId, lines: &[Listed], old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
+fn relinkings(plan: &PlanId, lines: &[Listed], old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let is_other = |it: &&Listed| old.plan != *plan || it.number != old.number;
-    lines.iter().filter(is_other).flat_map(|it| edit::repointing(plan, it, old, heirs)).collect()
+    lines.iter().filter(is_other).flat_map(|it| edit::relinking(plan, it, old, heirs)).collect()
 }
 
 /// Reads the list below the heading Steps; items that name no step are not planwatch's.
@@ -202,7 +202,7 @@ fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
     })
 }
 
-/// The title with what stands behind the dependencies on its line.
+/// The title, including text after the dependencies on its line.
 fn title(text: &str, line: &Line, groups: &[Group]) -> String {
     let mut title = line.title.clone();
     for (nth, group) in groups.iter().enumerate() {

@@ -1,38 +1,79 @@
-//! What questions about all plans need of each: enough for every count, rule and time, and whole where a step may be
-//! handed out.
+//! Reduces plans to what queries over all plans need: enough for every count, rule and time, with steps that may be
+//! claimed left whole.
 
 use crate::plan::id::StepId;
 use crate::plan::model::{Order, Plan, Step};
+use crate::plan::plans::Plans;
 use crate::plan::records::{Attempt, Note};
 use crate::plan::words::{PlanStatus, StepStatus};
 
+/// A plan of which only some steps are whole, and which has no texts.
+///
+/// A step that the plan's files alone do not keep from being ready stays whole, and so does one with a claim. Of the
+/// others stays what counts, rules and times of the plan and of other steps are made from: of attempts and notes the
+/// newest time, of the content hash that there is a file. Problems between files are found all the same; their places
+/// are not. Nothing else of the reduced steps is true, so the plan inside is not accessible.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanSummary(Plan);
+
+impl PlanSummary {
+    /// Takes what [`Self::stored`] gave.
+    pub(crate) fn from_stored(plan: Plan) -> Self {
+        Self(plan)
+    }
+
+    /// The summary in the form that the index stores.
+    pub(crate) fn stored(&self) -> &Plan {
+        &self.0
+    }
+}
+
+/// Summaries of plans, with the problems between them.
+#[derive(Debug, Clone, Default)]
+pub struct PlanSummaries(Plans);
+
+impl PlanSummaries {
+    /// As [`Plans::judged`].
+    pub fn judged(summaries: Vec<PlanSummary>) -> Self {
+        Self(Plans::judged(summaries.into_iter().map(|it| it.0).collect()))
+    }
+
+    /// Applies a function that reads no more of the steps than the rules do, such as one that adds claims.
+    #[must_use]
+    pub fn map(self, of: impl FnOnce(Plans) -> Plans) -> Self {
+        Self(of(self.0))
+    }
+
+    /// The plans for rules, for counts and for what a plan's own file says. Their steps are reduced, so nothing else may
+    /// be read of a step, unless a rule found it ready.
+    pub fn with_reduced_steps(&self) -> &Plans {
+        &self.0
+    }
+}
+
 impl Plan {
-    /// Drops what of its steps only an answer about them shows, and the texts.
-    ///
-    /// A step that the plan's files alone do not keep from being ready stays whole, and so does one with a claim. Of the
-    /// others stays what counts, rules and times of the plan and of other steps are made from: of attempts and notes the
-    /// newest time, of the content hash that there is a file. Problems between files are found all the same; their places
-    /// are not.
-    pub fn lighten(&mut self) {
+    /// Reduces the plan to its summary.
+    pub fn summarize(mut self) -> PlanSummary {
         let open = self.open_places(|it| !is_said_closed(it)).unwrap_or_default();
         let is_whole: Vec<_> = self.steps.iter().map(|it| self.is_kept_whole(it, &open)).collect();
         let is_gated = self.is_gated();
         self.waits_inside = self.is_waiting_inside();
         for (step, _) in self.steps.iter_mut().zip(is_whole).filter(|(_, is_whole)| !is_whole) {
-            *step = step.lightened(is_gated);
+            *step = step.reduced(is_gated);
         }
         self.body = String::new();
+        PlanSummary(self)
     }
 
-    /// The plan as [`Plan::lighten`] leaves it.
+    /// The plan as [`Plan::summarize`] reduces it, without a copy of what the summary leaves out.
     #[must_use]
-    pub fn lightened(&self) -> Self {
+    pub fn summary(&self) -> PlanSummary {
         let is_gated = self.is_gated();
         let open = self.open_places(|it| !is_said_closed(it)).unwrap_or_default();
-        let light =
-            |it: &Step| if self.is_kept_whole(it, &open) { it.clone() } else { it.lightened(is_gated) };
-        Self {
-            steps: self.steps.iter().map(light).collect(),
+        let reduced =
+            |it: &Step| if self.is_kept_whole(it, &open) { it.clone() } else { it.reduced(is_gated) };
+        PlanSummary(Self {
+            steps: self.steps.iter().map(reduced).collect(),
             body: String::new(),
             id: self.id.clone(),
             is_archived: self.is_archived,
@@ -62,7 +103,7 @@ impl Plan {
             custom: self.custom.clone(),
             problems: self.problems.clone(),
             waits_inside: self.is_waiting_inside(),
-        }
+        })
     }
 
     fn is_waiting_inside(&self) -> bool {
@@ -72,15 +113,15 @@ impl Plan {
         self.steps.iter().enumerate().all(|(at, step)| step.depends.iter().all(|it| is_before(at, it)))
     }
 
-    /// Whether a phase of a step can matter to anybody but who looks at it.
+    /// Whether a phase of a step matters to more than the display of its plan.
     fn is_gated(&self) -> bool {
         !self.confirm_phases.is_empty() || !self.confirmations.is_empty()
     }
 
-    /// What other plans, the machine's records and the time say only ever adds to what is in the way, but for a claim:
-    /// whose step is ready when it has lapsed.
+    /// Other plans, the machine's records and the time can only add obstacles, except for a claim: the step becomes
+    /// ready when it lapses.
     ///
-    /// `open` are the places of the steps that are not closed; empty if no step has ranges.
+    /// `open` are the positions of the steps that are not closed; empty if no step has ranges.
     fn is_kept_whole(&self, step: &Step, open: &[usize]) -> bool {
         step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step, open))
     }
@@ -102,7 +143,8 @@ fn is_said_closed(step: &Step) -> bool {
 }
 
 impl Step {
-    fn lightened(&self, is_gated: bool) -> Self {
+    /// What a summary has of the step.
+    fn reduced(&self, is_gated: bool) -> Self {
         let attempted = self.attempts.iter().filter_map(Attempt::newest).max();
         let counts_made = self.last_activity().is_some_and(|(_, source)| source == "created");
         let noted = self.notes.iter().filter_map(|it| it.at).max();

@@ -6,16 +6,19 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A point in time, UTC; what planwatch writes has whole seconds (`2026-11-21T09:14:03Z`, RFC 3339).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
+#[schemars(inline, extend("format" = "date-time"))]
 pub struct Time(Timestamp);
 
 /// A day as people write it: `2026-11-21`. It is over when the day has ended in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
+#[schemars(inline, extend("format" = "date"))]
 pub struct Day(Date);
 
 /// Why a text is no day.
@@ -97,12 +100,12 @@ impl Time {
         Self::from_nanoseconds(self.0.as_nanosecond() + i128::from(seconds) * 1_000_000_000)
     }
 
-    /// Returns the time without the part of a second, as files hold it.
+    /// Returns the time truncated to seconds, as stored in files.
     pub fn whole_seconds(self) -> Self {
         Self(Timestamp::from_second(self.0.as_second()).unwrap_or(self.0))
     }
 
-    /// Returns the time without what a millisecond does not hold, as names of files hold it.
+    /// Returns the time truncated to milliseconds, as in file names.
     pub fn whole_milliseconds(self) -> Self {
         Self(Timestamp::from_millisecond(self.0.as_millisecond()).unwrap_or(self.0))
     }
@@ -142,7 +145,7 @@ impl fmt::Display for Time {
 impl FromStr for Time {
     type Err = NotATime;
 
-    /// Reads RFC 3339 with any offset, a local date and time taken as UTC, and a date taken as its start in UTC.
+    /// Parses RFC 3339 with any offset; a local date and time is taken as UTC, and a date as its start in UTC.
     fn from_str(text: &str) -> Result<Self, NotATime> {
         let trimmed = text.trim();
         let at_utc = |it: DateTime| it.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());

@@ -3,9 +3,9 @@
 /// What makes a path a pattern.
 const WILD: [char; 4] = ['*', '?', '[', '{'];
 
-/// Returns whether two lists of patterns may mean the same file; none says nothing, and so overlaps everything.
+/// Returns whether two lists of patterns may match the same file; `None` overlaps everything.
 ///
-/// Only what stands before the first wildcard is compared, so the answer may be yes too often, and never no too often.
+/// Only the part before the first wildcard is compared, so the answer may be a false yes, but never a false no.
 pub fn overlap(a: Option<&[String]>, b: Option<&[String]>) -> bool {
     let is_nothing = |it: Option<&[String]>| it.is_some_and(<[String]>::is_empty);
     match (a, b) {
@@ -19,7 +19,7 @@ pub fn overlap(a: Option<&[String]>, b: Option<&[String]>) -> bool {
 struct Pattern {
     start: String,
     is_wild: bool,
-    /// It leads somewhere that cannot be told from the text.
+    /// Its target cannot be determined from the text.
     is_unclear: bool,
 }
 

@@ -3,8 +3,9 @@
 use crate::plan::words::StepStatus;
 
 /// A verb that moves a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verb {
+    #[default]
     Start,
     Done,
     Fail,

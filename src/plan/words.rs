@@ -3,10 +3,24 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
-/// Where a step stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The status of a step.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     Pending,
@@ -17,8 +31,21 @@ pub enum StepStatus {
     Skipped,
 }
 
-/// Where a plan stands, as its owner wrote it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The status of a plan, as its owner wrote it.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
     Draft,
@@ -117,8 +144,8 @@ impl fmt::Display for PlanStatus {
     }
 }
 
-/// A file's status: understood, or shown as it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A file's status: recognized, or shown as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(untagged)]
 pub enum Stated<S> {
     Known(S),

@@ -1,6 +1,6 @@
-//! An agent that is asked one thing: a prompt on its standard input, the answer on its standard output.
+//! Asks an agent one question: a prompt on its standard input, the answer on its standard output.
 //!
-//! Its process leads a group of its own, which ends with it: nothing that it started goes on behind the caller's back.
+//! Its process leads a process group, which is ended with it, so that nothing it started continues in the background.
 
 #![expect(
     clippy::disallowed_methods,
@@ -18,22 +18,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::ops::draft::{Asked, Asker, End, Waited};
+use crate::ops::draft::{AgentOutput, Asker, End, Waited};
 use crate::process::worker::why_no_program;
 
-/// How long a group may take to end after it was told to, before it is killed.
+/// How long a group may take to end before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long output may still come after the process itself has ended, from others that hold its pipe.
+/// How long to read output after the process has ended, from others that hold its pipe.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 /// Standard output and standard error.
 const STREAMS: usize = 2;
 
-/// More than this is no answer.
+/// A longer answer is an error.
 const MOST: usize = 2 << 20;
 
-/// Of what is said on standard error only the end is kept.
+/// Only this much of the end of standard error is retained.
 const MOST_ASIDE: usize = 64 << 10;
 
 /// How an agent is started for an answer.
@@ -41,13 +41,13 @@ const MOST_ASIDE: usize = 64 << 10;
 pub struct Preset {
     pub name: &'static str,
     pub words: &'static [&'static str],
-    /// What is known of its options.
+    /// How its options were verified.
     pub checked: &'static str,
-    /// How many bytes of a conversation it takes.
+    /// How many bytes of a conversation it accepts.
     pub conversation: usize,
 }
 
-/// The agents that are known, each in a mode in which it changes nothing.
+/// The known agents, each in a read-only mode.
 pub const PRESETS: [Preset; 3] = [
     Preset {
         name: "claude",
@@ -69,10 +69,10 @@ pub const PRESETS: [Preset; 3] = [
     },
 ];
 
-/// How many bytes of a conversation a command that somebody typed is given.
+/// How many bytes of a conversation a custom command gets.
 pub const CONVERSATION: usize = 400_000;
 
-/// What is started, and how long it may take.
+/// The program to start, and its time limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerCommand {
     pub words: Vec<String>,
@@ -81,7 +81,7 @@ pub struct AnswerCommand {
 }
 
 impl AnswerCommand {
-    /// The words of a line for a shell, as somebody typed it; nothing is ever put into it.
+    /// The words that run a user's command line in a shell; nothing is ever inserted into it.
     pub fn of_shell(line: &str) -> Vec<String> {
         ["sh", "-c", line].map(str::to_owned).to_vec()
     }
@@ -95,7 +95,7 @@ enum Message {
     Stop,
 }
 
-/// Ends what an [`Agent`] does, from another thread.
+/// Stops an [`Agent`], from another thread.
 #[derive(Debug, Clone, Default)]
 pub struct Stopper(Arc<Mutex<Stopping>>);
 
@@ -106,11 +106,11 @@ struct Stopping {
 }
 
 impl Stopper {
-    /// Stops the present question and all later ones; asked twice, without grace.
+    /// Stops the current question and all later ones; the second call skips the grace period.
     pub fn stop(&self) {
         let mut stopping = held(&self.0);
         stopping.times += 1;
-        // Nobody listens between two questions; the count is looked at before the next one.
+        // Between two questions there is no receiver; the counter is checked before the next one.
         stopping.listener.as_ref().map(|it| it.send(Message::Stop));
     }
 
@@ -121,7 +121,7 @@ impl Stopper {
     }
 }
 
-/// An agent, asked by a new process each time.
+/// An agent, with a new process for each question.
 #[derive(Debug)]
 pub struct Agent {
     pub command: AnswerCommand,
@@ -129,13 +129,15 @@ pub struct Agent {
 }
 
 impl Asker for Agent {
-    fn ask(&mut self, prompt: &str) -> Asked {
+    fn ask(&mut self, prompt: &str) -> AgentOutput {
         let (sender, receiver) = channel();
         if self.stopper.listen(Some(sender.clone())) > 0 {
-            return Asked::without_output(End::Interrupted);
+            return AgentOutput::without_output(End::Interrupted);
         }
         let asked = match start(&self.command) {
-            Err(error) => Asked::without_output(End::NotStarted(why_no_program(&self.command.words, &error))),
+            Err(error) => {
+                AgentOutput::without_output(End::NotStarted(why_no_program(&self.command.words, &error)))
+            }
             Ok(child) => converse(child, prompt, self.command.timeout, &sender, &receiver),
         };
         self.stopper.listen(None);
@@ -169,20 +171,20 @@ fn start(command: &AnswerCommand) -> io::Result<Child> {
 
 type Kept = Arc<Mutex<Vec<u8>>>;
 
-/// Gives the prompt, takes the answer, and sees to it that the whole group has ended.
+/// Sends the prompt, reads the answer, and ensures that the whole group has ended.
 fn converse(
     mut child: Child,
     prompt: &str,
     timeout: Duration,
     sender: &Sender<Message>,
     receiver: &Receiver<Message>,
-) -> Asked {
-    let Ok(raw) = i32::try_from(child.id()) else { return Asked::without_output(End::Exited(-1)) };
-    let Some(group) = Pid::from_raw(raw) else { return Asked::without_output(End::Exited(-1)) };
+) -> AgentOutput {
+    let Ok(raw) = i32::try_from(child.id()) else { return AgentOutput::without_output(End::Exited(-1)) };
+    let Some(group) = Pid::from_raw(raw) else { return AgentOutput::without_output(End::Exited(-1)) };
     let (out, aside) = (Kept::default(), Kept::default());
     let prompt = prompt.to_owned();
     if let Some(mut stdin) = child.stdin.take() {
-        // A process that does not read its input is no failure of ours.
+        // A process that does not read its input is not an error.
         thread::spawn(move || drop(stdin.write_all(prompt.as_bytes())));
     }
     if let Some(stdout) = child.stdout.take() {
@@ -201,7 +203,7 @@ fn converse(
     }
     let exited = sender.clone();
     thread::spawn(move || {
-        // Only looked at, not collected: until then nobody else can get its number.
+        // Waits without reaping, so that the process number is not reused.
         waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
         exited.send(Message::Exited).ok();
     });
@@ -212,10 +214,10 @@ fn converse(
     let text = |kept: &Kept| String::from_utf8_lossy(&held(kept)).into_owned();
     let (stdout, stderr) = (text(&out), text(&aside));
     let exited = || status.map_or(-1, |it| it.code().unwrap_or_else(|| 128 + it.signal().unwrap_or(0)));
-    Asked { end: early.unwrap_or_else(|| End::Exited(exited())), stdout, stderr }
+    AgentOutput { end: early.unwrap_or_else(|| End::Exited(exited())), stdout, stderr }
 }
 
-/// Waits until the process has ended and said everything; the answer is why it was ended before, and how many of its
+/// Waits until the process has ended and its output is complete. Returns why it was ended early, and how many of its
 /// streams have ended.
 fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (Option<End>, usize) {
     let mut early = None;
@@ -234,7 +236,7 @@ fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (O
                 end = Instant::now() + AFTERMATH;
                 continue;
             }
-            // What still holds the pipe now is not the agent itself; it goes with the group.
+            // Another process holds the pipe now; it is ended with the group.
             Err(_) if has_exited || early.is_some() => break,
             Ok(Message::Stop) if early.is_some() => break,
             Ok(Message::Stop) => End::Interrupted,
@@ -251,9 +253,9 @@ fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (O
     (early, n_ended)
 }
 
-/// Lets everything be read that the group has said: half an answer must not pass for one.
+/// Reads the rest of the group's output, so that no partial answer is accepted.
 ///
-/// Who has left the group and holds a pipe is not waited for longer than [`GRACE`].
+/// A process that left the group and holds a pipe is waited for at most [`GRACE`].
 fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
     let end = Instant::now() + GRACE;
     while n_ended < STREAMS {
@@ -265,7 +267,7 @@ fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
     }
 }
 
-/// Reads to the end; false: there is too much of it, and the rest is not read.
+/// Reads to the end; returns false if there is too much, and the rest is not read.
 fn read_all(mut from: impl Read, kept: &Kept) -> bool {
     let mut part = [0; 8192];
     loop {
@@ -284,7 +286,7 @@ fn read_all(mut from: impl Read, kept: &Kept) -> bool {
     }
 }
 
-/// Reads everything and keeps the end of it.
+/// Reads everything and retains the end.
 fn read_end(mut from: impl Read, kept: &Kept) {
     let mut part = [0; 8192];
     loop {
@@ -302,7 +304,7 @@ fn read_end(mut from: impl Read, kept: &Kept) {
     }
 }
 
-/// A thread that panicked has left a whole text behind.
+/// A panicking thread leaves a complete text.
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_too_long_is_ended_with_all_that_it_started() {
+    fn a_timeout_ends_the_whole_process_group() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut agent = agent("sleep 1000 & echo $! >child; echo half; wait", 2);
         agent.command.directory = directory.path().to_owned();
@@ -345,7 +347,7 @@ mod tests {
         let child: i32 = String::from_utf8_lossy(&child.stdout).trim().parse().unwrap();
         let stat = std::process::Command::new("cat").arg(format!("/proc/{child}/stat")).output().unwrap();
         let stat = String::from_utf8_lossy(&stat.stdout).into_owned();
-        // It is gone, or only waits for its new parent to notice.
+        // It is gone, or waits to be reaped by its new parent.
         assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
     }
 
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stopped_is_asked_nothing_more() {
+    fn a_stopped_agent_gets_no_more_questions() {
         let mut agent = agent("sleep 1000", 60);
         let stopper = agent.stopper.clone();
         let asked = thread::scope(|scope| {

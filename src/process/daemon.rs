@@ -1,4 +1,4 @@
-//! planwatch itself as a process without a terminal.
+//! Starts planwatch itself in the background.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,18 +11,18 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// How a start came out.
+/// The result of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
-    /// It runs, and said this line on its standard output.
+    /// It runs, and printed this line.
     Ready(String),
-    /// It ended before it said anything.
+    /// It ended before it printed anything.
     Failed(Option<i32>),
 }
 
-/// Starts a program that outlives this process, and waits until it says a line; what it says on stderr goes to `log`.
+/// Starts a program that outlives this process, and waits until it prints a line; its stderr goes to `log`.
 ///
-/// The program leaves the session and the terminal by itself ([`leave_terminal`]).
+/// The program must leave the session and the terminal ([`leave_terminal`]).
 pub fn start(program: &Path, arguments: &[OsString], log: File) -> io::Result<Started> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
@@ -34,14 +34,14 @@ pub fn start(program: &Path, arguments: &[OsString], log: File) -> io::Result<St
     if line.is_empty() { Ok(Started::Failed(child.wait()?.code())) } else { Ok(Started::Ready(line)) }
 }
 
-/// Makes this process the first of a session without a terminal, so that closing one does not end it.
+/// Makes this process the leader of a new session without a terminal, so that closing the terminal does not end it.
 ///
-/// It fails only for a process that is the first of its group already, which has a session of its own.
+/// It fails only for a process group leader, which has a session of its own.
 pub fn leave_terminal() {
     rustix::process::setsid().ok();
 }
 
-/// Lets nobody wait for more on standard output.
+/// Closes standard output, so that no reader waits for more.
 pub fn close_output() -> io::Result<()> {
     let nothing = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(nothing)?;

@@ -1,4 +1,4 @@
-//! The only starter of processes.
+//! The only module that starts processes.
 
 pub mod answer;
 pub mod daemon;

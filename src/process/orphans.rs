@@ -1,8 +1,8 @@
-//! What a run that was killed has left running, known by the claim in its environment.
+//! Finds processes that a killed run left running, by the claim in their environment.
 //!
-//! Read from `/proc`, which Linux alone has. A run can be killed after it has started a process and before it has noted which.
-//! Such a process carries the claim from the moment on when it is a program of its own; until then it is a copy of the run,
-//! and holds the lock of the run's log, which it gives up by that.
+//! Read from `/proc`, which only Linux has. A run can be killed after it has started a process and before it has
+//! recorded it. After `exec` such a process has the claim in its environment. Until then it is a copy of the run and
+//! holds the lock of the run's log, which `exec` releases.
 
 use std::fs::{File, TryLockError};
 use std::io::Read;
@@ -13,14 +13,14 @@ use rustix::process::{Pid, getpgid, getpgrp};
 
 use super::worker::{LOOK_AGAIN, end_group};
 
-/// No process takes so long to become a program of its own.
+/// No process takes longer from `fork` to `exec`.
 const STARTING: Duration = Duration::from_secs(1);
 
-/// No environment that is read is larger.
+/// The size limit of an environment.
 const LIMIT: u64 = 4 << 20;
 
-/// Ends the groups of all processes that work under a claim, or of them only `group`, and of those that verify what was
-/// done; never this process's own.
+/// Ends the process groups of all processes that work under a claim, or only `group`, and of those that verify the
+/// work; never this process's own.
 pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     let own = getpgrp();
     let group_of = |it| getpgid(Some(it)).ok();
@@ -34,9 +34,10 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     groups.into_iter().for_each(|it| end_group(it, grace));
 }
 
-/// Starts a process that logs there; whoever waits for that sees it as it is to be, or not at all.
+/// Starts a process that writes to the log. Other processes that wait for the log's lock see it either not at all or
+/// after `exec`.
 pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
-    // Where that is not to be had, as on a file system without locks, there is only who notes the process in time.
+    // On a file system without locks, only the recorded process number helps.
     let is_locked = log.try_lock().is_ok();
     let started = start();
     if is_locked {
@@ -45,7 +46,7 @@ pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Waits while a process is being started that logs there.
+/// Waits while a process that writes to the log is being started.
 pub(super) fn wait_for_start(log: &File) {
     let begun = Instant::now();
     while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < STARTING {
@@ -54,7 +55,7 @@ pub(super) fn wait_for_start(log: &File) {
     log.unlock().ok();
 }
 
-/// The processes of this user that have the claim in their environment under this name.
+/// The processes of this user that have the claim in this environment variable.
 fn with(name: &str, claim: &str) -> Vec<Pid> {
     let entry = format!("{name}={claim}");
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -89,7 +90,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600").env(name, claim).process_group(0);
         let child = command.spawn().expect("sleep starts");
-        // Whoever starts a process goes on a moment before Linux shows its environment.
+        // The parent continues slightly before Linux shows the child's environment.
         while !group(&child).is_some_and(|it| with(name, claim).contains(&it)) {
             thread::yield_now();
         }
@@ -104,7 +105,7 @@ mod tests {
     fn what_is_being_started_is_waited_for() {
         let home = tempfile::tempdir().unwrap();
         let open = || File::create(home.path().join("log")).unwrap();
-        // As a copy of the run that is not a program of its own yet.
+        // As a copy of the run before `exec`.
         let starting = open();
         starting.lock().unwrap();
         let (log, is_started) = (open(), AtomicBool::new(false));
@@ -142,7 +143,7 @@ mod tests {
     fn only_what_works_under_the_claim_is_ended() {
         let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
         let mut check = sleeping("PLANWATCH_VERIFY", "h0000001");
-        // Nobody has waited for them, so as zombies they stay in their groups.
+        // They are not reaped, so as zombies they stay in their groups.
         end("h0000001", group(&mine), Duration::from_millis(1));
         assert_eq!(mine.wait().unwrap().signal(), Some(15));
         assert_eq!(check.wait().unwrap().signal(), Some(15), "what verifies has a group of its own");

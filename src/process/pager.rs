@@ -1,4 +1,4 @@
-//! The user's pager, which shows a long text on the terminal.
+//! Shows a long text in the user's pager.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 /// Runs a pager over a text and waits until it ends; an error means that it did not start.
 ///
-/// A pager that ends before it has read everything is no error: the person has seen enough. `command` is the user's
-/// own, split into words; no shell is involved.
+/// It is not an error if the pager ends before it has read everything. `command` is the user's own, split into words;
+/// no shell is involved.
 pub fn show(command: &[String], environment: &[(OsString, OsString)], text: &[u8]) -> io::Result<()> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the pager's command is empty"));
@@ -23,7 +23,7 @@ pub fn show(command: &[String], environment: &[(OsString, OsString)], text: &[u8
     if let Some(mut input) = child.stdin.take() {
         input.write_all(text).ok();
     }
-    // How it ended is between the pager and the person.
+    // The exit code of a pager does not matter.
     child.wait().ok();
     Ok(())
 }

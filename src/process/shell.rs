@@ -1,4 +1,4 @@
-//! A script in the foreground: its command is the script's own line, and nothing is ever put into it.
+//! Runs a script in the foreground: its command line is used as it is, and nothing is ever inserted into it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -10,16 +10,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where a command's own answer goes.
+/// Where a command's standard output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// To where planwatch's would go.
+    /// To planwatch's standard output.
     Stdout,
-    /// Aside, because planwatch itself has something to answer.
+    /// To standard error, because planwatch prints its own result.
     Stderr,
 }
 
-/// Runs a command line as `sh -c` in a directory, and returns its exit code as a shell tells it.
+/// Runs a command line with `sh -c` in a directory, and returns its exit code as a shell reports it.
 pub fn run(command: &str, directory: &Path, answer: Answer) -> io::Result<u8> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(command).current_dir(directory);

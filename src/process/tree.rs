@@ -1,4 +1,4 @@
-//! What tells one state of a git working tree from another, without a part of it.
+//! A fingerprint of a git working tree, without a part of it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,11 +11,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
-/// More untracked files than these are not looked at one by one.
+/// With more untracked files than this they are not hashed one by one.
 const MAX_UNTRACKED: usize = 10_000;
 
-/// Returns a hash of everything that git sees of the tree at `root` but what is in `without`; none where git does not
-/// answer.
+/// Returns a hash of everything that git sees of the tree at `root` except `without`; `None` if git fails.
 pub(super) fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let mut but = b":(exclude,top,literal)".to_vec();
     let relative = without.strip_prefix(root).ok()?;
@@ -40,7 +39,7 @@ pub(super) fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     Some(hasher.finalize().to_hex().to_string())
 }
 
-/// What git says, with everything off that would start or write something.
+/// Runs git with all options off that could start or write something.
 fn git(root: &Path, words: &[&str], paths: &[&OsStr]) -> Option<Vec<u8>> {
     let mut git = Command::new("git");
     git.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false"]).args(words).args(paths);

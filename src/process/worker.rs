@@ -1,8 +1,8 @@
-//! The processes of a run: each in a group of its own, with limits, and with nothing left of the group afterwards.
+//! The processes of a run: each in its own process group, with limits, and with nothing left of the group afterwards.
 //!
-//! A process reads its prompt from a file that is its standard input, so that nobody waits for it to be read. What it
-//! and its children say comes through one pipe; a thread writes that to the log. The loop waits for whatever comes first:
-//! output, the end, a stop, a limit. A child that leaves the group cannot keep it waiting.
+//! A process gets its prompt as a file on standard input, so that writing it cannot block. The output of the process
+//! and its children goes through one pipe; a thread writes it to the log. The loop waits for the first of: output,
+//! exit, stop, limit. A child that leaves the group cannot block it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -31,22 +31,22 @@ use crate::disk::{Process, ProcessState, RealDisk};
 use crate::ops::run::{Ended, How, Job, Told, Workers};
 use crate::process::{orphans, tree};
 
-/// How long a group has to end by itself once it is asked to.
+/// How long a group has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long output may still come from somewhere when the group is gone.
+/// How long to read output after the group has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How often it is asked whether a group has gone.
+/// The interval at which to check whether a group has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// So much of a process's output is logged and told.
+/// How much of a process's output is logged and reported.
 const LOG_LIMIT: u64 = 16 << 20;
 
-/// So much of the end of the output is kept for whoever reads it.
+/// How much of the end of the output is retained.
 const TAIL: usize = 256 << 10;
 
-/// Chunks of output that wait for being told, before the process has to wait.
+/// The number of unprocessed chunks of output after which the process has to wait.
 const WAITING: usize = 16;
 
 /// Starts processes, until it is stopped.
@@ -69,11 +69,11 @@ impl Processes {
 }
 
 impl Stop {
-    /// Ends every process that runs, and lets none begin.
+    /// Ends all running processes and prevents new ones.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whose queue is full is awake, and looks before it waits.
+        // A receiver with a full queue is awake and checks before it waits.
         running.iter().for_each(|it| drop(it.try_send(Message::Stop)));
     }
 
@@ -85,7 +85,7 @@ impl Stop {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).push(sender.clone());
     }
 
-    /// Forgets those that nobody reads from any more.
+    /// Removes receivers that are gone.
     fn forget_gone(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running
@@ -97,9 +97,9 @@ impl Stop {
 #[derive(Debug)]
 enum Message {
     Output(Vec<u8>),
-    /// Nobody can say anything more.
+    /// No more output is possible.
     Silence,
-    /// The first process of the group has ended; it is not reaped yet, so its number is still its own.
+    /// The first process of the group has ended; it is not reaped yet, so its number is not reused.
     Exited,
     Stop,
     Nothing,
@@ -132,7 +132,7 @@ impl Workers for Processes {
         let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
         let group = match leader {
             Some((Some(group), ProcessState::Running)) => return end_group(group, GRACE),
-            // The first one is gone, its children may not be; or it was killed before it was noted.
+            // The first process is gone, but its children may remain; or it was killed before it was recorded.
             Some((group @ Some(_), ProcessState::Gone)) => group,
             None => None,
             Some(_) => return,
@@ -150,12 +150,12 @@ impl Workers for Processes {
     }
 }
 
-/// A process under way.
+/// A running process.
 struct Running {
     child: Child,
     group: Pid,
     messages: Receiver<Message>,
-    /// Tells the reading thread that nobody listens any more.
+    /// Signals the reading thread to stop.
     is_over: Arc<AtomicBool>,
     tail: VecDeque<u8>,
     n_told: u64,
@@ -169,7 +169,7 @@ impl Running {
         command.stdout(writer.try_clone()?).stderr(writer);
         let log = job.log.try_clone()?;
         let mut child = orphans::while_starting(job.log, || command.spawn())?;
-        // The writing ends here go with the command, so that only the processes have any.
+        // Dropping the command closes its copies of the write ends, so that only the processes have them.
         drop(command);
         let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
             child.kill().ok();
@@ -197,7 +197,7 @@ impl Running {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// Waits for the end of the first process, or for what ends it.
+    /// Waits for the exit of the first process, or for a reason to end it.
     fn watch(&mut self, job: &Job<'_>, stop: &Stop, told: &dyn Fn(Told<'_>)) -> How {
         let begun = Instant::now();
         let mut last = begun;
@@ -222,7 +222,7 @@ impl Running {
                 }
                 Ok(Message::Silence) => self.is_silent = true,
                 Ok(Message::Stop | Message::Nothing) | Err(RecvTimeoutError::Timeout) => {}
-                // Both threads are gone, and with them whoever could tell of the end.
+                // Both threads have ended, so no message can arrive.
                 Err(RecvTimeoutError::Disconnected) => return How::Exited,
             }
         }
@@ -238,7 +238,7 @@ impl Running {
         self.n_told += bytes.len() as u64;
     }
 
-    /// Ends what is left of the group, reaps the first process, and hears the last words.
+    /// Ends the rest of the group, reaps the first process, and reads the remaining output.
     fn end(mut self, how: How, command: &AgentCommand, told: &dyn Fn(Told<'_>)) -> Ended {
         if how != How::Exited {
             kill_process_group(self.group, Signal::TERM).ok();
@@ -246,7 +246,7 @@ impl Running {
                 kill_process_group(self.group, Signal::KILL).ok();
             }
         }
-        // The first process is a zombie or about to be one: its number is its own until it is waited for.
+        // The first process is at most a zombie: its number is not reused until it is reaped.
         kill_process_group(self.group, Signal::TERM).ok();
         let status = self.child.wait();
         end_group(self.group, GRACE);
@@ -256,7 +256,7 @@ impl Running {
         self.is_over.store(true, Ordering::SeqCst);
         let exit_code = status.ok().and_then(|it| it.code().or_else(|| it.signal().map(|it| 128 + it)));
         let output = self.tail.into_iter().collect();
-        // What a shell says of a command that it cannot find or start.
+        // The exit codes of a shell for a command that it cannot find or start.
         let is_line = matches!(command, AgentCommand::Line(_));
         let how = match (how, exit_code) {
             (How::Exited, Some(code @ (126 | 127))) if is_line => {
@@ -268,7 +268,7 @@ impl Running {
         Ended { how, exit_code, output }
     }
 
-    /// Hears what comes until it is what is waited for; false: it did not come in time.
+    /// Processes messages until the expected one; false if it did not arrive in time.
     fn hear_until(
         &mut self,
         time: Duration,
@@ -299,7 +299,7 @@ impl Running {
     }
 }
 
-/// Ends a group whose first process may have been waited for, and returns when it is gone.
+/// Ends a group whose first process may have been reaped, and returns when it is gone.
 pub(super) fn end_group(group: Pid, grace: Duration) {
     kill_process_group(group, Signal::TERM).ok();
     let begun = Instant::now();
@@ -308,7 +308,7 @@ pub(super) fn end_group(group: Pid, grace: Duration) {
         if begun.elapsed() >= grace && !std::mem::replace(&mut is_killed, true) {
             kill_process_group(group, Signal::KILL).ok();
         }
-        // A zombie that nobody waits for stays in its group for ever.
+        // A zombie that is not reaped stays in its group for ever.
         if begun.elapsed() >= 2 * grace {
             return;
         }
@@ -320,7 +320,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Reads to the end, or until nobody listens; the log gets what fits.
+/// Reads to the end, or until stopped; the log gets what fits.
 fn read_all(mut reader: PipeReader, mut log: &File, sender: &SyncSender<Message>, is_over: &AtomicBool) {
     let mut buffer = vec![0; 16 << 10];
     let mut n_logged: u64 = 0;
@@ -357,7 +357,7 @@ fn wait_for(pid: Pid, sender: &SyncSender<Message>) {
     sender.send(Message::Exited).ok();
 }
 
-/// The command with its prompt; the path of a prompt is a word or a variable, never a part of a shell's line.
+/// The command with its prompt; the path of a prompt is a word or a variable, never part of a shell's line.
 fn command(job: &Job<'_>) -> io::Result<Command> {
     let by_file = job.prompt.filter(|(_, by)| *by == PromptBy::File).map(|(path, _)| path);
     let mut command = match job.command {
@@ -397,7 +397,7 @@ fn why_not_started(command: &AgentCommand, error: &io::Error) -> String {
     }
 }
 
-/// A missing program is named, because what the system says of it names nothing.
+/// Names a missing program, because the system's error does not.
 pub(super) fn why_no_program(words: &[String], error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::NotFound {
         let program = words.first().map_or("", String::as_str);

@@ -1,7 +1,7 @@
-//! Hints in the words of the surface that says them.
+//! Translates hints for other surfaces.
 //!
-//! The engine's hints name commands and options of the command line. Agents have tools instead, and clients over HTTP have
-//! routes. What has a counterpart there is translated. The part of a hint that has none is left out.
+//! Hints of operations name commands and options of the command line. Agents have tools instead, and HTTP clients have
+//! routes. Parts with a counterpart are translated; others are left out.
 
 use crate::api::error::Error;
 use crate::text::typed;
@@ -28,7 +28,7 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ),
     (", or use --force", "", ", or send `force` to the route of the verb"),
     ("--force takes it over, which is recorded", "", "`force` takes it over, which is recorded"),
-    ("--force goes past it, which is recorded", "", ""),
+    ("--force overrides this, which is recorded", "", ""),
     (
         "name the claim with --claim ID",
         "give the id of your claim as `claim`",
@@ -129,7 +129,7 @@ const VERBS: &str = " add archive attempt block check claim completions confirm 
                      hook import init insight instructions list man mcp move new next note recall release remove reopen \
                      replace run script search set show skip sql squash start status template trust undo watch ";
 
-/// A hint as the surface says it; none if nothing of it is left.
+/// Translates a hint for a surface; `None` if nothing of it is left.
 pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
     if let Some(command) = hint.strip_prefix("planwatch ") {
         return counterpart(command, surface);
@@ -143,7 +143,7 @@ pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
     })
 }
 
-/// A hint without the parts that name a tool which the set does not have.
+/// A hint without the parts that name tools that are not available.
 pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     left(hint, |part| {
@@ -165,7 +165,7 @@ fn left(hint: &str, keep: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut told = String::new();
     let mut was_left_out = false;
     for (between, part) in parts(hint) {
-        // What only explains the part before goes with it.
+        // A part that only explains the previous one is removed with it.
         let is_addition = part.starts_with("which ");
         let kept =
             if was_left_out && is_addition { None } else { keep(part).filter(|it| !it.trim().is_empty()) };
@@ -232,7 +232,7 @@ fn counterpart(command: &str, surface: Surface) -> Option<String> {
         return None;
     }
     let whole = second.map_or_else(|| verb.to_owned(), |it| format!("{verb} {it}"));
-    // Capitals hold the place of something that the reader has to fill in.
+    // Upper-case words are placeholders that the reader fills in.
     let id = rest.next().filter(|it| it.chars().any(char::is_lowercase) || it.contains('{'));
     let whole = if whole == "list" && id.is_none() { "list --all".to_owned() } else { whole };
     let is_step = id.is_some_and(|it| it.contains(':'));

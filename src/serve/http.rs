@@ -17,7 +17,6 @@ mod seed;
 mod server;
 mod state;
 mod token;
-mod write_timeout;
 
 use axum::Router;
 

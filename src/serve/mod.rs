@@ -1,4 +1,4 @@
-//! What runs long: the daemon, the socket where commands ask it, HTTP and MCP.
+//! Long-running parts: the daemon, the socket where commands reach it, HTTP and MCP.
 
 pub mod daemon;
 mod hints;
@@ -8,4 +8,4 @@ pub mod mcp;
 
 pub use daemon::malloc;
 pub use ipc::protocol::Status;
-pub use ipc::socket_path::{Homes, Untrusted, untrusted};
+pub use ipc::socket_path::{SocketDirs, Untrusted, untrusted};

@@ -36,5 +36,7 @@ pub(crate) fn change_each(
         }
     }
     report.diff = std::mem::take(&mut writing.diff);
+    report.hints = std::mem::take(&mut writing.hints);
+    report.not_repointed = std::mem::take(&mut writing.not_repointed);
     Ok(report)
 }

@@ -10,7 +10,7 @@ use crate::plan::plans::Plans;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::step_file::StepUpdate;
 use crate::text::typed::shell_word;
 
@@ -41,11 +41,11 @@ impl Who {
 /// What the check of a claim says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody's, or the asker's.
+    /// The step has no claim, or the caller's.
     Free,
-    /// Somebody else's, and the asker insists.
+    /// Another worker has the claim, and the caller uses force.
     Forced,
-    /// The asker's claim is no longer the step's.
+    /// The caller's claim is no longer the step's.
     Late,
 }
 
@@ -92,7 +92,7 @@ fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
         return Ok(Owner::Late);
     }
     let message = format!("no claim `{claim}` of `{}` is known; nothing was changed", step.id);
-    let hint = format!("`planwatch show {}` tells who has it", shell_word(&step.id));
+    let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
     Err(Error::Conflict { code: "unknown-claim", message, hint })
 }
 
@@ -102,18 +102,18 @@ pub(crate) fn claimed(step: &Step, by: Option<&str>, claim: &str) -> Error {
     Error::Claimed { id: step.id.to_string(), by }
 }
 
-/// Refuses what would take a whole plan away from somebody's work, also where another working tree has the claim.
+/// Refuses to take away a plan on which work is going on, also if another working tree has the claim.
 ///
-/// A lapsed claim holds nobody up, and neither does what was closed elsewhere.
+/// Lapsed claims do not count, and neither does what was closed elsewhere.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
-    let plans = load::some(context, id)?;
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     let Some(plan) = plans.get(id) else { return Ok(()) };
     for step in &plan.steps {
         let own = claim_of(step).filter(|_| plans.claims().lapse(step, context.now).is_none());
         let other = plans.claims().holder(step).filter(|it| !matches!(it.holding, Holding::Closed { .. }));
         let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
         if let Some(by) = by {
-            let by = by.unwrap_or("somebody").to_owned();
+            let by = by.unwrap_or("another worker").to_owned();
             return Err(Error::ClaimedWithin { id: step.id.to_string(), by });
         }
     }
@@ -162,14 +162,14 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let by = by.map(str::to_owned);
     match plans.claims().holder(step).map(|it| &it.holding) {
         Some(Holding::Elsewhere { worktree, is_gone: true }) => {
-            let by = by.unwrap_or_else(|| "somebody".to_owned());
-            let message = format!("`{id}` is claimed by {by} in {worktree}, which is gone");
+            let by = by.unwrap_or_else(|| "another worker".to_owned());
+            let message = format!("`{id}` is claimed by {by} in {worktree}, which no longer exists");
             let hint =
                 format!("`planwatch release {id_word} --force` ends that claim", id_word = shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         Some(Holding::Elsewhere { worktree, .. }) => {
-            let by = by.unwrap_or_else(|| "somebody".to_owned());
+            let by = by.unwrap_or_else(|| "another worker".to_owned());
             Error::Held { id, by: format!("{by} in the working tree {worktree}") }
         }
         Some(Holding::Closed { branch }) => {
@@ -180,13 +180,14 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
             Error::Conflict { code: "claimed", message, hint }
         }
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
-            let message = format!("`{id}` is in progress without a claim: somebody started it");
-            let hint = format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id));
+            let message =
+                format!("`{id}` is in progress without a claim: it was started with `start` or in an editor");
+            let hint = format!("`planwatch release {id_word}` releases it", id_word = shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         _ => {
             let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
-            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "somebody".to_owned()) }
+            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "another worker".to_owned()) }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::api::views::{Shaper, shown_path, value};
 use crate::disk::{Answers, KeyLock};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::repeat::REPEATED;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode};
 
@@ -91,7 +91,7 @@ fn io_error(error: &std::io::Error) -> Error {
     Error::Failed {
         code: "idempotency-unavailable",
         message: format!("what is remembered of keys cannot be read or written: {error}"),
-        hint: "`planwatch doctor` says what is wrong with the directory".to_owned(),
+        hint: "`planwatch doctor` reports the problem with the directory".to_owned(),
     }
 }
 
@@ -138,7 +138,7 @@ pub fn begin_or_answer(
         return Err(Error::Conflict {
             code: "idempotency-key-reused",
             message: "this key belongs to another request".to_owned(),
-            hint: "take a new key".to_owned(),
+            hint: "use a new key".to_owned(),
         });
     }
     forget_old(context, &answers(context)?);
@@ -187,11 +187,6 @@ fn forget_old(context: &Context, answers: &Answers) {
     answers.forget_before(hour(context.now.plus_seconds(-REMEMBERED)));
 }
 
-/// Whether a change that carries this key was made to the end.
-pub(crate) fn is_made(context: &Context, name: &str) -> bool {
-    context.plans.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
-}
-
 /// What a key made, as a report.
 impl Made {
     /// The change as a writing verb reports it: with the plans and steps as they were to be, or as they are now where
@@ -234,7 +229,7 @@ impl Made {
 
     fn found(&self, context: &Context, path: &str) -> Option<Changed> {
         let (id, step) = read_path(path)?;
-        let plans = load::some(context, &id).ok()?;
+        let plans = LoadQuery::plan(&id).load(context).ok()?.plans;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
         let plan = plans.get(&id);

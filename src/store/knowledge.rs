@@ -20,7 +20,7 @@ use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
 use crate::store::{idempotency, load};
 
-/// More names than this within a thousandth of a second nobody makes.
+/// More names than this are not made within a millisecond.
 const MAX_TRIES: usize = 1000;
 
 /// Reads the Markdown files of a directory below the plans directory, sorted by name.
@@ -72,7 +72,7 @@ fn links(decisions: &[Decision]) -> Vec<Problem> {
     let is_there = |id: &str| decisions.iter().any(|it| it.id == id);
     let problem = |it: &Decision| {
         let gone = it.supersedes.as_deref().filter(|id| !is_there(id))?;
-        let message = format!("the decision `{gone}`, which this one supersedes, is gone");
+        let message = format!("the decision `{gone}`, which this one supersedes, is missing");
         Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "bring its file back"))
     };
     decisions.iter().filter_map(problem).collect()
@@ -131,7 +131,7 @@ fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Chan
     }
 }
 
-/// The plan and step that somebody named, else those that this process works on, as files hold them.
+/// The plan and step that were named, else those that this process works on, as files hold them.
 pub(crate) fn about(
     context: &Context,
     plan: Option<&str>,
@@ -155,7 +155,7 @@ pub(crate) fn about(
     }
 }
 
-/// What the environment names says only where a record belongs; a slip in it keeps nobody from recording.
+/// The environment only says where a record belongs; a mistake in it does not prevent the record.
 fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     if let Some(step) = context.here.step.as_deref().and_then(read_step_id) {
         return (Some(step.plan.to_string()), Some(step.to_string()));
@@ -174,7 +174,7 @@ pub(crate) fn wanted(
 }
 
 fn no_step(step: &str, plan: &str) -> Error {
-    Error::usage(format!("`{step}` is no step"), format!("name it with its number, as in {plan}:2"))
+    Error::usage(format!("`{step}` is not a step"), format!("name it with its number, as in {plan}:2"))
 }
 
 /// Reads `--since`: a time, a date, or how long ago, as `7d`, `12h` or `2w`.

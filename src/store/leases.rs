@@ -9,18 +9,19 @@
 //! A claim is three writes under the two locks (plans directory, then records), in this order:
 //! 1. `<key>.new`, the record;
 //! 2. the step's file, with the claim line, exchanged and synced;
-//! 3. `<key>.new` becomes `<key>`; only then is the claim handed out.
+//! 3. `<key>.new` becomes `<key>`; only then is the claim returned.
 //!
 //! Killed before 2: no file names the claim, and a `.new` alone holds nothing. Killed before 3: the file has a claim
-//! that nobody was told. Whoever holds the locks next sees its `.new`, knows that its maker is dead (it is of this boot), and
-//! takes the step over at once; readers without the lock show it as held until then. Killed after 3: the claim holds until it lapses.
+//! that was never returned. The next process with the locks sees its `.new`, knows that its maker is dead (it is of this
+//! boot), and takes the step over at once; readers without the lock show it as held until then. Killed after 3: the
+//! claim holds until it lapses.
 //!
-//! An end of work writes the step's file first, then the record. Killed in between the record outlives the claim: where
-//! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
+//! An end of work writes the step's file first, then the record. Killed in between the record outlives the claim. If the
+//! file says closed, the record does not count; another working tree reads that file before it takes the step over. A
 //! released step counts as claimed (`taken-back`) until the lease is over.
 //!
-//! A request with a key may ask again for the claim that it made (`store::idempotency`). Once the key's record is there, which is
-//! before 3, its `.new` counts as a record, and the repeated request makes it one.
+//! A request with a key may ask again for the claim that it made (`store::idempotency`). Once the key's record is there,
+//! which is before 3, its `.new` counts as a record, and the repeated request makes it one.
 //!
 //! # What survives a power cut
 //! The step's file: it is synced before anything is answered. Records are not synced, because losing one is safe: every
@@ -49,8 +50,6 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::time::Time;
-use crate::store::idempotency;
-use crate::store::load;
 
 use former::{FORMER, former};
 
@@ -64,10 +63,10 @@ pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, note_worker
 /// The end of a record's name until its claim is made to the end.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// Of so many steps the records are asked for by name.
+/// For so few steps the records are opened by name.
 pub(crate) const FEW: usize = 16;
 
-/// Within so many seconds a lease is as good as over for who wants to know what will hold for a moment.
+/// A lease with less than so many seconds left counts as over where a decision has to hold for a moment.
 pub(crate) const NEAR: i64 = 2;
 
 /// The records, as [`Leases::listed`] has them.
@@ -129,11 +128,11 @@ pub(crate) struct Leases<'a> {
     place: Place,
     shared: Option<Records>,
     own: Option<Records>,
-    /// Whether something beside the records was asked: processes, other working trees, branches.
+    /// Whether something besides the records was consulted: processes, other working trees, branches.
     asked_more: AtomicBool,
     /// When the first of the leases is over that were found to hold.
     first_end: Mutex<Option<Time>>,
-    /// The boot of the machine, once it was asked.
+    /// The boot of the machine, once it is known.
     boot: OnceLock<Option<String>>,
 }
 
@@ -168,13 +167,13 @@ impl<'a> Leases<'a> {
         self.boot.get_or_init(|| disk::boot(self.context.plans.disk())).as_deref()
     }
 
-    /// Looks anew at what may have changed while a lock was waited for: the branch, and whether there are own records.
+    /// Reads again what may have changed while waiting for a lock: the branch, and whether there are own records.
     fn look_again(&mut self) {
         self.place.branch = self.worktree.as_ref().and_then(|it| branch(self.context, it));
         self.own = self.context.plans.own_records();
     }
 
-    /// Tells plans what is known of claims on their steps.
+    /// Adds what is known of claims to the plans.
     pub(crate) fn tell(&self, plans: Plans) -> Plans {
         self.tell_as(plans, Unfinished::Held, None)
     }
@@ -184,14 +183,14 @@ impl<'a> Leases<'a> {
         self.tell_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// As [`Self::tell`], where claims that may be unfinished are worth a look under the lock.
+    /// As [`Self::tell`], but unconfirmed claims count as free; a check under the lock decides.
     pub(crate) fn tell_hopefully(&self, plans: Plans) -> Plans {
         self.tell_as(plans, Unfinished::Interrupted, None)
     }
 
     fn tell_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
         let mut claims = self.claims(&plans, unfinished, changed);
-        // Whoever claims makes a step failed that had all its tries, and so has to come by it.
+        // A claim marks a step as failed that has had all its tries, so such steps must stay in its queue.
         if unfinished == Unfinished::Held {
             claims.set_limit(self.context.config.max_attempts() as usize);
         }
@@ -241,8 +240,8 @@ impl<'a> Leases<'a> {
         let is_plain = || steps().all(|it| it.id.plan.as_str().is_ascii());
         let key = |it: &Step| self.key(&it.id);
         if steps().nth(FEW).is_none() && is_plain() {
-            // A claim that is made to the end between the two looks is found by the second.
-            // One whose record gets another name meanwhile is found by the third.
+            // A claim that is completed between the two reads is found by the second.
+            // A claim whose record gets another name meanwhile is found by the third.
             let all = |it| [unfinished(&key(it)), key(it), former(&key(it))];
             let mut names: Vec<_> = steps().flat_map(all).collect();
             let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
@@ -261,12 +260,12 @@ impl<'a> Leases<'a> {
         names
     }
 
-    /// Whether what was told hangs on more than the files, the records and the time.
+    /// Whether the claims depend on more than the files, the records and the time.
     pub(crate) fn asked_more(&self) -> bool {
         self.asked_more.load(Ordering::Relaxed)
     }
 
-    /// When the first of the leases is over that what was told hangs on; none: on no lease.
+    /// When the first lease ends on which the claims depend; none: they depend on no lease.
     pub(crate) fn first_end(&self) -> Option<Time> {
         *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -421,22 +420,22 @@ impl<'a> Leases<'a> {
         (state != Some(ProcessState::Running)).then_some(until)
     }
 
-    /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.
+    /// A power cut may turn a claim that was returned into an unfinished one; a killed process cannot.
     fn is_of_this_boot(&self, record: &Record) -> bool {
         record.boot.is_some() && record.boot.as_deref() == self.boot()
     }
 
     /// Whether a request may still ask for this claim by its key, which was recorded when the claim was written.
     fn is_due(&self, record: &Record) -> bool {
-        record.key.as_ref().is_some_and(|it| idempotency::is_made(self.context, it))
+        record.key.as_ref().is_some_and(|it| self.context.plans.has_answer(it))
     }
 
-    /// Whether another working tree's own file shows the step closed, though nobody told the records.
+    /// Whether another working tree's own file shows the step closed, although the records do not.
     fn is_closed_there(&self, plans: &Plans, id: &StepId, record: &Record) -> bool {
         let Some(plan) = plans.get(&id.plan) else { return false };
         let path = record.place.worktree.join(&record.place.plans).join(&record.file);
         let Ok(bytes) = disk::read_file(self.context.plans.disk(), &path) else { return false };
-        let content = read::Content { etag: load::etag(&bytes), bytes, modified: self.context.now };
+        let content = read::Content::new(bytes, self.context.now);
         read::read_step_of(plan, id, &record.file, content, &self.context.config.words).is_closed()
     }
 
@@ -496,7 +495,7 @@ pub(crate) fn hash_of(listed: impl Iterator<Item = (bool, String, Option<Stat>)>
         (format!("{is_shared}/{name}"), stat.map_or_else(|| Stamp::new(0, 0, 0, 0, 0), stamp))
     });
     let named: Vec<_> = named.collect();
-    load::etag(&stamps(named.iter().map(|(name, stamp)| (name.as_str(), *stamp))))
+    read::etag(&stamps(named.iter().map(|(name, stamp)| (name.as_str(), *stamp))))
 }
 
 fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
@@ -516,7 +515,7 @@ pub(crate) fn unfinished(key: &str) -> String {
 enum Unfinished {
     /// It may be under way this moment.
     Held,
-    /// Nobody else holds the locks, so who made it is dead.
+    /// This process holds the locks, so its maker is dead.
     Interrupted,
 }
 
@@ -524,16 +523,17 @@ enum Unfinished {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+    use crate::store::load::LoadQuery;
 
     #[test]
     fn of_a_few_steps_the_unfinished_record_is_looked_for_first() {
         let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
         let context = Context::on_model(&machine);
         let leases = Leases::of(&context);
-        let plans = load::as_filed(&context);
+        let plans = LoadQuery::all().without_claims().load(&context).unwrap().plans;
         let records = context.plans.own_records_to_write().unwrap();
         let key = leases.key(&plans.live().next().unwrap().steps[0].id);
-        // A claim that is made to the end between the two looks would be missed in the other order.
+        // In the other order a claim that is completed between the two reads would be missed.
         let log = log::log_of(&key);
         assert_eq!(
             leases.about(&plans, &records),

@@ -1,108 +1,63 @@
-//! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
+//! Loads plans into memory: all of them through the index, or a few from their files.
+//!
+//! [`LoadQuery`] is the way to load plans with what an answer about them depends on; [`one_plan`] reads one directory.
 
 mod collect;
 mod decode;
 mod lengths;
 pub(crate) mod parallel;
 mod plan_scope;
+mod query;
 pub(crate) mod refresh;
 pub(crate) mod scan;
 mod settled;
 mod state;
 mod step_scope;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
-use crate::index::{Generation, Key, Stamp};
+use crate::index::{Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
-use crate::store::leases::Leases;
-use crate::store::resolve::Side;
 
 pub(crate) use parallel::{at_once, map};
-pub(crate) use plan_scope::{some, some_and_waiting, some_for_now};
-pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of, looked};
+pub(crate) use query::{LoadQuery, Loaded};
+pub(crate) use refresh::{Fresh, IndexCheck, Refresh, Wanted};
 pub(crate) use scan::hashes_in;
-pub(crate) use settled::{Rests, settled, settled_all, settled_plan};
+pub(crate) use settled::{Rests, settled_all, settled_plan};
 pub(crate) use state::{IndexState, index_state, reindex};
-pub(crate) use step_scope::{Own, around};
+pub(crate) use step_scope::Own;
 
-/// Loads all plans as they are now, live and archived, with every problem between them.
-///
-/// What the index holds of files that have not changed since is taken from it.
-pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
-    Ok(Leases::of(context).tell(as_filed(context)))
+/// Which of two plans with one name is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The live one, else the archived one.
+    LiveFirst,
+    /// A path leads into the archive.
+    Archived,
 }
 
-/// As [`all`], where nothing of closed steps is shown.
-pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
-    Ok(Leases::of(context).tell(Plans::judged(fresh(context, Wanted::LightPlans).plans)))
+/// Frees large data in a thread of its own, so that the answer need not wait for that.
+pub(crate) fn drop_in_background(data: impl Send + 'static) {
+    // If no thread can be started, the data are freed here and now.
+    std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(data)).ok();
 }
 
-/// As [`all_light`] without what is known of claims, where somebody has been asked already which commit of the index is
-/// right; and the commit that they come from, if anybody knew one.
-pub(crate) fn light_of_commit(context: &Context, told: Option<Generation>) -> (Plans, Option<Generation>) {
-    let index = refresh::kept_index(context);
-    let found = refresh::fresh_told(context, index, told, Wanted::LightPlans);
-    (Plans::judged(found.plans), found.commit.filter(|_| told.is_some()))
-}
-
-/// All plans, as the files alone say them.
-pub(crate) fn as_filed(context: &Context) -> Plans {
-    Plans::judged(fresh(context, Wanted::Plans).plans)
-}
-
-/// As [`as_filed`], for a moment's decision: the index may stay a few plans behind.
-pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
-    Plans::judged(refresh::fresh_for_now(context, Wanted::Plans).plans)
-}
-
-/// As [`as_filed_for_now`], for the steps that can be ready: of the others only what the rules need is there.
-pub(crate) fn light_for_now(context: &Context) -> Plans {
-    Plans::judged(refresh::fresh_for_now(context, Wanted::LightPlans).plans)
-}
-
-/// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.
-pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
-    let Fresh { plans, problems, .. } = looked(context, Wanted::Plans);
-    (Leases::of(context).tell(Plans::judged(plans)), problems)
-}
-
-/// As [`all`], with what could not be looked at, so that plans may be missing.
-pub(crate) fn all_and_troubles(context: &Context) -> (Plans, Vec<Problem>) {
-    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
-    let troubles = problems.into_iter().filter(|it| it.code == Code::Unreadable).collect();
-    (Leases::of(context).tell(Plans::judged(plans)), troubles)
-}
-
-/// Gives the memory of many plans back in a thread of its own: who has the answer need not wait for that.
-pub(crate) fn let_go(plans: Plans) {
-    // Where there is no thread to be had the plans go here and now.
-    std::thread::Builder::new().name("let go".to_owned()).spawn(move || drop(plans)).ok();
-}
-
-/// A content hash as files and surfaces show it.
-pub(crate) fn etag(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex()[..32].to_owned()
-}
-
-/// A path that says something about a plan: a file of one, a near miss, a nested plan.
-struct Found {
+/// A path in a plan's directory that matters: a file of the plan, a near miss, a nested plan.
+struct PlanEntry {
     path: String,
     meaning: Meaning,
     stamp: Stamp,
     kind: FileKind,
-    /// Why nothing can be said of what the name leads to.
+    /// Why the file behind the name cannot be read.
     trouble: Option<Unread>,
 }
 
@@ -115,30 +70,30 @@ enum Meaning {
 }
 
 impl Meaning {
-    /// Whether a plan is made of what is in the file.
+    /// Whether the file is a part of a plan.
     fn is_of_plan(&self) -> bool {
         matches!(self, Self::Plan | Self::Step(_))
     }
 }
 
-/// What the names of a scan say of plans, sorted by path; a plan file that cannot be looked at is there all the same.
-fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<Found> {
+/// The entries of a scan that belong to plans, sorted by path, including plan files that cannot be read.
+fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<PlanEntry> {
     let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
     all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
-    // In one directory, which most are, only what follows its name tells them apart.
+    // Most entries are in one directory, so only the rest of their paths is compared.
     let shared = shared_directory(&all);
     all.sort_unstable_by(|a, b| a.path.as_bytes()[shared..].cmp(&b.path.as_bytes()[shared..]));
     all
 }
 
-/// How many bytes all paths begin with alike: the directory of the first, or none.
-fn shared_directory(all: &[Found]) -> usize {
+/// The length of the directory that all paths share, or 0.
+fn shared_directory(all: &[PlanEntry]) -> usize {
     let directory = all.first().map_or("", |it| &it.path[..it.path.rfind('/').map_or(0, |at| at + 1)]);
     if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
 }
 
-/// A plan's directory that may not be listed has a `plan.md` that cannot be read: it is there, whatever is in it.
-fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
+/// A plan's directory that cannot be listed counts as a plan with an unreadable `plan.md`.
+fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<PlanEntry> {
     let mut path = trouble.relative.to_str()?.to_owned();
     let name = path.strip_prefix("_archive/").unwrap_or(&path);
     if PlanId::is_plan_name(name) && matches!(trouble.error, DiskError::Unreadable { .. }) {
@@ -148,20 +103,20 @@ fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
     let stamp = Stamp::new(0, 0, 0, 0, 0);
     let trouble =
         matches!(meaning, Meaning::Plan | Meaning::Step(_)).then(|| unread(context, &trouble.error));
-    Some(Found { path, meaning, stamp, kind: FileKind::Other, trouble })
+    Some(PlanEntry { path, meaning, stamp, kind: FileKind::Other, trouble })
 }
 
-fn found(entry: ScanEntry) -> Option<Found> {
+fn found(entry: ScanEntry) -> Option<PlanEntry> {
     let path = entry.relative.into_os_string().into_string().ok()?;
     let meaning = meaning_of(behind_plan(&path)?, &path)?;
     let stamp = stamp_of(&meaning, &entry.stat);
-    Some(Found { path, meaning, stamp, kind: entry.stat.kind, trouble: None })
+    Some(PlanEntry { path, meaning, stamp, kind: entry.stat.kind, trouble: None })
 }
 
 fn stamp_of(meaning: &Meaning, stat: &disk::Stat) -> Stamp {
     match meaning.is_of_plan() {
         true => Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev),
-        // Only the name counts, whatever is in it.
+        // Only the name counts.
         false => Stamp::new(0, 0, 0, 0, 0),
     }
 }
@@ -187,11 +142,11 @@ fn behind_plan(path: &str) -> Option<&str> {
     PlanId::is_plan_name(plan).then_some(rest)
 }
 
-/// Stands behind the hash of a file with several hard links; `views.sql` cuts it off.
+/// Follows the hash of a file with several hard links; `views.sql` removes it.
 const LINKED: &str = "+";
 
 /// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
-fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
+fn take(context: &Context, found: &PlanEntry, sources: &mut PlanSources) -> String {
     let name_only = || "name".to_owned();
     match &found.meaning {
         Meaning::NearMiss => {
@@ -218,14 +173,14 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
 }
 
 /// As [`take`] returns it.
-fn hash_of(context: &Context, found: &Found) -> String {
+fn hash_of(context: &Context, found: &PlanEntry) -> String {
     take(context, found, &mut PlanSources::default())
 }
 
 /// Reads a file; its path is added to `linked` if it has several hard links.
 ///
 /// The hash then ends in [`LINKED`], because a file whose links come or go is read anew: what is said of it changes.
-fn source(context: &Context, found: &Found, linked: &mut Vec<String>) -> (Source, String) {
+fn source(context: &Context, found: &PlanEntry, linked: &mut Vec<String>) -> (Source, String) {
     let mut is_linked = false;
     let content = match (&found.trouble, found.kind) {
         (Some(trouble), _) => Err(trouble.clone()),
@@ -252,8 +207,7 @@ fn read_snapshot(context: &Context, path: &str) -> Result<disk::Snapshot, Unread
 }
 
 fn content(read: disk::Snapshot) -> Content {
-    let modified = Time::from_nanoseconds(read.stat.mtime_ns);
-    Content { etag: etag(&read.bytes), bytes: read.bytes, modified }
+    Content::new(read.bytes, Time::from_nanoseconds(read.stat.mtime_ns))
 }
 
 /// Says what is wrong with a path below the plans directory as it is called there.
@@ -263,33 +217,17 @@ fn unread(context: &Context, error: &DiskError) -> Unread {
     Unread { code, message: error.to_string().replace(&root, "") }
 }
 
-/// Loads one plan from its files, and with it the plans that its dependencies and its program name.
-///
-/// A live plan wins over an archived one. Problems that only all plans together show are left out.
-pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
-    with_named(context, plan)
-}
-
-/// Adds the plans that a plan's steps and its program line name.
-fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
-    let mut wanted: BTreeSet<PlanId> =
-        plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
-    wanted.extend(plan.program.clone());
-    wanted.remove(&plan.id);
-    let mut plans = vec![plan];
-    for id in wanted {
-        plans.extend(one_plan(context, &id)?);
-    }
-    Ok(Plans::judged(plans))
-}
-
 /// Reads one plan directory, live before archived; none if there is no such plan.
 pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
     plan_at(context, id, Side::LiveFirst)
 }
 
-/// As [`one_plan`], of the side that was named.
+/// As [`one_plan`]; an error if there is no such plan.
+pub(crate) fn existing_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
+    one_plan(context, id)?.ok_or_else(|| missing(context, id))
+}
+
+/// As [`one_plan`], on this side.
 pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
     let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
@@ -330,22 +268,22 @@ fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, 
     None
 }
 
-/// Returns whether there is a directory that can be the plan; nothing in it is read.
+/// Whether there is a directory with the plan's name; nothing in it is read.
 pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
     exists_at(context, id, Side::LiveFirst)
 }
 
-/// As [`exists`], of the side that was named.
+/// As [`exists`], on this side.
 pub(crate) fn exists_at(context: &Context, id: &PlanId, side: Side) -> bool {
     directory_of(context, id, side).is_some()
 }
 
-/// Returns whether the id means a live plan.
+/// Whether the id means a live plan.
 pub(crate) fn is_live(context: &Context, id: &PlanId) -> bool {
     directory_of(context, id, Side::LiveFirst).is_some_and(|(_, is_archived)| !is_archived)
 }
 
-/// The error for a plan that is not there, with the nearest name.
+/// The error for a plan that does not exist, with the nearest name.
 pub(crate) fn missing(context: &Context, id: &PlanId) -> Error {
     let mut names = plan_names(context);
     names.retain(|it| it != id.as_str());
@@ -366,7 +304,7 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
     names
 }
 
-/// What a scan could not look at: broken links, unreadable directories, special files with a plan's name.
+/// What a scan could not read: broken links, unreadable directories, special files with a plan's name.
 fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
     let is_told = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {

@@ -4,20 +4,20 @@
 
 pub(crate) mod change_each;
 pub(crate) mod claims;
+pub(crate) mod decision;
 pub(crate) mod fencing;
 pub mod idempotency;
 pub mod interrupted;
 pub(crate) mod knowledge;
 pub(crate) mod leases;
+pub mod live_index;
 pub(crate) mod load;
 pub(crate) mod new_plan;
 pub(crate) mod new_step;
 pub(crate) mod plan_file;
 pub(crate) mod plan_status;
-pub(crate) mod plan_stream;
 pub(crate) mod program;
 pub(crate) mod project_saves;
-pub mod refresh;
 pub(crate) mod relink;
 pub(crate) mod removed;
 pub(crate) mod repeat;

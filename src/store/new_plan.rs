@@ -53,7 +53,7 @@ pub(crate) fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)
 pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {
     let source = |name: &str, bytes: &Vec<u8>| Source {
         path: format!("{id}/{name}"),
-        content: Ok(Content { bytes: bytes.clone(), etag: load::etag(bytes), modified: context.now }),
+        content: Ok(Content::new(bytes.clone(), context.now)),
     };
     let mut sources = PlanSources::default();
     for (name, bytes) in files {

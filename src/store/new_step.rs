@@ -79,8 +79,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
         if step.plan == plan.id {
             resolve::find_step(&Plans::new(vec![plan.clone()]), &step)?;
         } else {
-            let other =
-                load::one_plan(context, &step.plan)?.ok_or_else(|| load::missing(context, &step.plan))?;
+            let other = load::existing_plan(context, &step.plan)?;
             resolve::find_step(&Plans::new(vec![other]), &step)?;
         }
         if !found.contains(&step) {

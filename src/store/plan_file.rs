@@ -10,8 +10,9 @@ use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, PLAN_KEYS};
 use crate::plan::words::PlanStatus;
+use crate::store::decision::Decision;
 use crate::store::idempotency;
-use crate::store::load::{self, Rests};
+use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::transaction::{self, Applied, Changed, Writing};
 use crate::text::header_edit::Change;
 
@@ -25,7 +26,7 @@ pub(crate) struct PlanUpdate {
     pub(crate) did: String,
 }
 
-/// Decides what becomes of a plan, on its file's bytes; none if it has no file.
+/// Decides what becomes of a plan, on its file's bytes; empty if it has no file.
 pub(crate) type Decide<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
 
 impl PlanUpdate {
@@ -43,51 +44,39 @@ pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
     id: &PlanId,
-    decide: &dyn Fn(&Plan) -> Result<PlanUpdate, Error>,
-) -> Result<Changed, Error> {
-    update_by_bytes(context, writing, id, &|plan, _| decide(plan))
-}
-
-/// As [`update`], for decisions on more than what a plan's model holds.
-pub(crate) fn update_by_bytes(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    id: &PlanId,
     decide: Decide<'_>,
 ) -> Result<Changed, Error> {
-    let load = || load::plan_with_dependencies(context, id);
-    let plans = load::settled(context, Rests::PlanFile(id), &load)?;
+    let plans = LoadQuery::plan_and_named(id).settled(Rests::PlanFile(id)).load(context)?.plans;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;
     let shown = |it: &Plan| it.shown_status().0.word().to_owned();
     let edit = |now: &Plan, own: &[u8], file: &[u8]| {
+        precondition::check_plan(context, &plans, now)?;
+        transaction::check_writable(context, &now.problems)?;
         let update = decide(now, own)?;
         let after = transaction::edit(&plan.path, file, &update.changes(now), PLAN_KEYS)?;
-        Ok::<_, Error>((after, (shown(now), update.did)))
-    };
-    let made = if plan.etag.is_some() {
-        writing.change(&plan.path, &mut |bytes| {
-            let now = read_again(context, plan, bytes);
-            precondition::check_plan(context, &plans, &now)?;
-            transaction::check_writable(context, &now.problems)?;
-            let (after, outcome) = edit(&now, bytes, bytes)?;
-            idempotency::tell(context, || {
-                vec![changed(context, &plans, &read_again(context, plan, &after), outcome.clone(), true)]
-            });
-            Ok((after, outcome))
-        })?
-    } else {
-        precondition::check_plan(context, &plans, plan)?;
-        let (bytes, outcome) = edit(plan, &[], &missing_file(plan, context)?)?;
+        let outcome = (shown(now), update.did);
         idempotency::tell(context, || {
-            vec![changed(context, &plans, &read_again(context, plan, &bytes), outcome.clone(), true)]
+            vec![changed(context, &plans, &read_again(context, plan, &after), outcome.clone(), true)]
         });
-        writing.create(&plan.path, &bytes)?;
-        Applied { outcome, bytes, was_written: true }
+        Ok::<_, Error>((after, outcome))
     };
-    let now = read_again(context, plan, &made.bytes);
-    Ok(changed(context, &plans, &now, made.outcome, made.was_written))
+    let (applied, outcome) = if plan.etag.is_some() {
+        let decide = |bytes: &[u8]| {
+            let (after, outcome) = edit(&read_again(context, plan, bytes), bytes, bytes)?;
+            Ok(Decision::Write(after, outcome))
+        };
+        let decided: Decision<_, _> = writing.change(&plan.path, &decide)?;
+        let Decision::Write(applied, outcome) = decided;
+        (applied, outcome)
+    } else {
+        let (bytes, outcome) = edit(plan, &[], &missing_file(plan, context)?)?;
+        writing.create(&plan.path, &bytes)?;
+        (Applied { bytes, was_written: true }, outcome)
+    };
+    let now = read_again(context, plan, &applied.bytes);
+    Ok(changed(context, &plans, &now, outcome, applied.was_written))
 }
 
 fn changed(
@@ -117,7 +106,7 @@ fn changed(
 }
 
 fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    let content = read::Content::new(bytes.to_vec(), context.now);
     read::read_plan_again(plan, content, &context.config.words)
 }
 

@@ -8,7 +8,7 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status};
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::step_moves::MoveRequest;
 use crate::store::transaction::{Changed, Writing};
@@ -23,7 +23,7 @@ pub(crate) fn move_plan(
 ) -> Result<Changed, Error> {
     let target = target(id, request.verb)?;
     let by = request.by.as_ref().unwrap_or(&context.by);
-    plan_file::update(context, writing, id, &|plan| {
+    let changed = plan_file::update(context, writing, id, &|plan, _| {
         let is_same = plan.status.is(target);
         let refusal = if is_same { None } else { check(context, plan, request.verb)?.err() };
         let is_forced = refusal.is_some();
@@ -47,7 +47,11 @@ pub(crate) fn move_plan(
             did,
             ..PlanUpdate::default()
         })
-    })
+    })?;
+    if request.verb == Verb::Start && changed.now["incomplete"] == true {
+        writing.hints.push(hint_for_incomplete(id));
+    }
+    Ok(changed)
 }
 
 fn did(verb: Verb) -> &'static str {
@@ -85,7 +89,7 @@ fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>
 pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
     let mut open = open_steps(plan);
     if plan.kind == PlanKind::Program {
-        let plans = load::all(context)?;
+        let plans = LoadQuery::all().load(context)?.plans;
         open.extend(plans.children(&plan.id).flat_map(open_steps));
     }
     if open.is_empty() {
@@ -117,8 +121,12 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
         (_, Some(_)) => true,
     };
     if !is_allowed {
-        let message =
-            format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
+        let message = format!(
+            "`{}` is {}; `{}` is not possible from this status",
+            plan.id,
+            plan.status.word(),
+            verb.word()
+        );
         let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
         return Err(Error::Conflict {
             code: "not-allowed",
@@ -130,7 +138,7 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
 }
 
 /// Says that a plan was started whose draft is not finished.
-pub(crate) fn hint_for_incomplete(id: &PlanId) -> String {
+fn hint_for_incomplete(id: &PlanId) -> String {
     let id_word = shell_word(id);
     format!(
         "the draft of `{id}` is incomplete; `planwatch set {id_word} status draft` and `planwatch draft {id_word} --continue` finish it"

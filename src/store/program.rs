@@ -31,7 +31,7 @@ pub(crate) fn adoption(
         if seen.contains(&id) {
             continue;
         }
-        let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+        let plan = load::existing_plan(context, &id)?;
         transaction::check_live(&plan)?;
         transaction::check_writable(context, &plan.problems)?;
         check_child(&plan)?;
@@ -65,20 +65,20 @@ fn check_child(plan: &Plan) -> Result<(), Error> {
     Err(Error::Conflict {
         code: "has-a-program",
         message: format!("`{}` belongs to the program `{other}`", plan.id),
-        hint: format!("`planwatch set {} program --unset` takes it out", shell_word(&plan.id)),
+        hint: format!("`planwatch set {} program --unset` removes it", shell_word(&plan.id)),
     })
 }
 
 pub(crate) fn nested(name: &str) -> Error {
     Error::usage(
         format!("`{name}` is a program, and programs belong to none"),
-        "let its plans belong to the other one",
+        "move its plans to the other program",
     )
 }
 
 /// Refuses what is no program to belong to.
 pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error> {
-    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    let plan = load::existing_plan(context, id)?;
     if plan.kind == PlanKind::Program {
         return Ok(());
     }
@@ -86,7 +86,7 @@ pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error>
         "`planwatch new TITLE --kind program --children {id_word}` makes one, `planwatch set {id_word} kind program` makes it one",
         id_word = shell_word(&id)
     );
-    Err(Error::usage(format!("`{id}` is no program"), hint))
+    Err(Error::usage(format!("`{id}` is not a program"), hint))
 }
 
 /// Refuses a `program` or a `kind` that would nest programs, or name none.
@@ -96,7 +96,7 @@ pub(crate) fn check_set(context: &Context, plan: &Plan, key: &str, value: &str) 
         "program" => check_program(context, &PlanId::new(value)),
         "kind" if plan.program.is_some() && value.trim().eq_ignore_ascii_case("program") => {
             let hint = format!(
-                "`planwatch set {} program --unset` takes it out of its program first",
+                "`planwatch set {} program --unset` removes it from its program first",
                 shell_word(&plan.id)
             );
             Err(Error::usage(

@@ -8,15 +8,15 @@ use crate::store::transaction;
 
 /// What is left, with paths from the project's root.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct LeftSaves {
     pub(crate) kept: Vec<Kept>,
     /// A change of several files that is neither finished nor taken back.
     pub(crate) interrupted: Option<String>,
 }
 
 /// Finishes or takes back what a crash interrupted, then finds what is left.
-pub(crate) fn settle(context: &Context) -> Left {
-    let Some(project) = project(context) else { return Left::default() };
+pub(crate) fn settle(context: &Context) -> LeftSaves {
+    let Some(project) = project(context) else { return LeftSaves::default() };
     let mut news = ProjectNews::default();
     // What cannot be settled is still there, and named below.
     project.settle(&mut || (context.tell)(Notice::WaitingForLock), &mut news).ok();
@@ -24,7 +24,7 @@ pub(crate) fn settle(context: &Context) -> Left {
         (context.tell)(transaction::recovered(recovered));
     }
     let interrupted = project.pending().map(|it| format!("`{}` of {}", it.verb, it.at));
-    Left { kept: project.kept(), interrupted }
+    LeftSaves { kept: project.kept(), interrupted }
 }
 
 /// Where texts are kept that are in none of the project's files, from the plans directory.

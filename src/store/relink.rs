@@ -5,7 +5,7 @@ mod orphans;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-pub(crate) use orphans::{Left, quoted, waiting_for_plan};
+pub(crate) use orphans::{Orphans, quoted, waiting_for_plan};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -26,7 +26,7 @@ use crate::text::{front_matter, yaml};
 
 /// The edits that make everything wait for another step, and what they leave to people.
 #[derive(Default)]
-pub(crate) struct Repointed {
+pub(crate) struct Relinked {
     pub(crate) ops: Vec<FileOp>,
     pub(crate) hints: Vec<String>,
 }
@@ -63,9 +63,9 @@ pub(crate) fn dependants(
     plans: &Plans,
     own: &Plan,
     gone: &[Gone],
-    (rewritten, left): (&[StepId], &Left),
-) -> Result<Repointed, Error> {
-    let mut done = Repointed::default();
+    (rewritten, left): (&[StepId], &Orphans),
+) -> Result<Relinked, Error> {
+    let mut done = Relinked::default();
     let is_gone = |it: &Step| gone.iter().any(|gone| gone.id == it.id);
     let is_other = |it: &Step| !is_gone(it) && !rewritten.contains(&it.id) && !left.has(&it.id);
     let waits = |it: &Step| gone.iter().any(|gone| it.depends_on(&gone.id));
@@ -82,14 +82,14 @@ pub(crate) fn dependants(
     Ok(done)
 }
 
-fn other(context: &Context, id: &PlanId, gone: &[Gone], done: &mut Repointed) -> Result<Plan, Error> {
-    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
-    let edited = steps_list_line::repointed(context, &plan, gone)?;
+fn other(context: &Context, id: &PlanId, gone: &[Gone], done: &mut Relinked) -> Result<Plan, Error> {
+    let plan = load::existing_plan(context, id)?;
+    let edited = steps_list_line::relinked(context, &plan, gone)?;
     done.ops.extend(edited.op);
     Ok(edited.plan)
 }
 
-impl Repointed {
+impl Relinked {
     fn take(&mut self, context: &Context, plan: &Plan, step: &Step, gone: &[Gone]) -> Result<(), Error> {
         transaction::check_writable(context, &step.problems)?;
         let path = PathBuf::from(&step.path);

@@ -1,4 +1,4 @@
-//! From what a person typed to a plan or a step.
+//! Finds the plan or step that a typed reference means.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::PlanStatus;
-use crate::store::load;
+use crate::store::load::{self, LoadQuery, Side};
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,21 +20,12 @@ pub(crate) enum Target {
     Step(NamedStep),
 }
 
-/// A step as somebody named it.
+/// A step as it was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedStep {
     pub(crate) id: StepId,
     /// The name of its file where a path named it; of two files with one number that one is meant.
     file: Option<String>,
-}
-
-/// Which of two plans with one name is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The live one, else the archived one.
-    LiveFirst,
-    /// A path leads into the archive.
-    Archived,
 }
 
 impl NamedStep {
@@ -141,7 +132,7 @@ fn present_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error>
 }
 
 fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let active: Vec<_> = plans.live().filter(|it| it.shown_status().0.is(PlanStatus::Active)).collect();
     if let [only] = active.as_slice() {
         return Ok(only.id.clone());
@@ -234,7 +225,7 @@ pub(crate) fn one_step<'a>(context: &Context, plan: &'a Plan, named: &NamedStep)
         let same = same_number(plan, named);
         let paths: Vec<_> = same.iter().map(|it| format!("`{}`", shown_path(&root, &it.path))).collect();
         let message = format!("{} have the same number", paths.join(" and "));
-        let hint = format!("say which one by its path: {}", paths.join(" or "));
+        let hint = format!("use the path of one of them: {}", paths.join(" or "));
         Error::Failed { code: "duplicate-step-number", message, hint }
     })
 }

@@ -14,9 +14,10 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references;
 use crate::plan::words::StepStatus;
+use crate::store::decision::Decision;
 use crate::store::idempotency;
 use crate::store::leases::{self, Leases};
-use crate::store::load::{self, Own, Rests};
+use crate::store::load::{self, LoadQuery, Own, Rests};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::transaction::{self, Applied, Changed, Writing};
 use crate::text::header_edit::Change;
@@ -44,13 +45,27 @@ pub(crate) struct StepUpdate {
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
     pub(crate) did: String,
-    /// Why a step that is claimed was ready.
-    pub(crate) why: String,
 }
 
-/// Decides what becomes of a step, on the plans as they are with its file's bytes; those of a step without a file are
-/// the ones that it would be made with.
-pub(crate) type Decide<'a> = &'a dyn Fn(&Plans, &Plan, &Step, &[u8]) -> Result<StepUpdate, Error>;
+/// A step as a decision sees it, among the plans as they are with these bytes in its file.
+#[derive(Clone, Copy)]
+pub(crate) struct Current<'a> {
+    pub(crate) plans: &'a Plans,
+    pub(crate) plan: &'a Plan,
+    pub(crate) step: &'a Step,
+    /// Of a step without a file: those that it would be created with.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Current<'a> {
+    /// The step with where it is, as the rules take it.
+    pub(crate) fn placed(self) -> (&'a Plans, &'a Plan, &'a Step) {
+        (self.plans, self.plan, self.step)
+    }
+}
+
+/// Decides what becomes of a step.
+pub(crate) type Decide<'a, T, L> = &'a dyn Fn(Current<'_>) -> Result<Decision<StepUpdate, T, L>, Error>;
 
 impl StepUpdate {
     fn with_attempts_for_notes(&self) -> Self {
@@ -79,34 +94,39 @@ impl StepUpdate {
 
 /// Decides on the file as it is, edits it, and reports the step as it is then.
 ///
-/// When another program saves in between, `decide` runs again on what it saved, unless that holds the change already. What
-/// became of the step's claim is remembered.
+/// When another program saves in between, `decide` runs again on what it saved, unless that already contains the change.
+/// The step's claim record is updated too.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
     named: &NamedStep,
-    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+    decide: &dyn Fn(Current<'_>) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    update_by_bytes(context, writing, named, &|plans, plan, step, _| decide(plans, plan, step))
-}
-
-/// As [`update`], for decisions on more than what a step's model holds.
-pub(crate) fn update_by_bytes(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    named: &NamedStep,
-    decide: Decide<'_>,
-) -> Result<Changed, Error> {
-    let tell = |plans| Leases::of(context).tell_for(plans, &named.id);
-    let done = write_by_bytes(context, writing, named, &tell, decide)?.told(context)?;
-    if !writing.is_dry_run() {
-        note_claim(context, &done);
-    }
+    let decide = |now: Current<'_>| decide(now).map(|update| Decision::Write(update, ()));
+    let decided: Decision<_> = update_with(context, writing, named, &decide)?;
+    let Decision::Write(done, ()) = decided;
     Ok(done.changed)
 }
 
+/// As [`update`], for decisions that return a value too, or may leave the file.
+pub(crate) fn update_with<T, L>(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    decide: Decide<'_, T, L>,
+) -> Result<Decision<Done, T, L>, Error> {
+    let is_dry_run = writing.is_dry_run();
+    write(context, writing, named, None, decide)?.try_map(|made, value| {
+        let done = made.told(context)?;
+        if !is_dry_run {
+            note_claim(context, &done);
+        }
+        Ok((done, value))
+    })
+}
+
 /// Remembers what an update did to the step's claim.
-pub(crate) fn note_claim(context: &Context, done: &Done) {
+fn note_claim(context: &Context, done: &Done) {
     if done.ends_record {
         leases::forget(context, &done.after.id);
     } else {
@@ -123,68 +143,53 @@ pub(crate) struct Done {
     ends_record: bool,
 }
 
-/// As [`update`], for whoever holds the records of claims; `tell` tells the plans of them.
-pub(crate) fn update_under(
+/// As [`update_with`], without the claim's record and the report, which can be made without the locks. `records` are the
+/// claim records, if the caller has locked them.
+pub(crate) fn write<T, L>(
     context: &Context,
     writing: &mut Writing<'_>,
     named: &NamedStep,
-    tell: &dyn Fn(Plans) -> Plans,
-    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
-) -> Result<Done, Error> {
-    write_under(context, writing, named, tell, decide)?.told(context)
-}
-
-/// As [`update_under`]; the report can be made without the locks.
-pub(crate) fn write_under(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    named: &NamedStep,
-    tell: &dyn Fn(Plans) -> Plans,
-    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
-) -> Result<Made, Error> {
-    write_by_bytes(context, writing, named, tell, &|plans, plan, step, _| decide(plans, plan, step))
-}
-
-fn write_by_bytes(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    named: &NamedStep,
-    tell: &dyn Fn(Plans) -> Plans,
-    decide: Decide<'_>,
-) -> Result<Made, Error> {
+    records: Option<&leases::Locked<'_>>,
+    decide: Decide<'_, T, L>,
+) -> Result<Decision<Made, T, L>, Error> {
     let id = &named.id.plan;
     let rests = Rests::Step(&named.id);
-    let plans = tell(load::settled(context, rests, &|| load::around(context, &named.id, None))?);
+    let plans = LoadQuery::step(&named.id).settled(rests).load(context)?.plans;
+    let plans = match records {
+        Some(records) => records.tell(plans),
+        None => Leases::of(context).tell_for(plans, &named.id),
+    };
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
     transaction::check_writable(context, &step.problems)?;
-    let made = if step.has_file() {
-        writing.change(&step.path, &mut |bytes| {
-            let plans = as_it_is(context, &plans, step, bytes)?;
-            let (plan, now) = resolve::same_file(&plans, step)?;
-            precondition::check_step(context, &plans, plan, now)?;
-            let update = decide(&plans, plan, now, bytes)?;
-            let (after, outcome) = Outcome::of(now, update, bytes)?;
+    let decide = |now: Current<'_>| {
+        precondition::check_step(context, now.plans, now.plan, now.step)?;
+        decide(now)?.try_map(|update, value| {
+            let (after, outcome) = Outcome::of(now.step, update, now.bytes)?;
             tell_key(context, (&plans, step), &outcome, &after);
-            Ok((after, outcome))
+            Ok((after, (outcome, value)))
+        })
+    };
+    let decided = if step.has_file() {
+        writing.change(&step.path, &|bytes| {
+            let settle = |query: &LoadQuery<'_>| Ok(query.settled(rests).load(context)?.plans);
+            let plans = as_it_is(context, &plans, step, bytes, &settle)?;
+            let (plan, step) = resolve::same_file(&plans, step)?;
+            decide(Current { plans: &plans, plan, step, bytes })
         })?
     } else {
-        precondition::check_step(context, &plans, plan, step)?;
-        let file = missing_file(step, context);
-        let (bytes, outcome) = Outcome::of(step, decide(&plans, plan, step, &file)?, &file)?;
-        tell_key(context, (&plans, step), &outcome, &bytes);
-        writing.create_listed(&step.path, &bytes)?;
-        Applied { outcome, bytes, was_written: true }
+        let bytes = &missing_file(step, context);
+        decide(Current { plans: &plans, plan, step, bytes })?.try_map(|bytes, outcome| {
+            writing.create_listed(&step.path, &bytes)?;
+            Ok::<_, Error>((Applied { bytes, was_written: true }, outcome))
+        })?
     };
-    let Applied { mut outcome, bytes: after, was_written } = made;
-    match outcome.refusal.take() {
+    let step = step.clone();
+    decided.try_map(|applied, (mut outcome, value)| match outcome.update.refusal.take() {
         Some(error) => Err(error),
-        None => {
-            let step = step.clone();
-            Ok(Made { plans, step, outcome, after, was_written })
-        }
-    }
+        None => Ok((Made { plans, step, outcome, applied }, value)),
+    })
 }
 
 /// A change that is in the file.
@@ -193,32 +198,21 @@ pub(crate) struct Made {
     plans: Plans,
     step: Step,
     outcome: Outcome,
-    /// What the file holds.
-    after: Vec<u8>,
-    was_written: bool,
+    applied: Applied,
 }
 
 impl Made {
-    /// The path of the step's file, and a hash of what it holds by the change.
+    /// The path of the step's file, and a hash of its content after the change.
     pub(crate) fn file(&self) -> (String, String) {
-        (self.step.path.clone(), load::etag(&self.after))
-    }
-
-    /// The status that the decision gave; `None` if it was to stay.
-    pub(crate) fn status(&self) -> Option<StepStatus> {
-        self.outcome.status
-    }
-
-    /// Why the step was ready, if it was claimed.
-    pub(crate) fn why(&self) -> &str {
-        &self.outcome.why
+        (self.step.path.clone(), read::etag(&self.applied.bytes))
     }
 
     /// What was done, with the step as its file holds it.
     pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
-        let Self { plans, step, outcome, after, was_written } = self;
-        let (changed, after) = as_changed(context, (&plans, &step), &outcome, &after, was_written)?;
-        let Outcome { before, renews, ends_record, .. } = outcome;
+        let Self { plans, step, outcome, applied } = self;
+        let (changed, after) =
+            as_changed(context, (&plans, &step), &outcome, &applied.bytes, applied.was_written)?;
+        let Outcome { before, update: StepUpdate { renews, ends_record, .. } } = outcome;
         Ok(Done { changed, before, after, renews, ends_record })
     }
 }
@@ -231,7 +225,8 @@ fn as_changed(
     after: &[u8],
     was_written: bool,
 ) -> Result<(Changed, Step), Error> {
-    let plans = as_it_is(context, plans, step, after)?;
+    // The change is made, so a file that is being saved does not matter any more.
+    let plans = as_it_is(context, plans, step, after, &|query| Ok(query.load(context)?.plans))?;
     let (plan, now) = resolve::same_file(&plans, step)?;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
@@ -242,17 +237,17 @@ fn as_changed(
         was_written,
         was: Some(outcome.before.status.word().to_owned()),
         status: Some(now.status.word().to_owned()),
-        did: outcome.did.clone(),
+        did: outcome.update.did.clone(),
         now: value(&shaper.step(plan, now)),
     };
     Ok((changed, now.clone()))
 }
 
-/// Says what the change is to answer, unless it is a claim, which says so itself, or a refusal that leaves a note.
+/// Records what the request's key answers. A claim does that itself; a refusal that leaves a note answers nothing.
 fn tell_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
-    if outcome.refusal.is_some() {
+    if outcome.update.refusal.is_some() {
         idempotency::tell_aside(context);
-    } else if !outcome.is_claim {
+    } else if !outcome.update.is_claim {
         idempotency::tell(context, || {
             as_changed(context, of, outcome, after, true).map(|it| it.0).into_iter().collect()
         });
@@ -262,46 +257,35 @@ fn tell_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[
 /// What a decision came to.
 struct Outcome {
     before: Step,
-    did: String,
-    why: String,
-    status: Option<StepStatus>,
-    renews: bool,
-    ends_record: bool,
-    is_claim: bool,
-    refusal: Option<Error>,
+    update: StepUpdate,
 }
 
 impl Outcome {
     fn of(step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<(Vec<u8>, Self), Error> {
-        let edited = transaction::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
-        let after = match edited {
+        let edit =
+            |update: &StepUpdate| transaction::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
+        let after = match edit(&update) {
             // Where `notes` is a plain text, a late result is kept as an attempt.
-            Err(_) if update.refusal.is_some() => transaction::edit(
-                &step.path,
-                bytes,
-                &update.with_attempts_for_notes().changes(step),
-                STEP_KEYS,
-            )?,
+            Err(_) if update.refusal.is_some() => edit(&update.with_attempts_for_notes())?,
             edited => edited?,
         };
-        let StepUpdate { did, why, status, renews, ends_record, is_claim, refusal, text, .. } = update;
-        let before = step.clone();
-        let after = match text.filter(|_| refusal.is_none()) {
-            Some(text) => with_text(&after, &text),
+        let after = match update.text.as_ref().filter(|_| update.refusal.is_none()) {
+            Some(text) => with_text(&after, text),
             None => after,
         };
-        Ok((after, Self { before, did, why, status, renews, ends_record, is_claim, refusal }))
+        Ok((after, Self { before: step.clone(), update }))
     }
 }
 
-/// The plans as they were loaded, but with these bytes in the step's file.
+/// The plans as they were loaded, but with these bytes in the step's file; `through` loads what was not loaded yet.
 fn as_it_is<'a>(
     context: &Context,
     plans: &'a Plans,
     step: &Step,
     bytes: &[u8],
+    through: &dyn Fn(&LoadQuery<'_>) -> Result<Plans, Error>,
 ) -> Result<Cow<'a, Plans>, Error> {
-    let etag = load::etag(bytes);
+    let etag = read::etag(bytes);
     if step.etag.as_deref() == Some(etag.as_str()) {
         return Ok(Cow::Borrowed(plans));
     }
@@ -316,8 +300,7 @@ fn as_it_is<'a>(
         || references::say_all(&step.id, bytes)
     {
         let own = Own { path: &step.path, bytes };
-        let load = || load::around(context, &step.id, Some(own));
-        let around = load::settled(context, Rests::Step(&step.id), &load)?;
+        let around = through(&LoadQuery::step_with(&step.id, own))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
     // What only several files together show has not changed with this one.

@@ -16,44 +16,13 @@ use crate::plan::words::{Status, StepStatus};
 use crate::store::fencing::{self, Owner, Who};
 use crate::store::repeat::{self, Said};
 use crate::store::step_file::StepUpdate;
-use crate::store::transaction::Mode;
 use crate::text::typed::shell_word;
 
-/// A verb on one or several steps or plans.
-#[derive(Debug, Clone)]
-pub struct MoveRequest {
-    pub verb: Verb,
-    pub ids: Vec<String>,
-    /// Recorded as an attempt's notes; on a plan as a note.
-    pub message: Option<String>,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
-
-/// `attempt STEP OUTCOME`.
-#[derive(Debug, Clone, Default)]
-pub struct AttemptRequest {
-    pub id: String,
-    pub outcome: String,
-    pub notes: Option<String>,
-    pub by: Option<String>,
-    pub at: Option<String>,
-    /// A status to give in the same write.
-    pub status: Option<String>,
-    pub keep_status: bool,
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{AttemptRequest, MoveRequest};
 
 pub(crate) fn decide_move(
     context: &Context,
-    plans: &Plans,
-    plan: &Plan,
-    step: &Step,
+    (plans, plan, step): (&Plans, &Plan, &Step),
     request: &MoveRequest,
     who: &Who,
 ) -> Result<StepUpdate, Error> {

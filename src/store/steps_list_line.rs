@@ -1,10 +1,10 @@
 //! The line of a step in its plan's Steps list, where the plan keeps one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::disk::FileOp;
+use crate::disk::{DiskError, FileOp};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::read;
@@ -20,11 +20,24 @@ pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<
         return Ok(None);
     }
     let path = PathBuf::from(&plan.path);
-    let before = context.plans.read(&path)?.bytes;
+    let before = plan_file(context, &path)?;
     let now = read::read_plan_again(plan, content(context, &before), &context.config.words);
     transaction::check_writable(context, &now.problems)?;
     let after = steps_list::with_step(&plan.id, &before, &step.id.number, &step.title, &step.depends);
     Ok((before != after).then_some(FileOp::Change { path, before, after }))
+}
+
+/// Reads a `plan.md`, and refuses it while it is being saved: a part of it may lack the list.
+fn plan_file(context: &Context, path: &Path) -> Result<Vec<u8>, Error> {
+    let saves = context.plans.saves(context);
+    let found = match context.plans.read(path) {
+        Err(DiskError::NotFound { .. }) => {
+            saves.refuse_vanished(path).and_then(|()| context.plans.read(path))
+        }
+        found => found,
+    }?;
+    saves.refuse_cut_short(&found)?;
+    Ok(found.bytes)
 }
 
 fn content(context: &Context, bytes: &[u8]) -> read::Content {
@@ -152,7 +165,7 @@ pub(crate) fn replaced(
         first.into_iter().chain(last).fold(bytes.to_vec(), |file, edit| match edit {
             LineEdit::Out { number, heirs } if is_taken_again(number) => {
                 let old = StepId { plan: id.clone(), number: (*number).clone() };
-                steps_list::repointed(id, &file, &old, heirs)
+                steps_list::relinked(id, &file, &old, heirs)
             }
             LineEdit::Out { number, heirs } => steps_list::without_step(id, &file, number, heirs).0,
             LineEdit::Moved { from, to } => steps_list::with_moved(id, &file, from, to),
@@ -165,10 +178,10 @@ pub(crate) fn replaced(
 }
 
 /// Makes lines that wait for steps of another plan wait for their heirs.
-pub(crate) fn repointed(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
+pub(crate) fn relinked(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
     edited(context, plan, |bytes| {
-        let repoint = |file: Vec<u8>, it: &Gone| steps_list::repointed(&plan.id, &file, &it.id, &it.heirs);
-        gone.iter().fold(bytes.to_vec(), repoint)
+        let relink = |file: Vec<u8>, it: &Gone| steps_list::relinked(&plan.id, &file, &it.id, &it.heirs);
+        gone.iter().fold(bytes.to_vec(), relink)
     })
 }
 
@@ -177,7 +190,7 @@ fn edited(context: &Context, plan: &Plan, edit: impl FnOnce(&[u8]) -> Vec<u8>) -
         return Ok(Edited { op: None, plan: plan.clone() });
     }
     let path = PathBuf::from(&plan.path);
-    let before = context.plans.read(&path)?.bytes;
+    let before = plan_file(context, &path)?;
     let after = edit(&before);
     if before == after {
         return Ok(Edited { op: None, plan: plan.clone() });

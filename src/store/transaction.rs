@@ -13,18 +13,12 @@ use crate::api::views::shown_path;
 use crate::disk::{ChangeError, DiskError, FileOp, Kept, KeptWhy, Locked, Outcome, Recovered};
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
+use crate::store::decision::Decision;
 use crate::store::idempotency;
 use crate::text::header_edit::{self, Change};
 use crate::text::{diff, includes};
 
-/// Whether a change is made or only shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
-    #[default]
-    Write,
-    /// Nothing is written and no lock is taken.
-    DryRun,
-}
+pub use crate::api::requests::Mode;
 
 /// What a writing verb did.
 #[derive(Debug, Clone, Default)]
@@ -116,24 +110,33 @@ impl ChangeReport {
     }
 }
 
-/// Decides on the bytes that it is given, and on nothing else that the same file may hold by then: returns the bytes
-/// that the file should hold, and what is to be reported of that. May run more than once.
-pub(crate) type Edit<'a, T> = &'a mut dyn FnMut(&[u8]) -> Result<(Vec<u8>, T), Error>;
+/// Decides what a file should hold, only on the bytes that it is given. May run more than once.
+pub(crate) type Decide<'a, T, L> = &'a dyn Fn(&[u8]) -> Result<Decision<Vec<u8>, T, L>, Error>;
 
 /// A change of one file that was made, or found not to be needed.
-pub(crate) struct Applied<T> {
-    /// Of the decision whose outcome is in the file.
-    pub(crate) outcome: T,
+pub(crate) struct Applied {
     /// What the file holds; more than planwatch wrote if an editor saved over its version.
     pub(crate) bytes: Vec<u8>,
     pub(crate) was_written: bool,
 }
 
-/// One run of an edit.
+/// One run of a decision that wrote.
 struct Round<T> {
     base: Vec<u8>,
     ours: Vec<u8>,
-    outcome: T,
+    value: T,
+}
+
+/// Why a run of a decision writes nothing.
+enum Stop<L> {
+    Refused(Error),
+    Left(L),
+}
+
+impl<L> From<Error> for Stop<L> {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
 }
 
 /// Keys whose new values are unlike those of any other change.
@@ -180,6 +183,10 @@ pub(crate) struct Writing<'a> {
     /// None: nothing is written.
     locked: Option<Held<'a>>,
     pub(crate) diff: String,
+    /// See [`ChangeReport::hints`].
+    pub(crate) hints: Vec<String>,
+    /// See [`ChangeReport::not_repointed`].
+    pub(crate) not_repointed: Vec<String>,
     /// What is shown once the lock is given back; none: all is shown at once.
     at_end: Option<Shown>,
 }
@@ -231,16 +238,21 @@ impl Shown {
 }
 
 impl<'a> Writing<'a> {
+    fn new(context: &'a Context, verb: &str, locked: Option<Held<'a>>, at_end: Option<Shown>) -> Self {
+        let (verb, diff, hints, not_repointed) = (verb.to_owned(), String::new(), Vec::new(), Vec::new());
+        Self { context, verb, locked, diff, hints, not_repointed, at_end }
+    }
+
     /// Takes the lock, unless nothing is to be written; the writes until the drop are one step of `undo`.
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
             Mode::Write => Some(Held { context, locked: lock(context, verb)? }),
         };
-        Ok(Self { context, verb: verb.to_owned(), locked, diff: String::new(), at_end: None })
+        Ok(Self::new(context, verb, locked, None))
     }
 
-    /// From here on the diff of what is changed is only made of what [`Self::cut`] gives, so that nobody waits for it.
+    /// Diffs are rendered from [`Self::cut`], after the lock is released.
     pub(crate) fn show_at_end(&mut self) {
         self.at_end.get_or_insert_default();
     }
@@ -255,8 +267,7 @@ impl<'a> Writing<'a> {
         let at = self.context.now.to_string();
         let beside = |it: &Held<'a>| Held { context: self.context, locked: it.beside(nth, (verb, &at, by)) };
         let locked = self.locked.as_ref().map(beside);
-        let (context, verb) = (self.context, verb.to_owned());
-        Self { context, verb, locked, diff: String::new(), at_end: Some(Shown::default()) }
+        Self::new(self.context, verb, locked, Some(Shown::default()))
     }
 
     /// Gives the lock back; returns whether nothing was written.
@@ -268,15 +279,22 @@ impl<'a> Writing<'a> {
         self.locked.is_none()
     }
 
-    /// Runs `edit` on a file as it is at that moment, and puts its outcome into the file.
+    /// Runs `decide` on a file as it is at that moment, and writes the result.
     ///
-    /// When another program saves in between, `edit` runs again on what it saved, unless that holds the change already.
-    pub(crate) fn change<T>(&mut self, path: &str, edit: Edit<'_, T>) -> Result<Applied<T>, Error> {
+    /// When another program saves in between, `decide` runs again on what it saved, unless that already contains the
+    /// change. The value is that of the run whose result is in the file.
+    pub(crate) fn change<T, L>(
+        &mut self,
+        path: &str,
+        decide: Decide<'_, T, L>,
+    ) -> Result<Decision<Applied, T, L>, Error> {
         let Some(locked) = &mut self.locked else {
             let base = self.context.plans.read(Path::new(path))?.bytes;
-            let (ours, outcome) = edit(&base)?;
-            self.show((path.to_owned(), Some(base.clone()), ours.clone()));
-            return Ok(Applied { outcome, was_written: base != ours, bytes: ours });
+            return decide(&base)?.try_map(|ours, value| {
+                let applied = Applied { was_written: base != ours, bytes: ours.clone() };
+                self.show((path.to_owned(), Some(base), ours));
+                Ok((applied, value))
+            });
         };
         let mut rounds: Vec<Round<T>> = Vec::new();
         let mut made = None;
@@ -285,28 +303,33 @@ impl<'a> Writing<'a> {
             if made.is_some() {
                 return Ok(bytes.to_vec());
             }
-            let (ours, outcome) = edit(bytes)?;
+            let (ours, value) = match decide(bytes)? {
+                Decision::Write(ours, value) => (ours, value),
+                Decision::Leave(left) => return Err(Stop::Left(left)),
+            };
             precondition::check_looked_at(self.context)?;
             idempotency::about_to(self.context, &self.verb, vec![path.to_owned()], || {
                 diff::unified(&shown_path(&self.context.root_name(), path), Some(bytes), Some(&ours))
             });
-            rounds.push(Round { base: bytes.to_vec(), ours: ours.clone(), outcome });
+            rounds.push(Round { base: bytes.to_vec(), ours: ours.clone(), value });
             Ok(ours)
         });
-        let written = changed.map_err(|it| match it {
-            ChangeError::Disk(error) => Error::Disk(error),
-            ChangeError::Refused(error) => error,
-        })?;
+        let written = match changed {
+            Ok(written) => written,
+            Err(ChangeError::Disk(error)) => return Err(Error::Disk(error)),
+            Err(ChangeError::Refused(Stop::Refused(error))) => return Err(error),
+            Err(ChangeError::Refused(Stop::Left(left))) => return Ok(Decision::Leave(left)),
+        };
         tell_kept(self.context, &written.kept);
-        // The disk makes no change without a run of `edit`.
+        // The disk makes no change without a run of the decision.
         let last = made.unwrap_or(rounds.len().saturating_sub(1));
-        let Round { base, ours, outcome } = rounds.swap_remove(last);
+        let Round { base, ours, value } = rounds.swap_remove(last);
         let was_written = base != ours;
         if was_written {
             self.context.kept.note_change();
         }
         self.show((path.to_owned(), Some(base), ours));
-        Ok(Applied { outcome, bytes: written.bytes, was_written })
+        Ok(Decision::Write(Applied { bytes: written.bytes, was_written }, value))
     }
 
     fn show(&mut self, change: FileChange) {
@@ -457,7 +480,7 @@ pub(crate) fn path_of(op: &FileOp) -> &Path {
     }
 }
 
-/// Takes the lock and tells what was found with it; what is written then belongs to `verb`.
+/// Takes the lock, and reports what was recovered. Later writes belong to `verb`.
 pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, Error> {
     let mut locked = context.plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
     let news = std::mem::take(&mut locked.news);

@@ -10,7 +10,7 @@ use crate::api::trust::{self, Subject};
 use crate::plan::model::Step;
 use crate::plan::records::Verify;
 use crate::plan::{script as script_file, time};
-use crate::store::load;
+use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::{self, Target};
 
 /// How long a command may take that says nothing about it.
@@ -77,16 +77,16 @@ fn shown(verify: &Verify) -> String {
     }
 }
 
-/// Refuses commands that nobody has said may run; `given` are hashes that somebody typed for this once.
+/// Refuses commands that are not trusted; `given` are hashes that were typed to trust them once.
 pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<(), Error> {
     let Some(subject) = subject(context, step) else { return Ok(()) };
     if trust::may_run(context, &subject, given) { Ok(()) } else { Err(trust::refused(&subject)) }
 }
 
-/// What would have to be trusted of a step, or of all open steps of a plan, by what somebody typed.
+/// What would have to be trusted of the step, or of all open steps of the plan, that was named.
 pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     let target = resolve::target(context, name)?;
-    let plans = load::some(context, target.plan())?;
+    let plans = LoadQuery::plan(target.plan()).load(context)?.plans;
     let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
     let found: Vec<_> = match &target {
         Target::Step(named) => vec![resolve::one_step(context, plan, named)?],
@@ -95,7 +95,7 @@ pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     let subjects: Vec<_> = found.iter().filter_map(|it| subject(context, it)).collect();
     if subjects.is_empty() {
         let what = if matches!(target, Target::Step(_)) { "step" } else { "plan" };
-        let hint = "`planwatch trust` lists what wants trust here".to_owned();
+        let hint = "`planwatch trust` lists what needs trust here".to_owned();
         let message = format!("the {what} `{name}` has no commands that would run");
         return Err(Error::Failed { code: "nothing-to-trust", message, hint });
     }
@@ -104,7 +104,7 @@ pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
 
 /// What would have to be trusted of all open steps of live plans.
 pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let steps = plans.live().flat_map(|it| &it.steps).filter(|it| !it.is_closed());
     Ok(steps.filter_map(|it| subject(context, it)).collect())
 }
@@ -113,7 +113,7 @@ pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
 pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
     let target = resolve::target(context, name)?;
     let plan = target.plan();
-    let plans = load::some(context, plan)?;
+    let plans = LoadQuery::plan(plan).load(context)?.plans;
     let found = plans.get(plan).ok_or_else(|| load::missing(context, plan))?;
     let steps: Vec<_> = match &target {
         Target::Step(named) => vec![resolve::one_step(context, found, named)?],

@@ -4,7 +4,7 @@ use similar::TextDiff;
 
 /// Returns the unified diff between two versions of a file; empty if they are equal.
 ///
-/// `None` stands for a file that is not there. The form is git's, so that the result can be applied with `git apply`;
+/// `None` is a file that does not exist. The form is git's, so that the result can be applied with `git apply`;
 /// bytes that are not UTF-8 are shown as replacement characters.
 pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     if before == after {

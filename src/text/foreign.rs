@@ -1,7 +1,7 @@
-//! The front matter of other tools' files, as JSON.
+//! Reads the front matter of other tools' files as JSON.
 //!
-//! Only read, never written back: the library that reads it loses bytes. Our own parser judges it first, because what
-//! is hostile would keep that library busy for ever.
+//! Read only, because the library loses bytes. Our own parser checks the text first: hostile input would keep the
+//! library busy for ever.
 
 use gray_matter::Matter;
 use gray_matter::engine::YAML;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind, Tree};
 
-/// No tool writes more.
+/// The size limit; no tool writes more.
 const LIMIT: usize = 256 << 10;
 
-/// Returns the keys of a front matter; none where there is none, or none that is a sound mapping.
+/// Returns the keys of a front matter; `None` if there is none or it is not a valid mapping.
 pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     let yaml = front_matter::split(bytes).yaml()?;
     let text = std::str::from_utf8(yaml).ok().filter(|it| it.len() <= LIMIT)?;
@@ -25,7 +25,8 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     if !is_sane {
         return None;
     }
-    // It knows neither byte order marks nor other line ends, and takes a second pair of marks for an excerpt.
+    // The library accepts neither byte order marks nor other line ends, and treats a second pair of delimiters as an
+    // excerpt.
     let plain = format!("---\n{}\n---\n", text.replace("\r\n", "\n"));
     let parsed = Matter::<YAML>::new().parse::<Value>(&plain).ok()?;
     match parsed.data {
@@ -34,7 +35,7 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Puts names as `@ann` into quotes: YAML keeps the mark for itself, and other tools write it all the same.
+/// Quotes values such as `@ann`: YAML reserves the character, but other tools write it unquoted.
 fn with_quoted_names(yaml: &str) -> String {
     let mut quoted = String::with_capacity(yaml.len() + 16);
     let mut rest = yaml;
@@ -53,7 +54,7 @@ fn with_quoted_names(yaml: &str) -> String {
     quoted + rest
 }
 
-/// That library's mappings have no order: the file's own is given back to the keys, the alphabet's to what is in them.
+/// The library's mappings are unordered: top-level keys get the file's order, nested ones are sorted.
 fn in_order(mut keys: Map<String, Value>, tree: &Tree) -> Map<String, Value> {
     keys.sort_keys();
     keys.values_mut().for_each(Value::sort_all_objects);

@@ -12,7 +12,7 @@ pub const MAX_FILE: usize = 4 << 20;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// A file, cut into its byte order mark, its front matter and its body.
+/// A file, split into its byte order mark, front matter and body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     pub bytes: &'a [u8],
@@ -24,7 +24,7 @@ pub struct Parts<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Header {
     Absent,
-    /// The first line opens a front matter that no line closes: nothing may be written.
+    /// The first line opens a front matter that no line closes. Such a file must not be written.
     Unclosed,
     Present {
         open: Range<usize>,
@@ -33,10 +33,10 @@ pub enum Header {
     },
 }
 
-/// Cuts a file at its delimiter lines; never fails.
+/// Splits a file at its delimiter lines; never fails.
 ///
-/// A delimiter is `---` at the start of a line with nothing but blanks behind it; `...` closes too.
-/// A lone carriage return ends no line, so a file from a classic Mac is `Unclosed` and safe.
+/// A delimiter is `---` at the start of a line, followed only by blanks; `...` closes too. A lone carriage return does
+/// not end a line, so a file with classic Mac line ends is `Unclosed` and is not written.
 pub fn split(bytes: &[u8]) -> Parts<'_> {
     let has_bom = bytes.starts_with(BOM);
     let start = if has_bom { BOM.len() } else { 0 };
@@ -44,7 +44,7 @@ pub fn split(bytes: &[u8]) -> Parts<'_> {
 }
 
 impl<'a> Parts<'a> {
-    /// The first byte behind the byte order mark and the front matter.
+    /// The first byte after the byte order mark and the front matter.
     pub fn body_start(&self) -> usize {
         match &self.header {
             Header::Present { close, .. } => close.end,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_delimiter_is_text() {
+    fn text_that_resembles_a_delimiter_is_text() {
         check("----\na: 1\n----\n", None, "----\na: 1\n----\n");
         check(" ---\na: 1\n---\n", None, " ---\na: 1\n---\n");
         check("\n---\na: 1\n---\n", None, "\n---\na: 1\n---\n");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclosed_front_matter_is_told_from_none() {
+    fn an_unclosed_front_matter_differs_from_none() {
         for file in ["---\na: 1\n", "---", "---\n", "---\ra: 1\r---\r", "--- \ra\r"] {
             assert_eq!(split(file.as_bytes()).header, Header::Unclosed, "{file:?}");
         }

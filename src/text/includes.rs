@@ -1,20 +1,20 @@
 //! Whether a text already includes a change that was made to another version of it.
 //!
-//! planwatch replaces a file, and an editor that had read the new version saves over it: the change is in
-//! the file, brought there by the editor. Making it again would append an attempt twice or remove two items. What
-//! decides is the difference between the text before the change and the text after it, looked for in the
-//! third text: by keys and items of the front matter, and by lines of the body.
+//! When planwatch replaces a file, an editor that has read the new version may save over it: the editor's text then
+//! contains the change. Making it again would append an attempt twice or remove two items. The difference between the
+//! text before and after the change is looked up in the third text: by keys and items of the front matter, and by
+//! lines of the body.
 
 use std::collections::HashMap;
 
 use super::front_matter;
 use super::yaml::{self, Kind, View};
 
-/// Returns whether `theirs` holds what changed from `base` to `ours`.
+/// Returns whether `theirs` contains what changed from `base` to `ours`.
 ///
-/// `unique` names the keys whose new values no other change can produce, such as lists of records with a time
-/// and an author. If the change gave one of them a value, these alone decide: an editor may have changed the others since.
-/// A change of nothing is included nowhere, and neither is any change in a front matter that cannot be read.
+/// `unique` names the keys whose new values no other change can produce, such as lists of records with a time and an
+/// author. If the change set one of them, these alone decide: an editor may have changed the others since. An empty
+/// change is included nowhere, and neither is any change in an unreadable front matter.
 pub fn includes(base: &[u8], ours: &[u8], theirs: &[u8], unique: &[&str]) -> bool {
     let (Some(was), Some(is), Some(now)) = (Header::of(base), Header::of(ours), Header::of(theirs)) else {
         return false;
@@ -73,7 +73,7 @@ fn is_same(one: Option<View<'_>>, other: Option<View<'_>>) -> bool {
     }
 }
 
-/// Whether a value took over the change of another one; lists are compared item by item.
+/// Whether a value includes the change of another one; lists are compared item by item.
 fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> bool {
     let is_list = |it: Option<View<'_>>| it.is_none_or(|it| matches!(it.kind(), Kind::List | Kind::Null));
     if is_same(is, now) {
@@ -96,7 +96,7 @@ fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> 
             return false;
         }
     }
-    // The same items in another order are a change that only the whole list can show.
+    // Reordering is a change that only the whole list can show.
     is_any
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unique_decides_alone() {
+    fn unique_keys_decide_alone() {
         let attempt = "attempts:\n  - at: 2026-11-21T09:14:03Z\n    outcome: failed\n";
         let (base, ours) = ("status: pending\n", format!("status: failed\n{attempt}"));
         check(base, &ours, &format!("status: pending\n{attempt}"), true);
@@ -170,7 +170,7 @@ mod tests {
         check(&one, &two, &format!("x: 1\n{two}"), true);
         check("a: 1\n", "a: 1\nclaim: {id: g1}\n", "a: 2\nclaim: {id: g1}\n", true);
         check("a: 1\n", "a: 1\nclaim: {id: g1}\n", "a: 2\nclaim: {id: g2}\n", false);
-        // Anyone can take a claim out; that alone is not the whole change.
+        // Other edits may remove a claim too, so that alone is not the whole change.
         check("status: a\nclaim: {id: g1}\n", "status: b\n", "status: a\n", false);
     }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_included_in_what_cannot_be_read() {
+    fn unreadable_texts_include_nothing() {
         check("a: 1\n", "a: 2\n", "a: [\n", false);
         assert!(!includes(b"a\n", b"a\nb\n", b"---\na: 1\na\nb\n", &UNIQUE));
     }

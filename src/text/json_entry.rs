@@ -1,4 +1,4 @@
-//! One entry of one object in somebody else's JSON file: put in and taken out by a splice, all other bytes as they are.
+//! One entry of one object in a JSON file of another program: inserted and removed by a splice, without changing other bytes.
 //!
 //! How an entry was put in can be seen from how it stands there, so that taking it out gives the very bytes back without any
 //! record of what was there before:
@@ -22,28 +22,28 @@ const BOM: &str = "\u{feff}";
 pub struct Entry<'a> {
     pub outer: &'a str,
     pub key: &'a str,
-    /// The value as JSON on one line.
+    /// The value as single-line JSON.
     pub value: &'a str,
 }
 
-/// Why a file is not touched, and where.
+/// Why a file was not changed, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotJson {
     pub place: Place,
     pub reason: String,
 }
 
-/// What stands at an entry's place.
+/// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum EntryState {
     Nothing,
-    /// The value that the entry has, however it is written.
+    /// It has this value, in any notation.
     Same,
     /// Another value.
     Other,
 }
 
-/// A member of an object: where its key begins, and where its value is.
+/// A member of an object: the offsets of its key and value.
 #[derive(Debug)]
 struct Member {
     key: String,
@@ -51,14 +51,14 @@ struct Member {
     value: Range<usize>,
 }
 
-/// An object with its members: behind its opening brace up to its closing one.
+/// An object with its members: from after its opening brace to its closing one.
 struct Object {
     inside: Range<usize>,
     members: Vec<Member>,
 }
 
 impl Entry<'_> {
-    /// The whole text of a file that holds nothing else.
+    /// The whole text of a file that contains nothing else.
     pub fn alone(&self) -> String {
         let value: Value = serde_json::from_str(self.value).unwrap_or_default();
         let inner = Value::Object([(self.key.to_owned(), value)].into_iter().collect());
@@ -66,21 +66,21 @@ impl Entry<'_> {
         serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
     }
 
-    /// Whether a file holds what [`Self::alone`] gives; git may have changed its line endings.
+    /// Whether a file equals [`Self::alone`]; git may have changed its line endings.
     pub fn is_alone(&self, text: &str) -> bool {
         text.replace("\r\n", "\n") == self.alone()
     }
 
-    pub fn find(&self, text: &str) -> Result<Found, NotJson> {
+    pub fn find(&self, text: &str) -> Result<EntryState, NotJson> {
         let root = read(text)?;
         let Some(found) = root.get(self.outer).and_then(|it| it.get(self.key)) else {
-            return Ok(Found::Nothing);
+            return Ok(EntryState::Nothing);
         };
         let own: Value = serde_json::from_str(self.value).unwrap_or_default();
-        Ok(if *found == own { Found::Same } else { Found::Other })
+        Ok(if *found == own { EntryState::Same } else { EntryState::Other })
     }
 
-    /// Puts the entry in; one of its key must not be there.
+    /// Inserts the entry; the key must not exist.
     pub fn put(&self, text: &str) -> Result<String, NotJson> {
         read(text)?;
         let root = root(text);
@@ -98,10 +98,10 @@ impl Entry<'_> {
             },
         };
         let put = format!("{}{splice}{}", &text[..at], &text[at..]);
-        self.proven(text, put, Found::Same)
+        self.proven(text, put, EntryState::Same)
     }
 
-    /// Takes the entry out, and the object around it if that came along with it.
+    /// Removes the entry, and the object around it if that was inserted with it.
     pub fn take(&self, text: &str) -> Result<String, NotJson> {
         read(text)?;
         let root = root(text);
@@ -118,29 +118,29 @@ impl Entry<'_> {
             span(text, &own, nth)
         };
         let taken = format!("{}{}", &text[..gone.start], &text[gone.end..]);
-        self.proven(text, taken, Found::Nothing)
+        self.proven(text, taken, EntryState::Nothing)
     }
 
-    /// The object that holds the entry, if it is there.
+    /// The object that contains the entry, if it exists.
     fn outer_of<'a>(&self, text: &str, root: &'a Object) -> Result<Option<&'a Member>, NotJson> {
         let mut all = root.members.iter().filter(|it| it.key == self.outer);
         let Some(outer) = all.next() else { return Ok(None) };
         if let Some(second) = all.next() {
-            return Err(not(text, second.start, format!("`{}` stands here twice", self.outer)));
+            return Err(not(text, second.start, format!("`{}` occurs twice", self.outer)));
         }
         if !text[outer.value.clone()].starts_with('{') {
-            return Err(not(text, outer.value.start, format!("`{}` is no object", self.outer)));
+            return Err(not(text, outer.value.start, format!("`{}` is not an object", self.outer)));
         }
         let own = object(text, outer.value.start);
         let twice = own.members.iter().filter(|it| it.key == self.key).nth(1);
         match twice {
-            Some(it) => Err(not(text, it.start, format!("`{}` stands here twice", self.key))),
+            Some(it) => Err(not(text, it.start, format!("`{}` occurs twice", self.key))),
             None => Ok(Some(outer)),
         }
     }
 
-    /// The new text, once it means the old one but for the entry.
-    fn proven(&self, before: &str, after: String, expected: Found) -> Result<String, NotJson> {
+    /// Returns the new text after verifying that it differs from the old one only in the entry.
+    fn proven(&self, before: &str, after: String, expected: EntryState) -> Result<String, NotJson> {
         let without = |text: &str| {
             let mut value = read(text)?;
             if let Some(outer) = value.get_mut(self.outer).and_then(Value::as_object_mut) {
@@ -169,7 +169,7 @@ fn read(text: &str) -> Result<Value, NotJson> {
             let is_comment = text[at..].starts_with('/') || text[..at].ends_with('/');
             let said = error.to_string();
             let reason = match said.split(" at line ").next() {
-                _ if is_comment => "a comment is no JSON",
+                _ if is_comment => "JSON does not allow comments",
                 _ if text[start..].trim().is_empty() => "the file is empty",
                 Some(reason) => reason,
                 None => said.as_str(),
@@ -183,7 +183,7 @@ fn start(text: &str) -> usize {
     if text.starts_with(BOM) { BOM.len() } else { 0 }
 }
 
-/// Where the parser was; it counts bytes in a line from 1, and 0 at the line's end.
+/// The parser's position; it counts bytes in a line from 1, and 0 at the line's end.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let mut at = (before + column.saturating_sub(1)).min(text.len());
@@ -197,13 +197,13 @@ fn not(text: &str, at: usize, reason: String) -> NotJson {
     NotJson { place: line_index::place(text.as_bytes(), at), reason }
 }
 
-/// What goes when a member is taken out: with it the comma that it brought, and the blanks before it.
+/// The range removed with a member: including its comma and the blanks before it.
 fn span(text: &str, object: &Object, nth: usize) -> Range<usize> {
     let member = &object.members[nth];
     let before = match nth.checked_sub(1).and_then(|it| object.members.get(it)) {
         None => object.inside.start,
         Some(previous) => {
-            // A file of somebody else may have blanks before a comma.
+            // Other tools may write blanks before a comma.
             let comma = previous.value.end + text[previous.value.end..].find(',').unwrap_or_default();
             if object.members.len() == nth + 1 { comma } else { comma + 1 }
         }
@@ -224,7 +224,7 @@ fn root(text: &str) -> Object {
     object(text, skip_blanks(text, start(text)))
 }
 
-/// The object whose brace is at `at`. The text is sound JSON, so that only its ends have to be found.
+/// The object whose brace is at `at`. The text is valid JSON, so only its ends have to be found.
 fn object(text: &str, at: usize) -> Object {
     let bytes = text.as_bytes();
     let inside = at + 1;

@@ -1,7 +1,9 @@
 //! Byte offsets as lines and columns, the way editors and compilers count them.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 /// A place in a file: both counted from 1, the column in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct Place {
     pub line: u32,
     pub column: u32,

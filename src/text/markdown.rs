@@ -11,7 +11,7 @@ use std::ops::Range;
 pub use masked::masked;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 
-/// A heading that stands at the top level, not in a quotation or a list.
+/// A top-level heading, not in a quotation or list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
     /// 1 to 6.
@@ -27,11 +27,11 @@ pub struct Heading {
 pub struct Item {
     /// From the list mark to the end of the item with its children.
     pub span: Range<usize>,
-    /// Whether it stands below another item.
+    /// Whether it is below another item.
     pub is_nested: bool,
     /// Where `text` begins.
     pub at: usize,
-    /// The source of the item's first paragraph behind the list mark and a task box; it may go on over several lines.
+    /// The source of the item's first paragraph after the list mark and task box; it may continue over several lines.
     pub text: String,
     /// The item's task box, if it has one: whether it is ticked.
     pub ticked: Option<bool>,
@@ -50,7 +50,7 @@ pub struct Outline {
     pub headings: Vec<Heading>,
     pub items: Vec<Item>,
     pub tasks: Vec<TaskBox>,
-    /// The first paragraph behind the first heading of level 1 (of the body, if it has none), as plain text.
+    /// The first paragraph after the first heading of level 1 (of the body, if there is none), as plain text.
     pub description: Option<String>,
     /// Fenced and indented code; its lines are text, never structure.
     pub code: Vec<Range<usize>>,
@@ -62,7 +62,7 @@ pub fn outline(body: &str) -> Outline {
     fast_path::outline(body, Parts::All).unwrap_or_else(|| parsed(body))
 }
 
-/// As [`outline`], where neither items nor a description are wanted; there are none in the answer.
+/// As [`outline`], without items and description.
 pub fn sections(body: &str) -> Outline {
     fast_path::outline(body, Parts::Sections).unwrap_or_else(|| {
         let all = parsed(body);
@@ -70,7 +70,7 @@ pub fn sections(body: &str) -> Outline {
     })
 }
 
-/// What of a body is wanted.
+/// The requested parts of an outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parts {
     All,
@@ -94,8 +94,8 @@ impl Outline {
         self.headings.iter().find(|it| it.level == 1).map(|it| it.text.as_str())
     }
 
-    /// Returns the range behind the first heading of level 2 or 3 that `is_wanted` accepts, up to the next heading
-    /// of the same or a higher level.
+    /// Returns the range after the first heading of level 2 or 3 that `is_wanted` accepts, up to the next heading of
+    /// the same or a higher level.
     pub fn section(&self, is_wanted: impl Fn(&str) -> bool) -> Option<Range<usize>> {
         let found = self.headings.iter().position(|it| matches!(it.level, 2 | 3) && is_wanted(&it.text))?;
         let heading = &self.headings[found];
@@ -109,7 +109,7 @@ impl Outline {
         inside.fold((0, 0), |(done, all), it| (done + usize::from(it.ticked), all + 1))
     }
 
-    /// Returns whether a byte lies in code.
+    /// Returns whether a byte is in code.
     pub fn is_code(&self, at: usize) -> bool {
         let next = self.code.partition_point(|it| it.end <= at);
         self.code.get(next).is_some_and(|it| it.contains(&at))
@@ -119,13 +119,13 @@ impl Outline {
 struct Builder<'a> {
     body: &'a str,
     outline: Outline,
-    /// Open blocks around the present event; a heading counts at depth 0 only.
+    /// Open blocks around the current event; a heading counts at depth 0 only.
     depth: usize,
     heading: Option<(u8, Range<usize>, Option<Range<usize>>)>,
     paragraph: Option<String>,
-    /// The open items: their places in the outline, where they are kept there.
+    /// The open items: their indexes in the outline, if they are included there.
     open: Vec<Option<usize>>,
-    /// The item whose first paragraph is being read, and how far that goes.
+    /// The item whose first paragraph is being read, and its end so far.
     beginning: Option<(usize, usize)>,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Lists inside of quotations, and deeper ones, are text.
+    /// Lists in quotations, and deeper ones, count as text.
     fn start_item(&mut self, span: Range<usize>) {
         let is_kept = self.open.len() < 2 && self.depth == self.open.len() + 1;
         let nth = is_kept.then_some(self.outline.items.len());
@@ -232,7 +232,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Lets the item's text go on to the end of its first paragraph.
+    /// Extends the item's text to the end of its first paragraph.
     fn end_beginning(&mut self) {
         let Some((nth, end)) = self.beginning.take() else { return };
         let item = &mut self.outline.items[nth];
@@ -266,12 +266,12 @@ fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
     Item { span: start..span.end, is_nested, at, text: behind.trim().to_owned(), ticked: None }
 }
 
-/// Returns a text without what is not said in it: fenced code, code spans, comments and HTML, addresses.
+/// Returns a text without fenced code, code spans, comments, HTML and addresses.
 ///
-/// `|` stands for a piece of code or an address, and nothing for a comment. A code span stays where `is_name` accepts
-/// its content, and a link with such a target is replaced by what `is_name` makes of it.
+/// `|` replaces a piece of code or an address; a comment is removed. A code span stays if `is_name` accepts its
+/// content, and a link with such a target is replaced by the result of `is_name`.
 pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
-    // Neither code, nor HTML, nor a link is without one of these.
+    // Code, HTML and links need one of these.
     if !text.contains(['`', '~', '<', '[']) {
         return without_addresses(text);
     }

@@ -1,4 +1,4 @@
-//! A block of lines in somebody else's text file, between two marks: put at the end, and taken out without a trace.
+//! A block of lines between two marks in the user's text file: appended, and removed without a trace.
 //!
 //! ```text
 //! <!-- planwatch:begin claude 1f0c9e77a2b34d58 -->
@@ -6,8 +6,8 @@
 //! <!-- planwatch:end -->
 //! ```
 //!
-//! The mark names for whom the block stands there, and the seal of the lines between: who changed them did not mean them to go.
-//! A blank line stands before the block. A file without a final line end gets none behind the block, so that
+//! The mark names the owner of the block and a hash of the lines between. A block that was edited is not removed.
+//! A blank line precedes the block. A file without a final line end gets none behind the block, so that
 //! taking it out gives the very bytes back.
 
 use std::ops::Range;
@@ -24,15 +24,15 @@ pub struct Block {
     /// From the first mark to the end of the last line, with its line end.
     span: Range<usize>,
     line_end: &'static str,
-    /// For whom it stands there.
+    /// The owners in the first mark.
     pub of: Vec<String>,
     /// The lines between the marks, each with LF.
     pub lines: String,
-    /// Whether nobody has changed them.
+    /// Whether the lines are unchanged since they were written.
     pub is_sealed: bool,
 }
 
-/// A mark without its other one, and where.
+/// A mark without its counterpart, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpaired {
     pub place: Place,
@@ -77,7 +77,7 @@ fn block(span: Range<usize>, first: &str, inside: &str) -> Block {
     Block { span, line_end, of, lines, is_sealed }
 }
 
-/// Puts a block at the end of a text, or of a new file.
+/// Appends a block to a text or a new file.
 pub fn put(text: Option<&str>, of: &[&str], lines: &str) -> String {
     let end = text.map_or("\n", first_line_end);
     let block = written(of, lines, end);
@@ -88,14 +88,14 @@ pub fn put(text: Option<&str>, of: &[&str], lines: &str) -> String {
     }
 }
 
-/// Writes the block of a text anew, where it stands.
+/// Replaces the block of a text in place.
 pub fn renew(text: &str, block: &Block, of: &[&str], lines: &str) -> String {
     let Range { start, end } = block.span;
     let last = if text[..end].ends_with('\n') { block.line_end } else { "" };
     format!("{}{}{last}{}", &text[..start], written(of, lines, block.line_end), &text[end..])
 }
 
-/// Takes the block out; none: the file holds nothing else, and was made for it.
+/// Removes the block; `None` if the file contains nothing else and was created for it.
 pub fn take(text: &str, block: &Block) -> Option<String> {
     let Range { start, end } = block.span;
     let (before, after) = (&text[..start], &text[end..]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_stands_at_the_end_and_goes_without_a_trace() {
+    fn a_block_is_appended_and_removed_without_a_trace() {
         check(None, "<<\n## Plans\nOurs.\n>>\n");
         check(Some(""), "\n<<\n## Plans\nOurs.\n>>\n");
         check(Some("\n"), "\n\n<<\n## Plans\nOurs.\n>>\n");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_the_block_stays() {
+    fn text_around_the_block_stays() {
         let put = put(Some("a\n"), &["claude"], LINES);
         let edited = format!("# New\n\n{put}\nmore");
         let block = find(&edited).unwrap().unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_do_not_pair_are_told_with_their_place() {
+    fn unpaired_marks_are_reported_with_their_place() {
         let begin = "<!-- planwatch:begin claude 0 -->";
         let place = |text: &str| find(text).unwrap_err().place.line;
         assert_eq!(place(&format!("a\n{begin}\nb\n")), 2);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a file holds: a block put in and taken out again leaves the very bytes.
+        /// Inserting and removing a block restores any file byte for byte.
         #[test]
         fn put_and_take_is_nothing(text in "\u{feff}?([a-z#<>! -]{0,5}(\r\n|\n|\r)?){0,6}") {
             let put = put(Some(&text), &["claude"], LINES);

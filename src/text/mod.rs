@@ -2,6 +2,7 @@
 //!
 //! Pure: nothing here opens a file or asks for the time.
 
+pub mod data;
 pub mod diff;
 pub mod foreign;
 pub mod front_matter;

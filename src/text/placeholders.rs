@@ -1,6 +1,6 @@
 //! Texts with handlebars placeholders: filled in strictly, and in a front matter so that no value can break it.
 //!
-//! Knows nothing of plans. Partials and decorators are refused, because they can call themselves without end.
+//! Knows nothing of plans. Partials and decorators are rejected, because they can recurse without end.
 
 mod check;
 
@@ -16,7 +16,7 @@ use crate::text::yaml::{self, Kind, View};
 
 pub use check::check;
 
-/// How many blocks may be opened in one text; each may stand in the one before it.
+/// The limit of blocks in one text; each may be nested in the one before it.
 const MAX_BLOCKS: usize = 200;
 
 /// Why a text cannot be filled in, and where.
@@ -28,10 +28,10 @@ pub struct Broken {
     pub reason: String,
 }
 
-/// Fills in a Markdown file; a front matter is always there afterwards, if only an empty one.
+/// Fills in a Markdown file; the result always has a front matter, possibly empty.
 ///
-/// In the front matter each scalar with a placeholder is written anew as the text that it comes to, in quotes where
-/// needed: whoever wrote the text need not know what a value will hold.
+/// In the front matter each scalar with a placeholder is rewritten as its resulting text, in quotes where needed, so
+/// that the author of the text need not know the values.
 pub fn fill_file(source: &str, values: &Value) -> Result<String, Broken> {
     let parts = front_matter::split(source.as_bytes());
     let (yaml, body) = match &parts.header {
@@ -44,12 +44,12 @@ pub fn fill_file(source: &str, values: &Value) -> Result<String, Broken> {
     Ok(format!("---\n{header}---\n{body}"))
 }
 
-/// Fills in any text as it stands.
+/// Fills in any text.
 pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
     render(source, source, 0, values)
 }
 
-/// The first comment of a text, on one line: what its author says about it.
+/// The first comment of a text on one line: its author's description.
 pub fn comment(source: &str) -> Option<String> {
     let start = source.find("{{!")? + 3;
     let rest = &source[start..];
@@ -60,7 +60,7 @@ pub fn comment(source: &str) -> Option<String> {
     Some(one_line(said)).filter(|it| !it.is_empty())
 }
 
-/// A text on one line, its blanks as one each.
+/// A text on one line, with single blanks.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -80,7 +80,7 @@ fn render(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, 
     handlebars.render("it", values).map_err(|it| in_part(whole, at, it.line_no, it.column_no, why(&it)))
 }
 
-/// Reads the part of `whole` that begins at `at`; nothing that could run without end is in it.
+/// Parses the part of `whole` that begins at `at`, and rejects anything that could run without end.
 fn compiled(whole: &str, part: &str, at: usize) -> Result<Template, Broken> {
     screen(whole, part, at)?;
     Template::compile(part).map_err(|it| {
@@ -107,7 +107,7 @@ fn why(error: &RenderError) -> String {
     }
 }
 
-/// The parser's own list of what it expected says little to people.
+/// The parser's own list of expected tokens is not helpful to users.
 fn why_unread(reason: &TemplateErrorReason) -> String {
     match reason {
         TemplateErrorReason::InvalidSyntax(_) => {
@@ -117,7 +117,7 @@ fn why_unread(reason: &TemplateErrorReason) -> String {
     }
 }
 
-/// Refuses what could run without end or too deep.
+/// Rejects what could run without end or nest too deep.
 fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
     let mut blocks = 0;
     for (open, _) in part.match_indices("{{") {
@@ -135,7 +135,8 @@ fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Fills in YAML: values stand as marks while it is rendered and parsed, and come in as quoted texts.
+/// Fills in YAML: values are replaced by marks while it is rendered and parsed, and inserted as quoted texts
+/// afterwards.
 fn fill_yaml(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, Broken> {
     let mut marks = Marks { prefix: free_prefix(part), texts: BTreeMap::new() };
     let marked = marks.mark(values);
@@ -170,19 +171,19 @@ fn with_line_end(mut text: String) -> String {
     text
 }
 
-/// A word that the text does not hold.
+/// A word that the text does not contain.
 fn free_prefix(text: &str) -> String {
     (0_u32..).map(|n| format!("pwvalue{n}x")).find(|it| !text.contains(it)).unwrap_or_default()
 }
 
-/// Values that are replaced by words without any meaning in YAML.
+/// Values replaced by words without meaning in YAML.
 struct Marks {
     prefix: String,
     texts: BTreeMap<String, String>,
 }
 
 impl Marks {
-    /// Empty texts stay, so that conditions see them.
+    /// Empty texts are not replaced, so that conditions see them.
     fn mark(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) if !text.is_empty() => {
@@ -202,7 +203,7 @@ impl Marks {
         self.replaced(marked, |it| it.to_owned())
     }
 
-    /// A comment ends with its line, so what is said in one stays on it.
+    /// A comment ends with its line, so values in it must be on one line.
     fn in_comments(&self, between: &str) -> String {
         let printable = |c: char| if c.is_control() { ' ' } else { c };
         self.replaced(between, |it| one_line(it).chars().map(printable).collect())
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_has_its_place() {
+    fn errors_have_a_place() {
         check_broken("---\na: 1\n---\n# {{titel}}\n", 4, 3, "there is no value `titel`");
         check_broken("---\na: {{b}}\n---\n", 2, 4, "there is no value `b`");
         check_broken("a\n{{#if title}}\n", 3, 1, "not closed");

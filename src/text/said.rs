@@ -1,11 +1,11 @@
-//! What a file says: its words, whatever holds them; for the law that a text which changes its form loses none.
+//! The words of a file, whatever contains them; for the law that a conversion loses none.
 
 use std::collections::HashMap;
 
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind, View};
 
-/// A word that is in none of the other texts as often as here.
+/// A word that occurs more often here than in the other texts together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     pub word: String,
@@ -13,7 +13,7 @@ pub struct Lost {
     pub at: usize,
 }
 
-/// The text of a Markdown file: what the front matter's values and comments say, and the body.
+/// The text of a Markdown file: values and comments of the front matter, and the body.
 pub fn said(bytes: &[u8]) -> String {
     let parts = front_matter::split(bytes);
     let body = String::from_utf8_lossy(parts.body());
@@ -44,9 +44,9 @@ fn collect(view: View<'_>, text: &mut String) {
     }
 }
 
-/// The words of a text with their places: letters and digits without anything between them.
+/// The words of a text with their offsets: runs of letters and digits.
 ///
-/// The mark in a task box is no word, and neither is the number of an item of a list.
+/// The mark in a task box and the number of a list item are not words.
 pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric();
     let mut at = 0;
@@ -74,7 +74,7 @@ fn is_mark(text: &str, start: usize, end: usize) -> bool {
     is_first && is_number && (behind.starts_with(". ") || behind.starts_with(") "))
 }
 
-/// The words of `source` that `kept` together do not hold as often.
+/// The words of `source` that occur less often in all of `kept` together.
 pub fn lost<'a>(source: &str, kept: impl IntoIterator<Item = &'a str>) -> Vec<Lost> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for (_, word) in kept.into_iter().flat_map(words) {

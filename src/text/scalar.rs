@@ -1,8 +1,8 @@
-//! How a text has to be written so that every YAML reader takes it for that text, also one of YAML 1.1.
+//! How a text must be written so that every YAML reader, including YAML 1.1, reads it as that text.
 //!
-//! Pure functions of the text; knows nothing of files.
+//! Pure functions; knows nothing of files.
 
-/// Where a scalar stands: brackets and commas end a plain one only inside of brackets.
+/// The context of a scalar: brackets and commas end a plain one only inside brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Block,
@@ -22,17 +22,17 @@ pub struct Literal<'a> {
 const RESERVED: [&str; 15] =
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nil", "none", "~", "<<", "=", "undefined"];
 
-/// Writes a text on one line: as it is where that is safe, else quoted.
+/// Writes a text on one line: plain where that is safe, else quoted.
 pub fn inline(text: &str, place: Place) -> String {
     if is_plain(text, place) {
         return text.to_owned();
     }
-    // Single quotes where double ones would need backslashes.
+    // Single quotes if double ones would need backslashes.
     let is_noisy = text.contains(['"', '\\']) && !text.contains('\'');
     single(text).filter(|_| is_noisy).unwrap_or_else(|| double(text))
 }
 
-/// Whether a text can stand without quotes.
+/// Whether a text can be written without quotes.
 ///
 /// Stricter than YAML: what begins like a number, a date or a time is not plain, whatever follows.
 pub fn is_plain(text: &str, place: Place) -> bool {
@@ -69,13 +69,14 @@ pub fn double(text: &str) -> String {
     quoted
 }
 
-/// Writes a value as JSON on one line that is YAML too: what some YAML reader takes only as an escape is one.
+/// Writes a value as single-line JSON that is also YAML: characters that some YAML reader accepts only escaped are
+/// escaped.
 pub fn json(value: &serde_json::Value) -> String {
     let json = value.to_string();
     let mut yaml = String::with_capacity(json.len());
     for it in json.chars() {
         match u32::from(it) {
-            // Beyond these planes the escapes of the two have different forms, and no reader needs one.
+            // Beyond this plane the two escapes have different forms, and no reader needs one.
             code @ ..=0xffff if !is_printable(it) => yaml.push_str(&unicode_escape(code)),
             _ => yaml.push(it),
         }
@@ -102,7 +103,7 @@ pub fn any_literal(text: &str) -> Option<Literal<'_>> {
     (edges && is_flush && lines.iter().all(is_exact)).then_some(Literal { header, lines })
 }
 
-/// Whether a plain scalar may begin so in every reader: no indicator, no digit, sign or dot.
+/// Whether a plain scalar may begin with this character in every reader: no indicator, digit, sign or dot.
 fn begins_plain(first: char) -> bool {
     match first {
         'a'..='z' | 'A'..='Z' | '_' | '/' | '(' | '$' => true,

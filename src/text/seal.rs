@@ -1,8 +1,8 @@
-//! Seals: a short hash that stands in a text itself and tells whether somebody has changed that text since.
+//! Seals: a short hash inside a text that shows whether the text was changed since.
 //!
-//! Line endings do not count, because git changes them.
+//! Line endings are ignored, because git changes them.
 
-/// What stands before the seal of a whole file, and behind it.
+/// What precedes the seal of a whole file, and follows it.
 const BEFORE: &str = "seal: \"";
 const AFTER: char = '"';
 
@@ -17,7 +17,7 @@ pub fn sealed(text: &str) -> String {
     text.replacen(&empty, &format!("{BEFORE}{}{AFTER}", of(text)), 1)
 }
 
-/// Whether a file holds its own seal, and so is as it was written.
+/// Whether a file contains its own seal and so is unchanged.
 pub fn is_sealed(text: &str) -> bool {
     let Some((before, rest)) = text.split_once(BEFORE) else { return false };
     let Some((seal, after)) = rest.split_once(AFTER) else { return false };
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seal_breaks_with_the_text_and_not_with_its_line_ends() {
+    fn a_seal_depends_on_the_text_but_not_on_line_ends() {
         let text = sealed("a\n# seal: \"\"\nb\n");
         assert!(is_sealed(&text) && is_sealed(&text.replace('\n', "\r\n")), "{text}");
         assert!(!is_sealed(&text.replace('b', "c")) && !is_sealed(&format!("{text} ")));

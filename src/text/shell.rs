@@ -1,39 +1,39 @@
-//! What a line for a shell names: its words as a shell splits and unquotes them, and whether that is all there is to know.
+//! What a shell command line names: its words, split and unquoted as a shell does, and whether they are complete.
 //!
-//! The only place that names brush-parser. Whatever shells read in different ways counts as not known.
+//! The only user of brush-parser. Whatever shells interpret differently counts as unknown.
 
 use brush_parser::word::{WordPiece, WordPieceWithSource, parse as pieces};
 use brush_parser::{ParserOptions, Token, TokenizerOptions, uncached_tokenize_str};
 
-/// Longer lines, and those that nest deeper, are not looked into.
+/// Longer or more deeply nested lines are not analyzed.
 const MAX_BYTES: usize = 16 << 10;
 const MAX_NESTED: usize = 64;
 const MAX_DEPTH: usize = 4;
 
-/// Run a line, or several, that one of their words holds.
+/// Run the command lines in one of their words.
 const SHELLS: [&str; 15] = [
     "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "yash", "fish", "csh", "tcsh", "busybox", "su", "ssh",
     "watch",
 ];
 
-/// Run what their standard input says, if no word names a file.
+/// Run their standard input if no word names a file.
 const INTERPRETERS: [&str; 10] =
     ["python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun"];
 
-/// What they run is put together while they run.
+/// What they run is determined at run time.
 const UNKNOWABLE: [&str; 6] = ["eval", "alias", "trap", "xargs", "parallel", "fc"];
 
 /// Options after which a command is run on what was found.
 const RUNS_FOUND: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
 
-/// Programs whose words are mostly names of tasks: `make build` does not mean the directory `build`.
+/// Programs whose words are mostly task names: `make build` does not mean the directory `build`.
 const RUNNERS: [&str; 36] = [
     "make", "gmake", "npm", "npx", "pnpm", "yarn", "bun", "cargo", "just", "task", "go", "gradle", "gradlew",
     "mvn", "mvnw", "rake", "rails", "bundle", "tox", "nox", "poetry", "uv", "hatch", "docker", "podman",
     "bazel", "ninja", "cmake", "meson", "dune", "mix", "stack", "cabal", "deno", "composer", "git",
 ];
 
-/// Options of theirs that name a directory.
+/// Their options that name a directory.
 const DIRECTORY_OPTIONS: [&str; 8] =
     ["-C", "--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
 
@@ -51,12 +51,13 @@ pub enum Role {
     Any,
     /// A file; as a directory it is the name of a task.
     File,
-    /// A directory from which other words are meant.
+    /// A directory that other words are relative to.
     Base,
 }
 
 impl Word {
-    /// The names of files that may stand in the word: it itself, and its parts, as in `--flag=./file` or `-C./directory`.
+    /// The file names that a word may contain: the word itself, and its parts, as in `--flag=./file` or
+    /// `-C./directory`.
     pub fn names(&self) -> Vec<&str> {
         let text = self.text.as_str();
         let is_part = |c: char| c.is_alphanumeric() || "/._+~%-".contains(c);
@@ -75,7 +76,7 @@ impl Word {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     pub words: Vec<Word>,
-    /// Why the words are not everything; none: the shell runs nothing that they do not name.
+    /// Why the words may be incomplete; `None`: the shell runs nothing that they do not name.
     pub unknown: Option<&'static str>,
 }
 
@@ -91,7 +92,7 @@ struct Reader {
     line: Line,
 }
 
-/// A command between two operators, word by word, with what stands before it.
+/// A command between two operators, word by word, with what precedes it.
 #[derive(Default)]
 struct Simple {
     words: Vec<String>,
@@ -126,7 +127,7 @@ impl Reader {
         }
     }
 
-    /// Splits tokens at operators; what a command writes to is left out.
+    /// Splits tokens at operators; the targets of output are left out.
     fn split(&mut self, tokens: &[Token]) -> Vec<Simple> {
         let mut all = vec![Simple::default()];
         let mut is_written = false;
@@ -157,7 +158,7 @@ impl Reader {
         all
     }
 
-    /// A word without its quotes; none if what it says is known only when it runs.
+    /// A word without its quotes; `None` if its value is known only at run time.
     fn unquoted(&mut self, word: &str) -> Option<String> {
         let options = ParserOptions {
             enable_extended_globbing: false,
@@ -171,12 +172,12 @@ impl Reader {
         };
         let mut text = String::new();
         let is_plain = pieces.iter().all(|it| plain(it, false, &mut text));
-        // Alone these are commands and words of the shell.
+        // Alone these are commands and reserved words.
         let is_pattern = |it: &str| !matches!(it, "[" | "]" | "[[" | "]]" | "{" | "}" | "!" | "{}");
         let has_pattern = is_pattern(word) && pieces.iter().any(is_expanded);
         if !is_plain || has_pattern {
             self.unknown("it has variables, substitutions or patterns");
-            // What stands in it literally may be a name all the same.
+            // Its literal part may still be a name.
             return (!text.is_empty()).then_some(text);
         }
         Some(text)
@@ -195,7 +196,7 @@ impl Reader {
         if has(&UNKNOWABLE) || runs_found || runs_input {
             self.unknown("it runs what is put together while it runs");
         }
-        // They look whether a file is there, and at nothing in it.
+        // They test whether a file exists, but do not read it.
         if matches!(first, "test" | "[") && !has_functions && before.iter().all(|it| is_reserved(it)) {
             return;
         }
@@ -220,12 +221,12 @@ fn is_redirection(token: Option<&Token>) -> bool {
     matches!(token, Some(Token::Operator(it, _)) if it.ends_with(['<', '>']))
 }
 
-/// Adds what a piece says to a text; false: that is known only when it runs.
+/// Appends a piece's text; false if it is known only at run time.
 fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> bool {
     match &piece.piece {
         WordPiece::Text(it) | WordPiece::SingleQuotedText(it) => text.push_str(it),
         WordPiece::DoubleQuotedSequence(inner) => {
-            // Each of them, so that what stands there literally is known.
+            // Every alternative, so that its literal text is known.
             return inner.iter().filter(|it| !plain(it, true, text)).count() == 0;
         }
         WordPiece::EscapeSequence(it) => match it.strip_prefix('\\') {
@@ -239,7 +240,7 @@ fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> boo
     true
 }
 
-/// Whether an unquoted piece is a pattern, or stands for the home directory.
+/// Whether an unquoted piece is a pattern or begins with the home directory (`~`).
 fn is_expanded(piece: &WordPieceWithSource) -> bool {
     match &piece.piece {
         WordPiece::Text(it) => {

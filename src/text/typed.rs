@@ -46,7 +46,7 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// [`quoted`] of what an id or a path is shown as: each that stands in a command for somebody to type goes through here.
+/// [`quoted`] for an id or a path as it is shown. Every one in a suggested command goes through this function.
 pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }

@@ -78,7 +78,7 @@ impl Line {
             ["@", "stdin", text] => Self::Stdin { text: unescape(text) },
             ["@", "terminal"] => Self::Terminal,
             ["@", "cd", directory] => Self::Cd { directory: directory.to_string() },
-            _ => panic!("`{line}` is no line of a case"),
+            _ => panic!("`{line}` is not a line of a case"),
         }
     }
 }

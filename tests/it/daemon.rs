@@ -126,7 +126,7 @@ fn a_second_watch_follows_the_first() {
     watched.place.write(STEP, done);
     assert!(events.next().ends_with("in_progress → completed"));
     assert_eq!(watched.place.run("watch --stop").code, 0);
-    assert_eq!(asides.end(), ["the process that watched has ended: it was told to stop"]);
+    assert_eq!(asides.end(), ["the process that watched has ended: it was stopped"]);
     assert!(child.wait().expect("it ended").success());
 }
 
@@ -234,7 +234,8 @@ fn a_process_that_was_stopped_is_told_of_by_every_verb_that_asks_for_it() {
     for verb in ["watch", "watch --detach", "watch --stop"] {
         let told = watched.place.run(verb);
         assert_eq!((told.code, told.stdout.as_str()), (4, ""), "{verb}: {}", told.stderr);
-        for part in ["error[locked]", &format!("process {pid} holds the watch"), &format!("kill -CONT {pid}")]
+        for part in
+            ["error[locked]", &format!("(process {pid}) does not respond"), &format!("kill -CONT {pid}")]
         {
             assert!(told.stderr.contains(part), "{verb}: {}", told.stderr);
         }
@@ -281,7 +282,7 @@ fn it_outlives_what_is_its_own_but_not_the_plans() {
     watched.check_answers();
     let events = follow(&watched.place);
     std::fs::rename(watched.place.file("plans"), watched.place.file("gone")).expect("it can be moved");
-    assert_eq!(events.2.end(), ["the process that watched has ended: the plans directory is gone"]);
+    assert_eq!(events.2.end(), ["the process that watched has ended: the plans directory was deleted"]);
     watched.wait();
 }
 
@@ -297,7 +298,7 @@ fn the_plans_can_be_deleted_under_it() {
         let deleted = Command::new("rm").arg("-rf").arg(watched.place.file("plans")).output();
         let deleted = deleted.expect("there is an rm");
         assert!(deleted.status.success(), "{deleted:?}");
-        assert_eq!(events.2.end(), ["the process that watched has ended: the plans directory is gone"]);
+        assert_eq!(events.2.end(), ["the process that watched has ended: the plans directory was deleted"]);
         watched.wait();
         assert!(!watched.place.file("plans").exists());
     }

@@ -140,7 +140,7 @@ fn too_long_twice_keeps_what_there_is_and_goes_on_later() {
 fn nothing_is_made_where_the_first_pass_has_no_answer() {
     for (body, code, why) in [
         ("exit 3", 1, "exit code 3"),
-        ("true", 1, "answered nothing, three times"),
+        ("true", 1, "gave an empty answer three times"),
         ("echo busy: rate limit, retry after 2h >&2; exit 1", 1, "the agent's limit lasts 7200 s more"),
     ] {
         let place = place(body);

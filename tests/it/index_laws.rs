@@ -20,7 +20,7 @@ use planwatch::ops::next::{NextRequest, next};
 use planwatch::ops::search::{SearchRequest, search, sql};
 use planwatch::ops::show::{ShowRequest, show};
 use planwatch::ops::status::{StatusRequest, status};
-use planwatch::store::refresh;
+use planwatch::store::live_index::LiveIndex;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
@@ -230,10 +230,9 @@ impl Tree {
     /// The surroundings of one who is told that the index holds everything.
     fn known(&self) -> Context {
         let context = self.context(Reading::Index);
-        refresh::refresh(&context).expect("it can be read");
-        let place = context.plans.index_dir().expect("there is a place");
-        let (mut index, _) = Index::open(Place::Directory(&place)).expect("it can be opened");
-        let commit = index.snapshot().and_then(|it| it.generation()).expect("it is sound");
+        let mut index = LiveIndex::default();
+        index.refresh(&context);
+        let commit = index.verified();
         Context { freshness: Freshness::Attested(Box::new(move || commit)), ..context }
     }
 }
@@ -562,29 +561,28 @@ fn what_happens_to_the_index_while_files_are_looked_at_changes_no_answer() {
 fn a_refresh_names_the_plans_that_changed() {
     let tree = Tree::new(Arc::new(RealDisk));
     let context = tree.context(Reading::Index);
-    let changed = |found: refresh::Refreshed| {
-        let ids = found.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        assert!(found.generation.is_some());
-        ids
-    };
-    let all = || changed(refresh::refresh(&context).expect("the files can be read"));
-    let of = |names: &[&str]| {
-        let names: Vec<_> = names.iter().map(|it| (*it).to_owned()).collect();
-        changed(refresh::refresh_plans(&context, &names, None).expect("the files can be read"))
+    let mut index = LiveIndex::default();
+    let mut changed = |names: Option<&[&str]>| {
+        let changed = match names.map(|it| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()) {
+            None => index.refresh(&context),
+            Some(names) => index.refresh_plans(&context, &names),
+        };
+        assert!(index.verified().is_some());
+        changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     };
     for path in ["a/plan.md", "a/step-1.md", "b/step-1.md", "_archive/c/plan.md"] {
         tree.write(path, "# One\n");
     }
-    assert_eq!(all(), "a b c".to_owned());
-    assert_eq!(all(), String::new());
+    assert_eq!(changed(None), "a b c".to_owned());
+    assert_eq!(changed(None), String::new());
     tree.write("a/step-2.md", "# Two\n");
     tree.write("b/step-1.md", "# Another\n");
-    assert_eq!(of(&["a", "c", "gone"]), "a".to_owned());
-    assert_eq!(of(&["a"]), String::new());
+    assert_eq!(changed(Some(&["a", "c", "gone"])), "a".to_owned());
+    assert_eq!(changed(Some(&["a"])), String::new());
     fs::rename(tree.path("a"), tree.path("_archive/a")).expect("it can be moved");
-    assert_eq!(of(&["a"]), "a".to_owned());
-    assert_eq!(all(), "b".to_owned());
+    assert_eq!(changed(Some(&["a"])), "a".to_owned());
+    assert_eq!(changed(None), "b".to_owned());
     fs::remove_dir_all(tree.path("b")).expect("it is there");
-    assert_eq!(of(&["b"]), "b".to_owned());
+    assert_eq!(changed(Some(&["b"])), "b".to_owned());
     assert_eq!(*tree.told.lock().expect("nobody panicked"), []);
 }

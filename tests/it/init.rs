@@ -25,7 +25,8 @@ fn opened(place: &Place) -> File {
 /// The state of `init` is in the project's root, or in that of the plans directory if there is one. Replaced versions are
 /// compared again once its lock has not been used for a while.
 fn make_lock_older(place: &Place) {
-    let state = fs::read_dir(place.file("plans/.planwatch")).into_iter().flatten().flatten().map(|it| it.path());
+    let state =
+        fs::read_dir(place.file("plans/.planwatch")).into_iter().flatten().flatten().map(|it| it.path());
     let project = state.into_iter().find(|it| it.to_string_lossy().contains("/project-"));
     let lock = project.unwrap_or_else(|| place.file(".planwatch-init")).join("lock");
     let lock = File::open(lock).expect("it is there");
@@ -75,6 +76,11 @@ fn check_late_save(place: &Place) {
     assert_eq!(kept.len(), 1, "{answer}");
     assert_eq!(kept[0]["why"], json!("late"), "{answer}");
     let version = kept[0]["kept"].as_str().expect("a path");
-    let found = [format!("plans/{version}"), version.to_owned()].into_iter().find(|it| place.file(it).exists());
-    assert_eq!(place.text(&found.expect("the file is where the answer says")), "# Mine, saved late\n", "{answer}");
+    let found =
+        [format!("plans/{version}"), version.to_owned()].into_iter().find(|it| place.file(it).exists());
+    assert_eq!(
+        place.text(&found.expect("the file is where the answer says")),
+        "# Mine, saved late\n",
+        "{answer}"
+    );
 }

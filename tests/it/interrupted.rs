@@ -128,10 +128,7 @@ fn squash(place: &Place) {
     let mut locked = plans.lock(&mut || {}).expect("it is free");
     let error = locked.batch("squash", "2026-11-21T11:00:00Z", ops).expect_err("it died");
     assert_eq!(error.code(), "unfinished");
-    assert!(
-        error.to_string().ends_with("and what was changed before that could not be taken back yet"),
-        "{error}"
-    );
+    assert!(error.to_string().ends_with("and earlier changes could not be rolled back yet"), "{error}");
 }
 
 const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next command that writes finishes it or takes it back, \

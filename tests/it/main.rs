@@ -31,6 +31,7 @@ mod kept;
 mod knowledge;
 mod mcp;
 mod mcp_live;
+mod missing_plan;
 mod no_index;
 mod old_names;
 mod plugin;

@@ -150,7 +150,7 @@ fn a_damaged_index_is_made_anew_and_told_of_in_one_line() {
     let mended = place.run("list --all");
     assert_eq!((mended.code, mended.stdout.as_str()), (0, before.as_str()));
     assert_eq!(mended.stderr.lines().count(), 1, "{}", mended.stderr);
-    assert!(mended.stderr.contains("the index was made anew"), "{}", mended.stderr);
+    assert!(mended.stderr.contains("the index was rebuilt"), "{}", mended.stderr);
     assert_eq!(place.run("list --all").stderr, "");
 }
 
@@ -187,7 +187,7 @@ fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
     // Not in a directory that others can write to; then it is in memory, and that is said once.
     std::fs::set_permissions(&top, PermissionsExt::from_mode(0o777)).expect("it is ours");
     let told = place.run("status").stderr;
-    assert_eq!(told.matches("note: the index is kept in memory for this answer").count(), 1, "{told}");
+    assert_eq!(told.matches("note: the index is in memory for this answer").count(), 1, "{told}");
     // A change makes an own directory beside it, and the index is with the plans again.
     assert_eq!(place.run("done fence-repair:4").code, 0);
     assert_eq!(place.run("status").stderr, "");

@@ -293,7 +293,7 @@ fn whoever_completes_by_force_what_wants_to_be_verified_halts_the_run() {
     let force = "env -u PLANWATCH_CLAIM -u PLANWATCH_STEP PLANWATCH_BY=eve planwatch done p:1 --force";
     let ran = run(&place, force, "");
     assert_eq!((ran.code, status(&place, "2").as_str()), (1, "pending"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("`p:1` was completed by force"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("`p:1` was completed with --force"), "{}", ran.stdout);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_damaged_full_text_is_made_anew_and_told_of_in_one_line() {
     std::fs::write(&path, bytes).expect("there is room");
     let said = check(&place, "granite", &["quay"]);
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("the index was made anew"), "{said}");
+    assert!(said.contains("the index was rebuilt"), "{said}");
     assert_eq!(check(&place, "granite", &["quay"]), "");
     std::fs::write(&path, "no database").expect("there is room");
     let said = check(&place, "granite", &["quay"]);

@@ -101,7 +101,7 @@ fn what_is_too_much_to_look_at_cannot_be_trusted() {
     ] {
         assert_eq!(ran.code, 5, "{ran:?}");
         assert!(
-            ran.stderr.contains("cannot be trusted, because") && ran.stderr.contains("name the files"),
+            ran.stderr.contains("cannot be trusted, because") && ran.stderr.contains("name of each file"),
             "{ran:?}"
         );
     }

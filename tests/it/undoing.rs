@@ -35,7 +35,7 @@ fn an_edited_file_keeps_no_other_change_from_being_taken_back() {
     let refused = place.run("undo --json");
     assert_eq!(refused.code, 4, "{refused:?}");
     assert!(
-        refused.stderr.contains(&format!("({done}) cannot be taken back: `q/step-1.md` was edited")),
+        refused.stderr.contains(&format!("({done}) cannot be undone: `q/step-1.md` was edited")),
         "{refused:?}"
     );
     let list = place.run("undo --list");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use planwatch::ops::claim::{ClaimRequest, claim};
-use planwatch::store::refresh::refresh;
+use planwatch::store::live_index::LiveIndex;
 
 use super::corpus::Corpus;
 use super::floors::locked_replace;
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &[String]) {
     };
     let (plans, beside, state) = (Path::new(plans), Path::new(beside), Path::new(state));
     if work == "index" {
-        drop(refresh(&context(plans, state, "bench", Asks::Nobody)).expect("it can be read"));
+        LiveIndex::default().refresh(&context(plans, state, "bench", Asks::Nobody));
         println!("{}", memory(std::process::id(), "VmHWM").expect("Linux tells it"));
         return;
     }

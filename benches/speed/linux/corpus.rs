@@ -46,6 +46,18 @@ impl Corpus {
         corpus
     }
 
+    /// Plans that are there already and have another form.
+    pub(crate) fn of_plans(home: &Path, n_plans: usize) -> Self {
+        let plans = home.join("plans");
+        Self {
+            beside: plans.join(".floor"),
+            plans,
+            home: home.to_path_buf(),
+            n_plans,
+            statuses: Statuses::Usual,
+        }
+    }
+
     fn write(&self) {
         fs::create_dir_all(&self.plans).expect("it can be made");
         self.git(&["init", "--quiet"]);

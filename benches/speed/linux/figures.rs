@@ -18,7 +18,7 @@ pub(crate) enum Unit {
     Milliseconds,
     /// More is better.
     PerSecond,
-    /// Less is better, and there is no floor.
+    /// Less is better; mostly without a floor.
     Mebibytes,
 }
 
@@ -65,14 +65,15 @@ impl Figure {
         let floor = middle(&self.rounds.iter().map(|it| it.1).collect::<Vec<_>>());
         let Bar { id, what, floor: name, must, goal, unit } = self.bar;
         let number = |it: Option<f64>| it.map_or_else(|| "-".to_owned(), |it| format!("{it}"));
-        let shown = match unit {
-            Unit::Mebibytes => format!("{ratio:8.1} MiB      "),
+        let shown = match name {
+            "" => format!("{ratio:8.1} MiB      "),
             _ => format!("{ratio:8.2} x {name:10}"),
         };
         let beside = match unit {
             Unit::Milliseconds => format!("{:.2} ms : {:.2} ms", ours * 1e3, floor * 1e3),
             Unit::PerSecond => format!("{ours:.0}/s : {floor:.0}/s"),
-            Unit::Mebibytes => String::new(),
+            Unit::Mebibytes if name.is_empty() => String::new(),
+            Unit::Mebibytes => format!("{ours:.1} MiB : {floor:.1} MiB"),
         };
         println!(
             "{id:4}{what:46}{shown} must {:>5} goal {:>5}  {:12} {least:.2}–{most:.2}  {beside}",

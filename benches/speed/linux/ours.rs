@@ -11,7 +11,7 @@ use planwatch::api::context::{Context, Here, KeptSaves, Reading};
 use planwatch::api::daemon::Freshness;
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::plan::time::Time;
-use planwatch::serve::Homes;
+use planwatch::serve::SocketDirs;
 use planwatch::serve::ipc::client;
 
 use super::corpus::Corpus;
@@ -92,9 +92,9 @@ pub(crate) fn memory(pid: u32, line: &str) -> Option<f64> {
 }
 
 /// Where sockets may be; the same as the command line has it.
-pub(crate) fn homes() -> Homes {
+pub(crate) fn homes() -> SocketDirs {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|it| !it.is_empty());
-    Homes { runtime: runtime.map(PathBuf::from), temporary: PathBuf::from("/tmp") }
+    SocketDirs { runtime: runtime.map(PathBuf::from), temporary: PathBuf::from("/tmp") }
 }
 
 /// Whether a resident process asks the daemon.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use planwatch::ops::search::{SearchRequest, search};
-use planwatch::store::refresh::refresh;
+use planwatch::store::live_index::LiveIndex;
 
 use super::Bench;
 use super::clients;
@@ -52,7 +52,7 @@ fn cold(bench: &Bench) {
     for round in 0..=bench.rounds {
         let floor = read2(corpus);
         forget_index();
-        let library = timed(|| drop(refresh(&look()).expect("it can be read")));
+        let library = timed(|| drop(LiveIndex::default().refresh(&look())));
         forget_index();
         let command = bench.ours.cli(corpus, &["list"]);
         // The first round warms the caches.

@@ -1,18 +1,17 @@
-//! What writing verbs answer.
+//! Answers of verbs that write.
 
 use serde_json::{Value, json};
 
-use super::looks::page;
-use super::plans::{maybe_status, state};
-use super::{Answers, Object, flag, list, maybe, maybe_text, maybe_time, part, text, word};
+use super::plans::{granted, maybe_status};
+use super::queries::page;
+use super::{Answers, Object, flag, list, maybe, maybe_text, part, state_word, text, word};
 
 pub(super) fn parts() -> Vec<(&'static str, Value)> {
     vec![
         ("Changed", changed().closed()),
         ("Refused", Object::new().field("id", text()).and(error()).closed()),
         ("Change", change().closed()),
-        ("Kept", Object::new().fields(["path", "kept", "why"], &text()).closed()),
-        ("Granted", Object::new().field("id", text()).field("until", maybe_time()).closed()),
+        ("Granted", granted().closed()),
     ]
 }
 
@@ -54,7 +53,7 @@ fn error() -> Object {
 /// `ops::claim::ClaimReport`.
 fn claim() -> Object {
     Object::new()
-        .field("state", state())
+        .field("state", state_word())
         .field("step", maybe(part("Step")))
         .fields(["why", "diff"], &text())
         .field("claim", maybe(part("Granted")))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::looks::page;
+use super::queries::page;
 use super::{Answers, Object, count, flag, list, maybe_text, maybe_time, open_object, part, text};
 
 pub(super) fn parts() -> Vec<(&'static str, Value)> {

@@ -1,22 +1,25 @@
-//! JSON Schemas of what the shapes and reports look like, for surfaces that have to say so beforehand.
+//! JSON Schemas of answers, for surfaces that describe them beforehand.
 //!
-//! Each object is closed: what is not named in it does not come, but in `custom`, `metadata` and `values`, which are the
-//! user's own. What is named comes always, unless it is said to be left out. A test compares every recorded answer of the
-//! command line with them. A part that comes in several places has a name, and is meant by `$ref`.
+//! Each object is closed: it has only the fields that are named, except in `custom`, `metadata` and `values`, which belong
+//! to the user. A field is always present unless it is optional. A test checks every recorded answer of the command line.
+//! A part of several answers has a name, and is referred to by `$ref`. Types of views make their own schemas.
 
-mod bring;
 mod changes;
+mod documents;
 mod knowledge;
-mod looks;
 mod plans;
+mod queries;
 
+pub(crate) use plans::{activity, plan_status, state, step_number, step_status};
 pub use plans::{plan, step};
 
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::api::views::SCHEMA_VERSION;
 
-/// Where the named parts are found by those who refer to them; OpenAPI's own place.
+/// The place of the named parts, as in OpenAPI.
 pub const PLACE: &str = "#/components/schemas/";
 
 /// Every named part, by its name.
@@ -25,10 +28,10 @@ pub fn parts() -> Vec<(&'static str, Value)> {
     all.into_iter().flatten().collect()
 }
 
-/// What a verb answers, with its envelope.
+/// An answer of a verb, with its envelope.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// As the kind, but where answers of one kind differ.
+    /// The kind, unless answers of one kind differ.
     pub name: &'static str,
     pub kind: &'static str,
     pub schema: Value,
@@ -36,7 +39,7 @@ pub struct Answer {
 
 /// Every answer.
 pub fn answers() -> Vec<Answer> {
-    let all = [looks::answers(), changes::answers(), knowledge::answers(), bring::answers()];
+    let all = [queries::answers(), changes::answers(), knowledge::answers(), documents::answers()];
     let named = |(name, object): (&'static str, Object)| {
         let kind = match name {
             "rendered-prompt" => "prompt",
@@ -46,6 +49,37 @@ pub fn answers() -> Vec<Answer> {
         Answer { name, kind, schema: object.answer(kind) }
     };
     all.into_iter().flatten().map(named).collect()
+}
+
+/// The schema of a type as it is serialized, with references to the named parts.
+fn of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|it| {
+        it.definitions_path = "/components/schemas".into();
+    });
+    let mut schema = T::json_schema(&mut settings.into_generator()).to_value();
+    close(&mut schema);
+    schema
+}
+
+/// Closes the objects of a schema that do not say what else they may hold, and leaves out what is for readers of the code.
+fn close(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.retain(|word, it| {
+        let is_width = word == "format" && it.as_str().is_some_and(|it| it.starts_with("uint"));
+        !["description", "title", "default"].contains(&word.as_str()) && !is_width
+    });
+    // Of an enum whose variants have comments, each word is a schema.
+    if let Some(Value::Array(variants)) = object.remove("oneOf") {
+        let words = |it: &Value| it["enum"].as_array().cloned().unwrap_or_else(|| vec![it["const"].clone()]);
+        object.insert("type".to_owned(), "string".into());
+        object.insert("enum".to_owned(), variants.iter().flat_map(words).collect());
+    }
+    if object.contains_key("properties") {
+        object.entry("additionalProperties").or_insert(false.into());
+    }
+    object.get_mut("items").into_iter().for_each(close);
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).for_each(close);
 }
 
 /// By their names.
@@ -63,7 +97,15 @@ impl Object {
         Self::default()
     }
 
-    /// A field that always comes.
+    /// The fields of a type, which other fields may follow.
+    fn of<T: JsonSchema>() -> Self {
+        let mut schema = of::<T>();
+        let properties = schema["properties"].as_object_mut().map(std::mem::take).unwrap_or_default();
+        let required = schema["required"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        Self { properties, required }
+    }
+
+    /// A field that is always present.
     #[must_use]
     pub fn field(mut self, name: &str, schema: Value) -> Self {
         self.required.push(name.into());
@@ -77,13 +119,13 @@ impl Object {
         self
     }
 
-    /// Several fields of the same schema that always come.
+    /// Several fields of the same schema that are always present.
     #[must_use]
     pub fn fields<const N: usize>(self, names: [&str; N], schema: &Value) -> Self {
         names.into_iter().fold(self, |object, name| object.field(name, schema.clone()))
     }
 
-    /// The same object with the fields of another one behind its own.
+    /// The same object with the fields of another one after its own.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.properties.extend(other.properties);
@@ -91,18 +133,13 @@ impl Object {
         self
     }
 
-    /// The object, with nothing beside its fields.
+    /// The object without other fields.
     pub fn closed(self) -> Value {
-        self.with_others(json!(false))
-    }
-
-    /// The object, with fields of any name beside its own.
-    fn with_others(self, others: Value) -> Value {
         words([
             ("type", "object".into()),
             ("properties", Value::Object(self.properties)),
             ("required", Value::Array(self.required)),
-            ("additionalProperties", others),
+            ("additionalProperties", false.into()),
         ])
     }
 
@@ -111,7 +148,7 @@ impl Object {
         let mut envelope = Self::new()
             .field("schema_version", json!({"const": SCHEMA_VERSION}))
             .field("kind", json!({"const": kind}));
-        // The envelope's own `kind` stands for that of a shape.
+        // The envelope's own `kind` replaces that of a view.
         let is_own = |name: &str| name == "kind" || name == "schema_version";
         envelope.properties.extend(self.properties.into_iter().filter(|(name, _)| !is_own(name)));
         envelope.required.extend(self.required.into_iter().filter(|it| !it.as_str().is_some_and(is_own)));
@@ -136,6 +173,11 @@ pub fn maybe_time() -> Value {
     json!({"type": ["string", "null"], "format": "date-time"})
 }
 
+/// The state of a plan, as `next` has it.
+fn state_word() -> Value {
+    state(&mut SchemaGenerator::default()).to_value()
+}
+
 fn count() -> Value {
     json!({"type": "integer", "minimum": 0})
 }
@@ -152,7 +194,7 @@ fn word<const N: usize>(words: [&str; N]) -> Value {
     json!({"type": "string", "enum": words.to_vec()})
 }
 
-/// Whatever the user's own keys hold.
+/// An object with keys of the user's own.
 fn open_object() -> Value {
     json!({"type": "object", "additionalProperties": true})
 }

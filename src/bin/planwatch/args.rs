@@ -17,7 +17,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum, Value
 
 use crate::help;
 
-/// Plans as Markdown files, with steps that people and agents take one by one
+/// Plans as Markdown files, with steps for people and agents
 #[derive(Debug, Parser)]
 #[command(name = "planwatch", version, disable_help_subcommand = true, disable_help_flag = true)]
 pub(crate) struct Cli {
@@ -53,13 +53,13 @@ pub(crate) struct Everywhere {
     /// Print only the result
     #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
     pub(crate) quiet: bool,
-    /// Print more about what happens
+    /// Print more details
     #[arg(short, long, global = true, hide_short_help = true)]
     pub(crate) verbose: bool,
     /// Read the files instead of the index
     #[arg(long, global = true, hide = true)]
     pub(crate) no_index: bool,
-    /// Print long answers at once, without a pager
+    /// Print long output directly, without a pager
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) no_pager: bool,
     /// Print help
@@ -104,11 +104,11 @@ pub(crate) enum Verb {
     /// Search plans, steps, decisions and insights
     #[command(alias = "recall")]
     Search(look::Search),
-    /// Report problems in the files, with their places
+    /// Report problems in the files, with line and column
     Check(look::Check),
     /// Claim a step exclusively
     Claim(work::Claim),
-    /// Give steps back unfinished
+    /// Release claimed steps without finishing them
     Release(work::Release),
     /// Start steps, or activate a draft plan
     Start(work::Start),
@@ -184,7 +184,7 @@ pub(crate) enum Verb {
     Mcp(setup::Mcp),
     /// Set up a project for plans, and for agents
     Init(agents::Init),
-    /// Print what an agent's session should know
+    /// Print the context for an agent's session
     #[command(hide = true)]
     Hook(agents::Hook),
     /// Diagnose this setup: index, locks, file system, watching
@@ -362,7 +362,7 @@ pub(crate) fn meant_by(word: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(verb, _)| *verb)
 }
 
-/// What to name for a verb or an option that somebody may have meant: nothing that is hidden.
+/// Suggestions for an unknown verb or option; none of them is hidden.
 pub(crate) fn visible(name: &str) -> Option<String> {
     let command = Cli::command();
     if let Some(option) = name.strip_prefix("--") {

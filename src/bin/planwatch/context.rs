@@ -1,4 +1,4 @@
-//! What the environment says: directories, the time, who asks. The only place of the binary that reads it.
+//! The environment: directories, the time, the user's name. Nothing else in the binary reads it.
 #![expect(
     clippy::disallowed_methods,
     reason = "the command line is the floor that reads the environment and the clock"
@@ -25,8 +25,8 @@ use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
 use planwatch::plan::time::Time;
-use planwatch::serve::Homes;
-use planwatch::serve::daemon::context_factory::Contexts;
+use planwatch::serve::SocketDirs;
+use planwatch::serve::daemon::context_factory::ContextFactory;
 use planwatch::serve::ipc::client::Daemon;
 use planwatch::store::idempotency;
 use planwatch::store::interrupted;
@@ -72,7 +72,7 @@ impl Session {
         let directory = env::current_dir().map_err(|error| {
             Failure::failed(
                 "not-found",
-                format!("the working directory is gone: {}", failure::system(&error)),
+                format!("the working directory no longer exists: {}", failure::system(&error)),
             )
             .with_exit(3)
         })?;
@@ -95,7 +95,7 @@ impl Session {
         Self { is_looking, ..self }
     }
 
-    /// Finds the plans directory and the configuration; what is wrong in the latter is told once.
+    /// Finds the plans directory and the configuration. Errors in the configuration are reported once.
     pub(crate) fn workspace(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
         if !self.is_told.swap(true, Ordering::Relaxed) {
@@ -112,7 +112,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Says where the plans are, what is configured, what is read, and who asks.
+    /// Reports the plans directory, the configuration, what is read, and the user's name.
     fn tell_surroundings(&self, found: &Workspace) {
         if self.output.loudness < Loudness::Verbose {
             return;
@@ -163,7 +163,7 @@ impl Session {
         self.context_in(&workspace, &plans)
     }
 
-    /// A path as somebody typed it, from the directory that they stand in.
+    /// A path as it was typed, relative to the working directory.
     pub(crate) fn path(&self, typed: &Path) -> PathBuf {
         self.directory.join(typed)
     }
@@ -211,7 +211,7 @@ impl Session {
     }
 
     /// As [`Self::look_again`] for surfaces that run long, each request with surroundings of its own.
-    pub(crate) fn contexts(&self, plans: &Path) -> Contexts {
+    pub(crate) fn contexts(&self, plans: &Path) -> ContextFactory {
         let own = Self {
             output: self.output.clone(),
             directory: self.directory.clone(),
@@ -248,7 +248,7 @@ impl Session {
         words
     }
 
-    /// The agents of the user's own configuration, and where that is; what is wrong in it is told.
+    /// The agents of the user's own configuration, and its path. Errors in it are reported.
     pub(crate) fn own_agents(&self) -> (Agents, String) {
         let Some(path) = etcetera::choose_base_strategy().ok().map(|it| it.config_dir()) else {
             return (Agents::new(), String::new());
@@ -267,7 +267,7 @@ impl Session {
     }
 
     /// For who serves requests one after the other: the surroundings as they are at each.
-    pub(crate) fn contexts_found(&self) -> Contexts {
+    pub(crate) fn contexts_found(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
             let found = session.find()?;
@@ -277,7 +277,7 @@ impl Session {
     }
 
     /// As [`Self::contexts_found`]; makes the plans directory if there is none.
-    pub(crate) fn contexts_to_make(&self) -> Contexts {
+    pub(crate) fn contexts_to_make(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
             let found = session.find()?;
@@ -290,7 +290,7 @@ impl Session {
     }
 
     /// As [`Self::contexts_found`]; where there is no plans directory, an empty one is read in its place.
-    pub(crate) fn contexts_to_look(&self) -> Contexts {
+    pub(crate) fn contexts_to_look(&self) -> ContextFactory {
         let session = self.clone();
         let empty = Mutex::new(None);
         Arc::new(move || {
@@ -342,8 +342,8 @@ impl Session {
 }
 
 /// Where sockets may be that have no place in `.planwatch`; the same for every process of a user.
-pub(crate) fn homes() -> Homes {
-    Homes { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
+pub(crate) fn homes() -> SocketDirs {
+    SocketDirs { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
 }
 
 /// `XDG_CACHE_HOME`, else what the system has for caches: `~/.cache`, on macOS `~/Library/Caches`.

@@ -1,4 +1,4 @@
-//! Why a verb failed, as people and machines are told, and the exit code.
+//! Errors as the command line prints them for people and as JSON, and the exit code.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use planwatch::api::error::Error;
@@ -113,21 +113,22 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
             let near = meant.or(near);
             (
                 format!("there is no verb `{verb}`"),
-                near.unwrap_or_else(|| "`planwatch help --all` names the verbs".to_owned()),
+                near.unwrap_or_else(|| "`planwatch help --all` lists the verbs".to_owned()),
             )
         }
         ErrorKind::UnknownArgument => unknown_argument(&named(ContextKind::InvalidArg), near, error),
         ErrorKind::MissingRequiredArgument => {
             let missing = plain(&named(ContextKind::InvalidArg)).replace('|', " or ");
-            (format!("{missing} is missing"), usage(error))
+            let many = if missing.contains(", ") { "s" } else { "" };
+            (format!("missing argument{many}: {missing}"), usage(error))
         }
         ErrorKind::InvalidValue => {
             let (value, option) = (named(ContextKind::InvalidValue), named(ContextKind::InvalidArg));
             let valid = error.get(ContextKind::ValidValue).map(text).unwrap_or_default();
             let message = if value.is_empty() {
-                format!("{} wants a value", option_name(&option))
+                format!("{} needs a value", option_name(&option))
             } else {
-                format!("`{value}` is no value of {}", option_name(&option))
+                format!("invalid value `{value}` for {}", option_name(&option))
             };
             let known = if valid.is_empty() { usage(error) } else { format!("one of {valid}") };
             (message, near.map_or(known.clone(), |it| format!("{it} {known}")))
@@ -135,7 +136,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
         ErrorKind::ValueValidation => {
             let option = option_name(&named(ContextKind::InvalidArg));
             (
-                format!("`{}` is no value of {option}", named(ContextKind::InvalidValue)),
+                format!("invalid value `{}` for {option}", named(ContextKind::InvalidValue)),
                 format!("{option} takes a whole number, as in {option} 7"),
             )
         }
@@ -146,7 +147,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
             } else {
                 format!("{} and {} contradict each other", option_name(&one), option_name(&other))
             };
-            (message, "give one of them".to_owned())
+            (message, "use only one of them".to_owned())
         }
         _ => (first_line(error), usage(error)),
     };
@@ -157,7 +158,7 @@ fn unknown_argument(argument: &str, near: Option<String>, error: &clap::Error) -
     if argument.starts_with('-') {
         let as_text = || {
             format!(
-                "`planwatch {} --help` names the options; a text that begins with `-` goes after `--`",
+                "`planwatch {} --help` lists the options; a text that begins with `-` goes after `--`",
                 verb_of(error)
             )
         };
@@ -211,7 +212,7 @@ fn text(value: &ContextValue) -> String {
     }
 }
 
-/// The best of clap's suggestions, which stands last.
+/// The best of clap's suggestions, which is the last one.
 fn nearest_of(value: &ContextValue) -> String {
     match value {
         ContextValue::Strings(all) => all.last().cloned().unwrap_or_default(),
@@ -237,19 +238,23 @@ mod tests {
     #[test]
     fn a_wrong_command_line_names_what_was_meant() {
         check("planwatch lsit", "there is no verb `lsit`", "did you mean `list`?");
-        check("planwatch xyzzy", "there is no verb `xyzzy`", "`planwatch help --all` names the verbs");
+        check("planwatch xyzzy", "there is no verb `xyzzy`", "`planwatch help --all` lists the verbs");
         check("planwatch list --stat pending", "there is no option `--stat`", "did you mean `--status`?");
-        check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
+        check("planwatch new", "missing argument: TITLE", "usage: planwatch new TITLE [STEP]…");
         check(
             "planwatch move a:1",
-            "--after N or --before N is missing",
+            "missing argument: --after N or --before N",
             "usage: planwatch move --after N|--before N STEP",
         );
-        check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
+        check(
+            "planwatch list --color pink",
+            "invalid value `pink` for --color",
+            "one of auto, always, never",
+        );
         check(
             "planwatch list --xyzzy",
             "there is no option `--xyzzy`",
-            "`planwatch list --help` names the options; a text that begins with `-` goes after `--`",
+            "`planwatch list --help` lists the options; a text that begins with `-` goes after `--`",
         );
         check("planwatch steps-x", "there is no verb `steps-x`", "did you mean `list`?");
         check("planwatch complet", "there is no verb `complet`", "did you mean `done`?");
@@ -258,12 +263,12 @@ mod tests {
         check("planwatch stats", "there is no verb `stats`", "did you mean `status`?");
         check(
             "planwatch status --days x",
-            "`x` is no value of --days",
+            "invalid value `x` for --days",
             "--days takes a whole number, as in --days 7",
         );
         check(
             "planwatch search a --limit -1",
-            "`-1` is no value of --limit",
+            "invalid value `-1` for --limit",
             "--limit takes a whole number, as in --limit 7",
         );
         check("planwatch show a b", "`b` is one argument too many", "usage: planwatch show ID");

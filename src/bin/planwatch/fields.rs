@@ -40,7 +40,7 @@ pub(crate) const EVENT: [&str; 15] = [
     "steps_total",
 ];
 
-/// The fields of what `draft` tells and answers; one object has not all of them.
+/// The fields of the answers of `draft`; no object has all of them.
 pub(crate) const DRAFT: [&str; 20] = [
     "event",
     "pass",

@@ -194,7 +194,7 @@ impl Output {
         Err(Failure { details: Box::new(json!({"changed": has_changed})), ..failure })
     }
 
-    /// Tells why a verb failed. Nobody can be told if this fails too.
+    /// Prints why a verb failed. An error of this output is ignored.
     pub(crate) fn failure(&self, failure: &Failure) {
         let said = if self.is_json() {
             let mut error = failure.to_json();
@@ -213,7 +213,7 @@ impl Output {
         }
     }
 
-    /// Tells what happened beside the answer, as it happens.
+    /// Prints a notice when it happens.
     pub(crate) fn notice(&self, notice: &Notice) {
         let (code, least, message) = sentence(notice);
         if self.loudness >= least {
@@ -221,7 +221,7 @@ impl Output {
         }
     }
 
-    /// Says what only somebody who asks for more wants to know.
+    /// Prints details that only `--verbose` shows.
     pub(crate) fn detail(&self, code: &str, message: &str) {
         if self.loudness == Loudness::Verbose {
             self.note(code, message);
@@ -238,7 +238,7 @@ impl Output {
         }
     }
 
-    /// Tells what is wrong in the configuration; planwatch goes on without it.
+    /// Reports an error in the configuration, which is ignored otherwise.
     pub(crate) fn warning(&self, problem: &Problem) {
         if self.loudness == Loudness::Quiet || self.is_json() {
             return;
@@ -284,17 +284,17 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())
         }
         Notice::IndexRebuilt { why } => {
-            ("index-rebuilt", Loudness::Normal, format!("the index was made anew: {why}"))
+            ("index-rebuilt", Loudness::Normal, format!("the index was rebuilt: {why}"))
         }
-        Notice::IndexInMemory { why } => (
-            "index-in-memory",
-            Loudness::Normal,
-            format!("the index is kept in memory for this answer: {why}"),
-        ),
+        Notice::IndexInMemory { why } => {
+            ("index-in-memory", Loudness::Normal, format!("the index is in memory for this answer: {why}"))
+        }
         Notice::Kept { path, kept, why } => (
             "kept",
             Loudness::Normal,
-            format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
+            format!(
+                "a save of {path} at the same moment as a write of planwatch is stored in {kept} ({why})"
+            ),
         ),
         Notice::NotRecorded => (
             "not-recorded",

@@ -75,7 +75,7 @@ pub(crate) fn short_state(step: &StepShape) -> Cell {
     }
 }
 
-/// What to type for the step to do: one whose claim lapsed is somebody's until it is taken over.
+/// The commands for a step. A step whose claim lapsed has an owner until another worker takes it over.
 pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
     let id = typed(&step.id);
     let show = (format!("planwatch show {id}"), "to read it");
@@ -106,7 +106,7 @@ pub(crate) fn ago(now: Time, then: Option<Time>) -> String {
     then.map(|it| time::ago(now, it)).unwrap_or_default()
 }
 
-/// `2026-11-21, 2 days ago`: the day for whoever looks back, the age for whoever looks now.
+/// `2026-11-21, 2 days ago`: the date, and the age at the time of printing.
 pub(crate) fn dated(now: Time, then: Option<Time>) -> String {
     let day = |it: Time| it.to_string().chars().take(10).collect::<String>();
     then.map(|it| format!("{}, {}", day(it), time::ago(now, it))).unwrap_or_default()
@@ -129,7 +129,7 @@ pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A title, unless it only repeats the id that stands beside it.
+/// A title, unless it only repeats the id beside it.
 pub(crate) fn own_title<'a>(id: &str, title: &'a str) -> &'a str {
     let is_same = |it: &str| it.trim().to_lowercase().replace(' ', "-") == id.to_lowercase();
     if is_same(title) { "" } else { title }

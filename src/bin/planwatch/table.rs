@@ -14,16 +14,16 @@ const GAP: usize = 2;
 const TEXT_LEAST: usize = 24;
 /// Where even this is too much, columns are left out.
 const LEAST: usize = 10;
-/// Where nothing is cut, what stands beside a title is not filled up with spaces if it is wider than this.
+/// Where nothing is cut, cells beside a title are not padded if they are wider than this.
 const FILLED: usize = 60;
-/// Stands for the width of such a column.
+/// The width of such a column.
 const UNFILLED: usize = usize::MAX;
 
 /// One place in a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
-    /// What stands for the text where there is little room; empty: nothing shorter.
+    /// A shorter form of the text for narrow terminals; empty if there is none.
     short: String,
     style: Style,
 }

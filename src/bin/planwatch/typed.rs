@@ -7,7 +7,7 @@ use anstream::ColorChoice;
 use crate::fields;
 use crate::output::Form;
 
-/// How errors of the command line itself are to be told.
+/// How to print errors of the command line itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Typed {
     pub(crate) form: Form,
@@ -33,12 +33,12 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
     found
 }
 
-/// Stands before a word that begins with `-` and is no option; no argument of a process can hold it itself.
+/// Marks a word that begins with `-` and is no option. No argument of a process can contain this character.
 pub(crate) const TEXT_MARK: char = '\0';
 
 /// Marks what `search` is to take as text, as `-token` for what must not be there.
 ///
-/// Long words with `--` stay options, so that a slip in one is told.
+/// Long words with `--` stay options, so that a misspelled one is reported.
 pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
     let mut words = typed.to_vec();
     let Some(verb) = verb_at(typed).filter(|at| ["search", "recall"].iter().any(|it| typed[*at] == *it))

@@ -1,9 +1,9 @@
-//! The same for a process whose own state lies beside that of others.
+//! The same for a process whose state directory is beside that of others.
 
 use super::exhaustive::*;
 use super::state::State;
 
-/// Another user, or the same one with another state directory, was here first.
+/// Another user, or another state directory of the same user, was first.
 fn plant_beside_others(state: &mut State) {
     plant_two_plans(state);
     state.plant("/plans/.planwatch/stamp", &[b'0'; 64]);

@@ -1,7 +1,7 @@
-//! Every crash point, every single fault and every moment of an editor's save, for each
-//! protocol: what a power cut leaves is the old text, the new one, or kept and reported.
+//! Every crash point, every single fault and every moment of an editor's save, for each protocol. A power cut leaves
+//! the old text, the new one, or a text that is preserved and reported.
 //!
-//! A plain `cargo test` takes every n-th combination; `PLANWATCH_R3=full` takes all.
+//! A plain `cargo test` runs every n-th combination; `PLANWATCH_R3=full` runs all.
 #![expect(clippy::disallowed_methods, reason = "the size of the run is told by the environment")]
 
 use std::collections::BTreeSet;
@@ -11,24 +11,24 @@ use super::state::Unsynced;
 use super::*;
 use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
 
-/// One protocol: how it starts, what it does, and what may be left.
+/// One protocol: its start, its action, and the allowed results.
 pub(super) struct Case {
     pub name: &'static str,
     pub plant: fn(&mut State),
-    /// What was done, and is safe, before the run.
+    /// Done durably before the run.
     pub earlier: fn(&PlansDir) -> Result<(), DiskError>,
     pub act: fn(&PlansDir) -> Result<(), DiskError>,
-    /// The file texts that count, before and after.
+    /// The relevant file texts, before and after.
     pub files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
     pub lacks_exchange: bool,
-    /// Whether a torn text is fine when the text before it was kept.
+    /// Whether a torn text is allowed if the earlier text was preserved.
     pub in_place: bool,
 }
 
 const FAULTS: [Errno; 7] =
     [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::NOENT];
-/// What can fail while an editor saves. The others lead to the ways without an exchange, where
-/// a save between the last look and the write is lost, as the documentation says.
+/// Faults while an editor saves. Others lead to the paths without an exchange, where a save between the last check and
+/// the write is lost, as documented.
 const FAULTS_WITH_EXCHANGE: [Errno; 4] = [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::NOENT];
 const SAVES: [Save; 5] = [Save::Rename, Save::Truncate, Save::Append, Save::Away, Save::AwayAndCreate];
 
@@ -117,7 +117,7 @@ const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/_archive/q/plan.md", Some("q\n"), None),
 ];
 
-/// As `squash` does it: the first text grows and is kept as it was, the second goes to the archive.
+/// As `squash` does it: the first text grows and its old version is retained, the second file moves to the archive.
 fn squash(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
@@ -138,7 +138,7 @@ const SQUASHED: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/q/plan.md", Some("q\n"), Some("q 1\n")),
 ];
 
-/// As `archive` does it where something of the plan is in the archive already: file by file.
+/// As `archive` does it if part of the plan is already in the archive: file by file.
 fn archive(plans: &PlansDir) -> Result<(), DiskError> {
     let names = ["step-1.md", "step-2.md"];
     let to = Path::new("_archive/p");
@@ -286,7 +286,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// A run under one script, and what it answered.
+/// A run under one script, and its result.
 struct Run<'a> {
     case: &'a Case,
     script: Script,
@@ -294,11 +294,11 @@ struct Run<'a> {
     answer: Result<(), DiskError>,
 }
 
-/// What is on disk after everything was looked after.
+/// What is on disk after cleanup.
 struct After {
     texts: Vec<Option<String>>,
     edited: String,
-    /// Of all plan files together.
+    /// All plan files together.
     everything: String,
     kept: Vec<String>,
     empty_dirs: Vec<String>,
@@ -308,7 +308,7 @@ pub(super) fn open(disk: &ModelDisk) -> Result<PlansDir, DiskError> {
     PlansDir::open(Arc::new(disk.clone()), Path::new("/plans"), Some(Path::new("/state")))
 }
 
-/// The state that every run of a case starts from: the lock was taken once before.
+/// The start state of every run: the lock was taken once before.
 fn start(case: &Case) -> State {
     let mut state = State::new();
     state.plant("/state/planwatch/key", &[7; 32]);
@@ -329,7 +329,7 @@ fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
     Run { case, script, disk, answer }
 }
 
-/// Lets the next commands, a moment and then minutes later, look after what is left.
+/// Lets later commands, a moment and then minutes later, clean up.
 fn look_after(case: &Case, state: State) -> Result<After, DiskError> {
     let disk = ModelDisk::new(state, Script { lacks_exchange: case.lacks_exchange, ..Script::default() });
     let plans = open(&disk)?;
@@ -359,7 +359,7 @@ impl Run<'_> {
         self.disk.world().calls
     }
 
-    /// Judges every state that may be left; returns how many there were.
+    /// Checks every state that may be left; returns their number.
     fn judge(&self, faults: &mut BTreeSet<String>) -> usize {
         let state = self.disk.world().state.clone();
         let mut judged = 1;
@@ -394,7 +394,7 @@ impl Run<'_> {
             .insert(format!("{}: {fault}\n    {how}; {:?}; {answer:?}; {left}", self.case.name, self.script));
     }
 
-    /// A fault of the call that removes a directory leaves it; a power cut may bring it back.
+    /// If removing a directory fails, it stays; a power cut may restore it.
     fn litter(&self, after: &After, how: &str) -> Result<(), &'static str> {
         let is_tidy = after.empty_dirs.is_empty() || self.script.editor.is_some();
         let counts = match how {
@@ -405,7 +405,7 @@ impl Run<'_> {
         if counts && !is_tidy { Err("an empty directory is left") } else { Ok(()) }
     }
 
-    /// A write in place can be torn by a power cut; then the text before it is kept and told.
+    /// A power cut can tear a write in place; then the earlier text is preserved and reported.
     fn is_recoverable(&self, after: &After, old: &[Option<String>], new: &[Option<String>]) -> bool {
         let is_forced = self.script.fault.is_some_and(|(_, error)| error == Errno::XDEV);
         let is_kept = |text: &Option<String>| text.as_ref().is_some_and(|it| after.kept.contains(it));
@@ -423,7 +423,7 @@ impl Run<'_> {
             return Err("an editor's save is lost");
         }
         if let Some(editor) = self.script.editor {
-            // A save at one instant is never half of something: it has to be in the file.
+            // An atomic save is never half of something: it must be in the file.
             let once = editor.how != Save::RenameTwice;
             let calm = alive && once && editor.begins == editor.ends && self.script.fault.is_none();
             if calm && !saved.iter().all(|token| has(&after.everything, token)) {
@@ -453,7 +453,7 @@ impl Run<'_> {
         }
     }
 
-    /// With an editor at work the texts may be mixed by lines, never within them.
+    /// With an editor at work, texts may be mixed by lines, but never within lines.
     fn fault_beside_editor(&self, after: &After) -> Result<(), &'static str> {
         let world = self.disk.world();
         let unfinished = world.in_hand.is_some();
@@ -472,7 +472,7 @@ impl Run<'_> {
     }
 }
 
-/// Takes every n-th of a stream of combinations.
+/// Selects every n-th of a stream of combinations.
 pub(super) struct Sample {
     every: usize,
     at: usize,
@@ -552,7 +552,7 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     }
 }
 
-/// Runs one save without and with each crash and fault; returns the calls of the first run.
+/// Runs one save without and with each crash and fault; returns the number of calls of the first run.
 fn with_editor(case: &Case, start: &State, editor: Editor, tally: &mut Tally, sample: &mut Sample) -> u64 {
     let script = Script { editor: Some(editor), ..Script::default() };
     let alive = run(case, start, script);
@@ -575,7 +575,7 @@ fn with_editor(case: &Case, start: &State, editor: Editor, tally: &mut Tally, sa
 
 #[track_caller]
 pub(super) fn report(what: &str, tally: &Tally) {
-    // The test runner may have left its dot on this line.
+    // The test runner may have left a dot on this line.
     println!("\nR3 {what}: {} runs, {} states, {} bad", tally.runs, tally.states, tally.faults.len());
     let shown: Vec<_> = tally.faults.iter().take(12).cloned().collect();
     assert!(shown.is_empty(), "{} bad states, among them:\n{}", tally.faults.len(), shown.join("\n"));

@@ -1,4 +1,4 @@
-//! A file with two hard links, one of which another program replaces while the file is written.
+//! A file with two hard links, one of which is replaced while the file is written.
 
 use super::exhaustive::open;
 use super::*;
@@ -19,7 +19,7 @@ fn start() -> State {
     state
 }
 
-/// Claims a step that is pending; says whether it did.
+/// Claims a pending step; returns whether it succeeded.
 fn claim(disk: &ModelDisk) -> bool {
     let plans = open(disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();

@@ -1,4 +1,4 @@
-//! The model as tests of the floors above need it: a machine whose processes are killed and whose power is cut.
+//! The model for tests of other modules: a machine whose processes can be killed and whose power can be cut.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::state::Unsynced;
 use super::*;
 use crate::disk::PlansDir;
 
-/// Where the system tells one boot from another.
+/// Identifies the boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The calls of [`PlansDir::open`].
 const OPENING: u64 = 2;
 
-/// What a call answers that fails.
+/// The error of a failing call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// There is no room.
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
 pub(crate) struct Machine(ModelDisk);
 
 impl Machine {
-    /// A machine with these files, all safe on disk.
+    /// A machine with these files, all durable.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let mut state = State::new();
         state.plant("/state/planwatch/key", &[7; 32]);
@@ -46,14 +46,14 @@ impl Machine {
         PlansDir::open(Arc::new(self.0.clone()), Path::new(root), Some(Path::new(state_home))).unwrap()
     }
 
-    /// Gives the plans directory a second path, as a bind mount does.
+    /// Gives the plans directory a second path, like a bind mount.
     pub(crate) fn bind(&self, path: &str) {
         let mut world = self.0.world();
         world.state.link(Path::new("/plans"), Path::new(path)).unwrap();
         world.state.settle();
     }
 
-    /// Makes a file or directory another user's.
+    /// Changes the owner to another user.
     pub(crate) fn give_away(&self, path: &str) {
         self.0.world().state.give_away(Path::new(path));
     }
@@ -78,13 +78,13 @@ impl Machine {
         Self(self.0.clone())
     }
 
-    /// The same machine, whose process dies before this call, counted from 1 after the plans directory was opened.
+    /// The same machine; its process dies before this call, counted from 1 after the plans directory was opened.
     pub(crate) fn dying_before(&self, call: u64) -> Self {
         let script = Script { crash: Some(OPENING + call), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine, on which this call fails, counted so too.
+    /// The same machine; this call fails, counted likewise.
     pub(crate) fn failing_at(&self, call: u64, fault: Fault) -> Self {
         let errno = match fault {
             Fault::Full => Errno::NOSPC,
@@ -94,23 +94,23 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine, on which files can grow by so many bytes in all; what is freed is not available again.
+    /// The same machine; files can grow by this many bytes in all, and freed space is not reused.
     pub(crate) fn with_room(&self, bytes: usize) -> Self {
         let script = Script { room: Some(bytes), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// How much of that room is left.
+    /// The remaining room.
     pub(crate) fn room(&self) -> usize {
         self.0.world().script.room.unwrap_or(0)
     }
 
-    /// Every file and directory below the plans directory but planwatch's own, with the text of a file.
+    /// Every file and directory below the plans directory except planwatch's own, with the text of files.
     pub(crate) fn tree(&self) -> BTreeMap<String, Option<String>> {
         self.0.world().state.tree()
     }
 
-    /// The same machine, on which an editor saves step 1 of `p` with a line more before this call, counted so too.
+    /// The same machine; an editor saves step 1 of `p` with an additional line before this call, counted likewise.
     pub(crate) fn saved_before(&self, call: u64) -> Self {
         let call = OPENING + call;
         let editor = Editor { how: Save::Rename, begins: call, again: 0, ends: call };
@@ -118,8 +118,8 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine, on which an editor saves step 1 of `p` before this call, with a line more, reads it at once or
-    /// before a later call, and saves it once more before another one.
+    /// The same machine; an editor saves step 1 of `p` before this call with an additional line, reads it at once or
+    /// before a later call, and saves again before another one.
     pub(crate) fn saved_twice(&self, first: u64, again: u64, second: u64) -> Self {
         let [begins, again, ends] = [first, again, second].map(|it| OPENING + it);
         let editor = Editor { how: Save::RenameTwice, begins, again, ends };
@@ -127,12 +127,12 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine, on which an editor truncates step 1 of `p` before this call, and writes it before that one.
+    /// The same machine; an editor truncates step 1 of `p` before one call and writes it before another.
     pub(crate) fn saved_slowly(&self, truncated: u64, written: u64) -> Self {
         self.edited(Save::Truncate, EDITED, truncated, written)
     }
 
-    /// As [`Self::saved_slowly`], of another file.
+    /// As [`Self::saved_slowly`], for another file.
     pub(crate) fn saved_slowly_at(&self, path: &'static str, truncated: u64, written: u64) -> Self {
         self.edited(Save::Truncate, path, truncated, written)
     }
@@ -149,7 +149,7 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// Lets the editor do what it has not done yet.
+    /// Completes the editor's remaining actions.
     pub(crate) fn finish_saves(&self) {
         let mut world = self.0.world();
         if let Some(editor) = world.script.editor
@@ -159,12 +159,12 @@ impl Machine {
         }
     }
 
-    /// Whether the editor has saved over a text that it had not read, as it may do after the command, too.
+    /// Whether the editor has saved over a text that it had not read, possibly after the command.
     pub(crate) fn has_overwritten(&self) -> bool {
         self.0.world().overwrote
     }
 
-    /// How many calls were made, counted as for [`Self::saved_before`].
+    /// The number of calls, counted as for [`Self::saved_before`].
     pub(crate) fn calls(&self) -> u64 {
         self.0.world().calls.saturating_sub(OPENING)
     }
@@ -183,19 +183,19 @@ impl Machine {
         self.0.world().crashed
     }
 
-    /// After a process was killed: what it had written is there.
+    /// The machine after a process was killed: all its writes are visible.
     pub(crate) fn after_kill(&self) -> Self {
         Self(ModelDisk::new(self.0.world().state.clone(), Script::default()))
     }
 
-    /// As [`Self::after_kill`], and later: all of it is safe on disk.
+    /// As [`Self::after_kill`], later: everything is durable.
     pub(crate) fn after_long(&self) -> Self {
         let mut state = self.0.world().state.clone();
         state.settle();
         Self(ModelDisk::new(state, Script::default()))
     }
 
-    /// After a power cut: each state in which the disk may be.
+    /// The machine after a power cut, in each possible state.
     pub(crate) fn after_power_cut(&self) -> Vec<Self> {
         let state = self.0.world().state.clone();
         let bytes = [Unsynced::All, Unsynced::Half, Unsynced::Nothing];
@@ -219,7 +219,7 @@ impl Machine {
         world.state.clock += 30_000_000_000;
     }
 
-    /// Somebody saves a file.
+    /// Another program saves a file.
     pub(crate) fn save(&self, path: &str, text: &str) {
         let mut world = self.0.world();
         world.state.remove(Path::new(path), FileKind::File).ok();

@@ -1,4 +1,4 @@
-//! The model where somebody else acts at a moment that a test chooses, as another process may at any moment.
+//! The model with another process that acts at a moment that the test chooses.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::*;
 use crate::disk::PlansDir;
 
-/// When somebody acts.
+/// When the other process acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Once, before this call; not once the lock of the plans directory was taken, which keeps others out.
+    /// Once, before this call; not once the lock of the plans directory is taken, which excludes others.
     Call(u64),
     /// Each time before the lock of the plans directory is taken.
     EachLock,
 }
 
-/// The calls of one process, and what another one does in between.
+/// The calls of one process, with another process in between.
 struct Meddled {
     disk: ModelDisk,
     when: When,

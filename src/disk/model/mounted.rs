@@ -1,4 +1,4 @@
-//! A plan directory that is a mount point: nothing can be renamed into it or out of it.
+//! A plan directory that is a mount point: nothing can be renamed into or out of it.
 
 use super::exhaustive::open;
 use super::*;
@@ -36,7 +36,7 @@ fn add(plans: &PlansDir) -> Result<(), DiskError> {
     )
 }
 
-/// What the next command leaves: whether the step is there, the list, and the names in the directory.
+/// What the next command leaves: whether the step exists, the list, and the names in the directory.
 fn left(state: State) -> (bool, String, usize) {
     let disk = ModelDisk::new(state, Script { mounted: Some(MOUNTED), ..Script::default() });
     drop(open(&disk).unwrap().lock(&mut || {}).unwrap());
@@ -79,7 +79,7 @@ fn a_new_step_is_there_with_its_place_in_the_list_or_not_at_all() {
             for crash in call + 1..=calls {
                 let (is_made, list, n_names) = left(run(Script { crash: Some(crash), ..saved }).2);
                 assert_eq!(n_names, 1 + usize::from(is_made), "save {call}, crash {crash}");
-                // Killed right after an exchange that raced, the batch is finished, and the save is kept.
+                // A kill right after a raced exchange: the batch is finished, and the save is preserved.
                 assert_eq!(is_made, list == "1 2\n", "save {call}, crash {crash}: {list}");
             }
         }
@@ -88,7 +88,7 @@ fn a_new_step_is_there_with_its_place_in_the_list_or_not_at_all() {
 }
 
 #[test]
-fn what_would_have_to_leave_a_mount_point_is_refused_before_anything_is_written() {
+fn operations_across_a_mount_point_are_refused_before_writing() {
     let start = start();
     let path = PathBuf::from;
     let made = FileOp::Create { path: path("q/step-1.md"), bytes: b"new\n".to_vec() };

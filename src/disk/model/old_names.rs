@@ -1,7 +1,7 @@
-//! Editors that save a file under its old name while a batch renames it, and so make a second one.
+//! Editors that save a file under its old name while a batch renames it, and so create a second one.
 //!
-//! Whatever the moment: a batch that was not carried out leaves nothing under a new name, and each text is in a file or
-//! is kept and reported.
+//! At any moment: a failed batch leaves nothing under a new name, and each text is in a file or is preserved and
+//! reported.
 
 use super::exhaustive::{open, sample};
 use super::*;
@@ -18,7 +18,7 @@ struct Renaming {
 
 const PLAN: &str = "/plans/p/plan.md";
 
-/// As `move` does it: the file is changed and renamed, and so is its place in the list.
+/// As `move` does it: the file is changed and renamed, and so is its entry in the list.
 fn moving(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -33,7 +33,7 @@ fn moving(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("move", "", ops)
 }
 
-/// As `squash` and `remove` do it: the file goes to the archive as it is.
+/// As `squash` and `remove` do it: the file moves to the archive unchanged.
 fn removing(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -43,7 +43,7 @@ fn removing(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("remove", "", ops)
 }
 
-/// As a plan goes to the archive and another plan follows: the whole directory has another name.
+/// A plan moves to the archive and another plan takes its place: the whole directory is renamed.
 fn archiving(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -107,7 +107,7 @@ impl Renaming {
         (disk, answer)
     }
 
-    /// Lets the next commands deal with what is left, and judges it.
+    /// Lets the next commands resolve what is left, and checks it.
     #[track_caller]
     fn judge(&self, state: State, answer: &Result<(), DiskError>, script: Script, calls: u64) {
         let what = format!("{}: {script:?}: {answer:?}", self.name);
@@ -128,7 +128,7 @@ impl Renaming {
         let everything: Vec<_> = world.state.tree().into_values().flatten().collect();
         let kept: Vec<_> =
             kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect();
-        // Without an exchange a save between the last look and the rename is lost, as the documentation says.
+        // Without an exchange, a save between the last check and the rename is lost, as documented.
         for save in script.saves.iter().flatten().filter(|it| it.call <= calls && !script.lacks_exchange) {
             let is_there = everything.iter().chain(&kept).any(|it| it == save.text);
             assert!(is_there, "{what}: a save is lost: {everything:?} {kept:?}");

@@ -1,4 +1,4 @@
-//! What becomes of displaced versions as time passes.
+//! The cleanup of displaced versions over time.
 
 use super::exhaustive::{edit, open, plant_step};
 use super::*;
@@ -38,7 +38,7 @@ fn kept(disk: &ModelDisk) -> Vec<KeptWhy> {
     open(disk).unwrap().kept().iter().map(|it| it.why).collect()
 }
 
-/// Replaces the text by one of so many bytes, and lets a second pass.
+/// Replaces the text by one of this many bytes, and lets a second pass.
 fn fill(disk: &ModelDisk, n: usize, len: usize) {
     let plans = open(disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
@@ -73,7 +73,7 @@ fn a_version_stays_until_it_was_quiet_for_a_minute_and_is_undone_after_that() {
 }
 
 #[test]
-fn a_version_that_was_written_late_is_kept_for_good() {
+fn a_version_that_was_written_late_is_preserved_permanently() {
     let disk = after_a_change();
     let name = disk.names(Path::new("/plans/.planwatch/displaced")).unwrap().remove(0);
     let at = Path::new("/plans/.planwatch/displaced").join(name);
@@ -171,7 +171,7 @@ fn a_save_that_lives_on_is_not_reported_however_long_its_editor_has_it_open() {
 }
 
 #[test]
-fn where_no_lease_shows_who_has_a_version_open_it_stays_for_an_hour() {
+fn without_leases_a_version_stays_for_an_hour() {
     let disk = after_a_change_with(without_leases());
     for _ in 0..29 {
         pass(&disk, 2 * MINUTE);

@@ -1,6 +1,6 @@
-//! What the model's file system holds: inodes, visible names, and durable ones.
+//! The content of the model's file system: inodes, visible names, and durable names.
 //!
-//! Knows what survives a power cut; counts no calls and injects nothing.
+//! Knows what survives a power cut; counts no calls and injects no faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ pub(super) struct State {
     pending: Vec<Vec<(Name, Option<u64>)>>,
 }
 
-/// What a power cut left of bytes that were never synced.
+/// What a power cut left of unsynced bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsynced {
     All,
@@ -67,7 +67,7 @@ impl State {
         }
     }
 
-    /// Puts a file there that is durable, for the start of a test.
+    /// Creates a durable file, for the start of a test.
     pub(super) fn plant(&mut self, path: &str, bytes: &[u8]) {
         let path = Path::new(path);
         for above in path.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
@@ -80,7 +80,7 @@ impl State {
         self.settle();
     }
 
-    /// Puts a new file in the place of one, or where none is; its directory is made, as some editors do.
+    /// Replaces or creates a file and its directory, as some editors do.
     pub(super) fn save(&mut self, path: &str, bytes: &[u8]) {
         let (path, fresh) = (Path::new(path), format!("{path}.tmp"));
         let dir = path.parent().unwrap();
@@ -104,17 +104,17 @@ impl State {
         }
     }
 
-    /// How many changes of names a power cut may take away.
+    /// How many name changes a power cut may revert.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether a power cut may take bytes away.
+    /// Whether a power cut may remove bytes.
     pub(super) fn has_unsynced(&self) -> bool {
         self.inodes.values().any(|it| it.kind == FileKind::File && it.durable.as_ref() != Some(&it.live))
     }
 
-    /// The state after a power cut that let the first `names` pending changes through.
+    /// The state after a power cut that preserved the first `names` pending changes.
     pub(super) fn after_cut(&self, names: usize, unsynced: Unsynced) -> Self {
         let mut next = self.clone();
         for change in &self.pending[..names] {
@@ -148,14 +148,14 @@ impl State {
         Ok(at)
     }
 
-    /// Another user's directory that has the mode 0700 is closed.
+    /// Another user's directory with mode 0700 is inaccessible.
     fn look_into(&self, dir: u64) -> io::Result<()> {
         let it = &self.inodes[&dir];
         let is_closed = it.uid != rustix::process::geteuid().as_raw() && it.mode & 0o077 == 0;
         if is_closed { Err(Errno::ACCESS.into()) } else { Ok(()) }
     }
 
-    /// Makes it another user's.
+    /// Changes the owner to another user.
     pub(super) fn give_away(&mut self, path: &Path) {
         let ino = self.find(path).unwrap();
         self.inodes.get_mut(&ino).unwrap().uid += 1;
@@ -169,7 +169,7 @@ impl State {
         self.find(Path::new(path)).ok().map(|ino| self.inodes[&ino].live.clone())
     }
 
-    /// The texts of all files of a directory, one after the other.
+    /// The texts of all files of a directory, concatenated.
     pub(super) fn texts_in(&self, dir: &str) -> String {
         let Ok(dir) = self.find(Path::new(dir)) else { return String::new() };
         let texts = self.names_in(dir).map(|(_, ino)| String::from_utf8_lossy(&self.inodes[&ino].live));
@@ -202,7 +202,7 @@ impl State {
         (inode.live, inode.mtime, inode.ctime) = (live, clock, clock);
     }
 
-    /// Every file and directory below the plans directory, planwatch's own left out; a file with its text.
+    /// Every file and directory below the plans directory except planwatch's own; a file with its text.
     pub(super) fn tree(&self) -> BTreeMap<String, Option<String>> {
         let mut found = BTreeMap::new();
         let Ok(plans) = self.find(Path::new("/plans")) else { return found };
@@ -221,7 +221,7 @@ impl State {
         found
     }
 
-    /// The directories below the plans directory that hold nothing.
+    /// The empty directories below the plans directory.
     pub(super) fn empty_dirs(&self) -> Vec<String> {
         let tree = self.tree();
         let is_empty = |dir: &str| !tree.keys().any(|it| it.starts_with(&format!("{dir}/")));
@@ -240,7 +240,7 @@ impl State {
         inode.durable = Some(inode.live.clone());
     }
 
-    /// Makes the changes of names in a directory durable, and those that they build on.
+    /// Makes the name changes in a directory durable, and those that they depend on.
     pub(super) fn sync_names(&mut self, dir: u64) {
         let mut dirs = BTreeSet::from([dir]);
         let mut covered = vec![false; self.pending.len()];

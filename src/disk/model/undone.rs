@@ -1,13 +1,13 @@
-//! An undo, or a batch, that is killed at any call and finished by the next command is known as what it was.
+//! An undo or batch that is killed at any call and finished by the next command is recorded correctly.
 
-use super::{Machine, Open};
+use super::{Fault, Machine, Open};
 use crate::disk::{FileOp, PlansDir, UndoError};
 
 fn path(text: &str) -> std::path::PathBuf {
     text.into()
 }
 
-/// Two changes: one of a text, then a batch that makes directories.
+/// Two changes: one of a text, then a batch that creates directories.
 fn start() -> Machine {
     let machine = Machine::with(&[("/plans/p/step-1.md", "old\n"), ("/plans/q/plan.md", "q\n")]);
     let plans = machine.plans();
@@ -36,7 +36,7 @@ fn undo(plans: &PlansDir) -> Option<String> {
     plans.lock(&mut || {}).ok()?.undo().ok().map(|it| it.verb)
 }
 
-/// The verbs that can be undone, after the next command has looked after what was left.
+/// The verbs that can be undone, after the next command has cleaned up.
 fn left(machine: &Machine) -> Vec<String> {
     let plans = machine.plans();
     drop(plans.lock(&mut || {}).unwrap());
@@ -93,7 +93,7 @@ fn change(plans: &PlansDir, verb: &str, file: &str, text: &str) {
     locked.change::<()>(&path(file), &mut |_| Ok(text.as_bytes().to_vec())).unwrap();
 }
 
-/// The verbs that can be undone, newest first, with their ids and what keeps them from it.
+/// The verbs that can be undone, newest first, with their ids and what blocks them.
 fn listed(plans: &PlansDir) -> Vec<(String, String, Option<&'static str>)> {
     plans.undo_list().into_iter().map(|it| (it.verb, it.id, it.blocked.map(|it| it.code()))).collect()
 }
@@ -179,7 +179,7 @@ fn changed(plans: &PlansDir) -> bool {
     locked.change::<()>(&path("p/step-1.md"), &mut |_| Ok(b"second\n".to_vec())).is_ok()
 }
 
-/// A verb on a disk with little room: it is refused, or `undo` takes just it back, or says that it cannot.
+/// A verb on a disk with little room: it is refused, or `undo` reverts exactly it or reports that it cannot.
 #[track_caller]
 fn check_full(act: fn(&PlansDir) -> bool) {
     let start = start();
@@ -188,7 +188,7 @@ fn check_full(act: fn(&PlansDir) -> bool) {
     for room in 0..4096 {
         let machine = start.with_room(room);
         let is_done = act(&machine.plans());
-        // There is room again by then, or not.
+        // By then there is room again, or not.
         for next in [machine.after_kill(), machine.with_room(0)] {
             let plans = next.plans();
             let Ok(mut locked) = plans.lock(&mut || {}) else { continue };
@@ -201,7 +201,7 @@ fn check_full(act: fn(&PlansDir) -> bool) {
                 Err(UndoError::Unrecorded) => {
                     assert!(is_done, "{room}");
                     n_unrecorded += 1;
-                    // An older change that it did not touch can still be taken back.
+                    // An older change that it did not touch can still be undone.
                     let older = listed(&plans).into_iter().find(|it| it.0 == "set").unwrap();
                     let is_blocked = older.2.is_some() || locked.undo_change(Some(&older.1)).is_err();
                     assert_eq!(
@@ -230,10 +230,38 @@ fn on_a_full_disk_undo_takes_back_the_last_change_or_says_that_it_cannot() {
 }
 
 #[test]
+fn a_change_of_several_files_is_undone_whole_or_not_at_all_whichever_call_failed() {
+    let start = start();
+    let before = start.tree();
+    let quiet = start.after_kill();
+    assert!(batch(&quiet.plans()));
+    let mut n_unrecorded = 0;
+    for call in 1..=quiet.calls() {
+        let machine = start.failing_at(call, Fault::Broken);
+        let is_done = batch(&machine.plans());
+        let next = machine.after_kill();
+        let plans = next.plans();
+        let mut locked = plans.lock(&mut || {}).unwrap();
+        match locked.undo() {
+            Ok(undone) if is_done => {
+                // A directory that could not be removed is empty.
+                let files = next.tree().into_iter().filter(|it| it.1.is_some());
+                assert!(files.eq(before.clone().into_iter().filter(|it| it.1.is_some())), "{call}");
+                assert_eq!(undone.verb, "replace", "{call}");
+            }
+            Ok(undone) => assert_eq!(undone.verb, "set", "{call}"),
+            Err(UndoError::Unrecorded) => n_unrecorded += u32::from(is_done),
+            Err(error) => panic!("{call}: {error:?}"),
+        }
+    }
+    assert!(n_unrecorded > 1, "{n_unrecorded}");
+}
+
+#[test]
 fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named() {
     let start = start();
     let machine = (0..4096).map(|room| start.with_room(room)).find(|it| created(&it.plans())).unwrap();
-    // A second change without room leaves what is known of the first.
+    // A second change without room keeps what is recorded of the first.
     let machine = (0..4096).map(|room| machine.with_room(room)).find(|it| batch(&it.plans())).unwrap();
     let machine = machine.after_kill();
     let plans = machine.plans();

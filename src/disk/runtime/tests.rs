@@ -16,7 +16,7 @@ fn append(plans: &PlansDir, line: &str) {
     locked.change(Path::new("p/step-1.md"), &mut edit).unwrap();
 }
 
-/// Two processes that share a plans directory: its paths and their state homes.
+/// Two processes that share a plans directory, by their paths and state homes.
 fn pairs() -> Vec<(Machine, PlansDir, PlansDir)> {
     let pairs = [(("/plans", "/state"), ("/plans", "/other")), (("/plans", "/state"), ("/mnt", "/state"))];
     let open = |((one, one_home), (other, other_home)): ((&str, &str), (&str, &str))| {
@@ -29,7 +29,7 @@ fn pairs() -> Vec<(Machine, PlansDir, PlansDir)> {
 }
 
 #[test]
-fn who_has_another_state_home_or_path_waits_for_the_same_lock() {
+fn processes_with_other_state_homes_or_paths_wait_for_the_same_lock() {
     for (_, one, other) in pairs() {
         for (holds, waits) in [(&one, &other), (&other, &one)] {
             let held = lock(holds);
@@ -43,13 +43,13 @@ fn who_has_another_state_home_or_path_waits_for_the_same_lock() {
 }
 
 #[test]
-fn the_lock_holds_where_planwatchs_directory_is_deleted_and_made_again() {
+fn the_lock_holds_while_planwatchs_directory_is_recreated() {
     for (machine, one, other) in pairs() {
         let held = lock(&one);
         let away = Path::new("/away");
         one.disk.rename(Path::new("/plans/.planwatch"), away, crate::disk::Rename::NoReplace).unwrap();
         assert!(matches!(other.lock(&mut || {}), Err(DiskError::Locked { .. })));
-        // Who holds the lock makes the directory again, and does not wait for itself.
+        // The holder of the lock recreates the directory without waiting for itself.
         assert!(one.made_runtime_dir().is_some());
         drop(held);
         append(&other, "other\n");
@@ -58,7 +58,7 @@ fn the_lock_holds_where_planwatchs_directory_is_deleted_and_made_again() {
 }
 
 #[test]
-fn two_state_homes_leave_each_other_their_own() {
+fn two_state_homes_have_separate_state() {
     let machine = Machine::with(FILES);
     let (one, other) = (machine.plans_at("/plans", "/state"), machine.plans_at("/plans", "/other"));
     append(&one, "first\n");
@@ -80,7 +80,7 @@ fn two_state_homes_leave_each_other_their_own() {
 }
 
 #[test]
-fn one_state_home_has_one_state_by_both_paths() {
+fn one_state_home_shares_its_state_between_two_paths() {
     let machine = Machine::with(FILES);
     machine.bind("/mnt");
     append(&machine.plans_at("/mnt", "/state"), "first\n");
@@ -93,7 +93,7 @@ fn one_state_home_has_one_state_by_both_paths() {
 }
 
 #[test]
-fn a_directory_of_an_earlier_release_is_used_as_it_is_and_closed_at_the_next_write() {
+fn a_directory_of_an_earlier_release_is_restricted_at_the_next_write() {
     let machine = Machine::with(FILES);
     let plans = machine.plans();
     let disk = &*plans.disk;
@@ -117,7 +117,7 @@ fn a_directory_of_an_earlier_release_is_used_as_it_is_and_closed_at_the_next_wri
     }
     assert_eq!(machine.mode("/plans/.planwatch/displaced/kept-late.1.x"), 0o644, "it has its plan file's");
     assert_eq!(machine.text("/plans/.planwatch/stamp"), Some(stamp));
-    // Its stamp is good for its path alone, so that another path has a state of its own; the lock is the same.
+    // Its stamp is valid for its path only, so another path has its own state; the lock is the same.
     machine.bind("/mnt");
     let other = machine.plans_at("/mnt", "/state");
     append(&other, "more\n");
@@ -140,14 +140,14 @@ fn a_copied_directory_is_not_trusted() {
     assert_eq!(plans.runtime_dir(), None, "a reader makes nothing beside it");
     append(&plans, "more\n");
     assert!(plans.runtime_dir().unwrap().starts_with(main.join(BY)));
-    // The own one, moved into other plans, is not theirs.
+    // The own state, moved into other plans, is not trusted there.
     disk.make_dir(Path::new("/others"), 0o755).unwrap();
     disk.rename(Path::new("/away"), Path::new("/others/.planwatch"), crate::disk::Rename::NoReplace).unwrap();
     assert_eq!(machine.plans_at("/others", "/state").runtime_dir(), None);
 }
 
 #[test]
-fn beside_another_users_closed_directory_there_is_an_own_one_and_one_lock() {
+fn users_have_separate_state_and_share_one_lock() {
     let machine = Machine::with(FILES);
     append(&machine.plans(), "theirs\n");
     machine.give_away("/plans/.planwatch");
@@ -163,12 +163,12 @@ fn beside_another_users_closed_directory_there_is_an_own_one_and_one_lock() {
     let again = machine.plans_at("/plans", "/other");
     append(&again, "more\n");
     assert_eq!((again.runtime_dir(), again.undo_list().len()), (Some(home.clone()), 2));
-    // The other user holds the part of the lock that both have.
+    // The other user holds the shared part of the lock.
     let held = plans.disk.lock(Path::new("/plans"), Duration::ZERO).unwrap();
     assert!(matches!(again.lock(&mut || {}), Err(DiskError::Locked { .. })));
     assert_eq!(again.is_being_written(), Some(true));
     drop(held);
-    // Once the other one is gone the own one stays where it is.
+    // Once the other one is gone, the own one stays where it is.
     plans
         .disk
         .rename(Path::new("/plans/.planwatch"), Path::new("/away"), crate::disk::Rename::NoReplace)
@@ -179,7 +179,7 @@ fn beside_another_users_closed_directory_there_is_an_own_one_and_one_lock() {
 }
 
 #[test]
-fn where_nothing_of_ones_own_can_be_made_a_write_is_refused() {
+fn a_write_without_a_place_for_state_is_refused() {
     let machine = Machine::with(FILES);
     append(&machine.plans(), "theirs\n");
     machine.give_away("/plans/.planwatch");
@@ -195,7 +195,7 @@ fn where_nothing_of_ones_own_can_be_made_a_write_is_refused() {
 }
 
 #[test]
-fn without_a_key_what_others_keep_is_left_alone() {
+fn without_a_key_foreign_state_is_left_alone() {
     let machine = Machine::with(FILES);
     append(&machine.plans(), "theirs\n");
     let before = machine.names("/plans/.planwatch/displaced");

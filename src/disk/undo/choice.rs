@@ -1,7 +1,7 @@
-//! Which change is taken back, what keeps others from it, and the operations that do it.
+//! Selects the change to undo, checks for conflicts, and builds the operations.
 //!
-//! A change is known by a short id, made of its unit's number, so that it stays the same while others come and go. An older change is
-//! taken back while newer ones stay, unless one of them wrote the same files.
+//! A change has a short id made from its unit's number, so that it does not change when others come and go. An older
+//! change can be undone while newer ones stay, unless one of them wrote the same files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct UndoChange {
     pub at: String,
 }
 
-/// A command whose writes can be taken back, or could if its files were as it left them.
+/// A command whose writes can be undone, or could be if its files were unchanged.
 #[derive(Debug)]
 pub struct UndoEntry {
     pub id: String,
@@ -29,11 +29,11 @@ pub struct UndoEntry {
     pub at: String,
     /// What it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
-    /// Why it cannot be taken back now.
+    /// Why it cannot be undone now.
     pub blocked: Option<UndoError>,
 }
 
-/// What `undo` took back.
+/// The result of `undo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
     pub verb: String,
@@ -41,7 +41,7 @@ pub struct Undone {
     pub paths: Vec<PathBuf>,
 }
 
-/// Why nothing was taken back.
+/// Why nothing was undone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
@@ -50,18 +50,18 @@ pub enum UndoError {
     #[error("there is no change `{id}` to undo")]
     Unknown { id: String },
     /// The file no longer holds what planwatch wrote; it was not touched.
-    #[error("{change} cannot be taken back: `{}` was edited after planwatch wrote it", path.display())]
+    #[error("{change} cannot be undone: `{}` was edited after planwatch wrote it", path.display())]
     Edited { change: Box<UndoChange>, path: PathBuf },
     /// A name that the change freed is in use again.
-    #[error("{change} cannot be taken back: `{}` is there again", path.display())]
+    #[error("{change} cannot be undone: `{}` is there again", path.display())]
     Taken { change: Box<UndoChange>, path: PathBuf },
-    #[error("{change} cannot be taken back: the text that `{}` held before is no longer there", path.display())]
+    #[error("{change} cannot be undone: the text that `{}` held before is no longer there", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },
-    /// The undo log could not be written after the last change, so what that wrote is not known.
-    #[error("the last change cannot be taken back: it could not be recorded when it was made")]
+    /// The undo log could not be written after the last change, so its writes are unknown.
+    #[error("the last change cannot be undone: it could not be recorded when it was made")]
     Unrecorded,
-    /// A later change that was not taken back wrote the same file.
-    #[error("{change} cannot be taken back: {later} changed `{}` after it", path.display())]
+    /// A later change that was not undone wrote the same file.
+    #[error("{change} cannot be undone: {later} changed `{}` after it", path.display())]
     Later { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -74,7 +74,7 @@ impl fmt::Display for UndoChange {
 }
 
 impl UndoError {
-    /// The word that the surfaces use for this error.
+    /// The error code of all surfaces.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Nothing => "nothing-to-undo",
@@ -86,7 +86,7 @@ impl UndoError {
         }
     }
 
-    /// The change that cannot be taken back, the file that is the reason, and the later change that wrote it.
+    /// The change that cannot be undone, the file that is the reason, and the later change that wrote it.
     pub fn reason(&self) -> Option<(&UndoChange, &Path, Option<&UndoChange>)> {
         match self {
             Self::Edited { change, path } | Self::Taken { change, path } | Self::Gone { change, path } => {
@@ -98,7 +98,7 @@ impl UndoError {
     }
 }
 
-/// Changes that were not taken back, oldest first, and what they are called.
+/// Changes that were not undone, oldest first, and their ids.
 struct Choice {
     units: Vec<Vec<Record>>,
     ids: Vec<String>,
@@ -124,7 +124,7 @@ impl Choice {
         Box::new(UndoChange { id: self.ids[nth].clone(), verb: first.verb.clone(), at: first.at.clone() })
     }
 
-    /// Returns the place of a change; without an id the last one's.
+    /// Returns the index of a change; without an id the last one's.
     fn find(&self, id: Option<&str>) -> Result<usize, UndoError> {
         match id {
             None => self.units.len().checked_sub(1).ok_or(UndoError::Nothing),
@@ -164,7 +164,7 @@ fn hash_of(unit: u64) -> String {
     blake3::hash(&unit.to_le_bytes()).to_hex()[..16].to_owned()
 }
 
-/// The files of a change, and the plans' directories that it made: what came into them later is left.
+/// The files of a change, and the plan directories that it created; files added there later stay.
 fn touched(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let is_shared = |it: &PathBuf| it.as_os_str().as_bytes().starts_with(b"_");
@@ -183,14 +183,14 @@ impl PlansDir {
         (0..choice.units.len()).rev().map(entry).collect()
     }
 
-    /// Returns what taking a change back would do; without an id the last one. Does nothing.
+    /// Returns the operations that would undo a change; without an id the last one. Changes nothing.
     pub fn undo_operations(&self, id: Option<&str>) -> Result<(UndoChange, Vec<FileOp>), UndoError> {
         let choice = Choice::of(self);
         let nth = choice.find(id)?;
         Ok((*choice.change(nth), choice.operations(self, nth)?))
     }
 
-    /// The operations that take a unit back, last write first.
+    /// The operations that undo a unit, last write first.
     ///
     /// Several writes of one file under one name become one.
     fn reverse(&self, unit: &[Record], change: &UndoChange) -> Result<Vec<FileOp>, UndoError> {
@@ -198,7 +198,7 @@ impl PlansDir {
             |path: &Path| UndoError::Gone { change: Box::new(change.clone()), path: path.to_path_buf() };
         let edited = |path: PathBuf| UndoError::Edited { change: Box::new(change.clone()), path };
         let mut ops: Vec<FileOp> = Vec::new();
-        // What files would hold when the writes walked over so far are taken back.
+        // The content of files after undoing the writes visited so far.
         let mut texts = BTreeMap::new();
         for (n, record) in unit.iter().enumerate().rev() {
             let later = &unit[n + 1..];
@@ -237,7 +237,7 @@ impl PlansDir {
         Ok(ops)
     }
 
-    /// Refuses renames of what is no longer there, and names that are in use again.
+    /// Rejects renames of missing files, and names that are in use again.
     fn check_names(&self, ops: &[FileOp], change: &UndoChange) -> Result<(), UndoError> {
         let is_there = |path: &Path| self.disk.lstat(&self.root.join(path)).is_ok();
         let freed: Vec<_> = ops.iter().filter_map(|it| it.names().0).collect();
@@ -255,7 +255,7 @@ impl PlansDir {
         Ok(())
     }
 
-    /// Reads a file that must still hold what a record says was written; else its path.
+    /// Reads a file that must still hold what a record says was written; otherwise returns its path as the error.
     fn still(
         &self,
         later: &[Record],
@@ -273,16 +273,15 @@ impl PlansDir {
 }
 
 impl Locked<'_> {
-    /// Takes the last command's writes back, all or none.
+    /// Undoes the last command's writes, all or none.
     ///
-    /// Refused when a file no longer holds the bytes that planwatch wrote. Called again it
-    /// takes back what was written before that.
+    /// Refused if a file no longer holds the bytes that planwatch wrote. Repeated calls undo earlier commands.
     pub fn undo(&mut self) -> Result<Undone, UndoError> {
         self.undo_change(None)
     }
 
-    /// As [`Self::undo`], of the change with this id, also if later ones are not taken back; refused if one of them wrote
-    /// the same files.
+    /// As [`Self::undo`], for the change with this id, even if later ones stay; refused if one of them wrote the same
+    /// files.
     pub fn undo_change(&mut self, id: Option<&str>) -> Result<Undone, UndoError> {
         let choice = Choice::of(self.plans);
         let nth = choice.find(id)?;
@@ -298,7 +297,7 @@ impl Locked<'_> {
     }
 }
 
-/// The name of a file after the renames of later records, its own or its directory's.
+/// The name of a file after the renames of later records, of itself or of its directory.
 fn name_after(later: &[Record], path: &Path) -> PathBuf {
     later.iter().fold(path.to_path_buf(), |path, record| match &record.what {
         What::Renamed { from, to } => match path.strip_prefix(from.path()) {
@@ -310,7 +309,8 @@ fn name_after(later: &[Record], path: &Path) -> PathBuf {
     })
 }
 
-/// The directories that may be empty when a unit is taken back, those below first: what it made, and its places in the archive.
+/// The directories that may be empty after undoing a unit, deepest first: those it created, and its places in the
+/// archive.
 fn emptied(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();

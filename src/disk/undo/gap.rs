@@ -1,7 +1,7 @@
-//! Changes that were made and could not be recorded, as on a full disk.
+//! Changes that were made but could not be recorded, for example on a full disk.
 //!
-//! A mark that takes room could not be written then either, so the log is renamed: `log.gap` ends where the
-//! missing record would be, and records that come later begin a new `log`.
+//! A mark could not be written then either, so the log is renamed: `log.gap` ends where the missing record would be,
+//! and later records start a new `log`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ const GAP: &str = "log.gap";
 const LINE: &[u8] = b"\n{\"what\":\"unrecorded\"}\n";
 
 impl PlansDir {
-    /// The bytes of the whole undo log, with a record where one is missing.
+    /// The bytes of the whole undo log, with a marker line in place of the missing record.
     pub(in crate::disk) fn undo_log_bytes(&self, state: &Path) -> Vec<u8> {
         let dir = state.join(DIR);
         let read = |name| read_own(&*self.disk, &dir.join(name), u64::MAX).ok().flatten();
@@ -32,7 +32,7 @@ impl PlansDir {
 }
 
 impl Locked<'_> {
-    /// Whether a change was made since the last call that could not be recorded.
+    /// Whether a change since the last call could not be recorded.
     pub fn take_unrecorded(&self) -> bool {
         self.is_unrecorded.swap(false, Ordering::Relaxed)
     }
@@ -44,17 +44,17 @@ impl Locked<'_> {
         let has_gap = disk.lstat(&dir.join(GAP)).is_ok();
         let log = read_own(disk, &dir.join(LOG), u64::MAX).ok().flatten().unwrap_or_default();
         if has_gap && records(&log).next().is_none() {
-            // Nothing was recorded since the last gap, so it is the same one.
+            // Nothing was recorded since the last gap, so it is the same gap.
             return;
         }
         let marked = disk.rename(&dir.join(LOG), &dir.join(GAP), Rename::Replace);
         if marked.is_err() {
-            // Without a log there is nothing to undo, so no other change is taken back.
+            // Without a log nothing can be undone, so no wrong change is undone.
             disk.remove(&dir.join(LOG)).ok();
         }
     }
 
-    /// Removes the older part of a log that is about to be replaced whole.
+    /// Removes the older part of a log that is about to be replaced as a whole.
     pub(super) fn close_gap(&self) {
         self.plans.disk.remove(&self.plans.known_state_dir().join(DIR).join(GAP)).ok();
     }

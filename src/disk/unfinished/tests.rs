@@ -26,7 +26,7 @@ fn batch(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("move", "then", ops())
 }
 
-/// Writes as any verb does, to a file that is there or not.
+/// Writes as a command does, to a file that may exist.
 fn write(plans: &PlansDir, path: &str) -> Result<(), DiskError> {
     let mut locked = plans.lock(&mut || {})?;
     if plans.disk.lstat(&plans.root.join(path)).is_err() {
@@ -39,7 +39,7 @@ fn write(plans: &PlansDir, path: &str) -> Result<(), DiskError> {
     })
 }
 
-/// Each state that a process leaves that dies in a batch; the state home is `/state`.
+/// Each state that a process leaves when it dies within a batch; the state home is `/state`.
 fn killed() -> impl Iterator<Item = Machine> {
     let whole = Machine::with(FILES);
     let plans = whole.plans();
@@ -62,14 +62,14 @@ fn texts(machine: &Machine) -> Vec<Option<String>> {
 }
 
 #[test]
-fn what_another_state_home_began_is_refused_and_nothing_else() {
+fn only_files_of_anothers_unfinished_batch_are_refused() {
     let (mut n_refused, mut n_free) = (0, 0);
     for machine in killed() {
         let other = machine.plans_at("/plans", "/other");
         let before = texts(&machine);
         let is_begun = other.unfinished().unwrap().len() == 1;
         for name in NAMED {
-            // Without a journal nothing was begun, or all is done.
+            // Without a journal nothing was begun, or everything is done.
             let beside = machine.after_kill();
             match write(&beside.plans_at("/plans", "/other"), name) {
                 Err(error) if is_begun => {
@@ -97,7 +97,7 @@ fn what_another_state_home_began_is_refused_and_nothing_else() {
         }
         write(&other, "q/plan.md").unwrap();
         write(&other, "p/plan.md").unwrap();
-        // Where it was begun it is finished, and then all can be written.
+        // The owner finishes it, and then all files can be written.
         let own = machine.plans();
         drop(own.lock(&mut || {}).unwrap());
         if is_begun {
@@ -110,7 +110,7 @@ fn what_another_state_home_began_is_refused_and_nothing_else() {
     assert!(n_refused > 50 && n_free > 10, "{n_refused}, {n_free}");
 }
 
-/// Whether a line is in a plan file, or in a text that a process with this state home is told of.
+/// Whether a line is in a plan file, or in a text that is reported to a process with this state home.
 fn is_somewhere(machine: &Machine, plans: &PlansDir, text: &str) -> bool {
     let is_there = |path: &str| machine.text(path).is_some_and(|it| it == text);
     NAMED.iter().any(|it| is_there(&format!("/plans/{it}")))
@@ -118,7 +118,7 @@ fn is_somewhere(machine: &Machine, plans: &PlansDir, text: &str) -> bool {
 }
 
 #[test]
-fn giving_up_keeps_every_text_whenever_it_dies() {
+fn giving_up_preserves_every_text_whenever_it_dies() {
     for machine in killed() {
         let other = machine.plans_at("/plans", "/other");
         drop(other.lock(&mut || {}).unwrap());
@@ -149,7 +149,7 @@ fn giving_up_keeps_every_text_whenever_it_dies() {
         for text in ["one\n", "two\n", "three\n", "four\n", "new\n"] {
             assert!(is_somewhere(&whole, &other, text), "{text}");
         }
-        // Whoever began it finds nothing to finish, and loses nothing of what stays.
+        // The owner finds nothing to finish, and loses nothing of what stays.
         let before = texts(&whole);
         drop(whole.plans().lock(&mut || {}).unwrap());
         assert_eq!(texts(&whole), before);

@@ -65,18 +65,19 @@ pub(super) fn file(dir: &Path) -> PathBuf {
 pub(super) struct Answers {
     pub(super) files: Vec<Vec<FileRow>>,
     plans: Vec<Plan>,
-    light: Vec<Plan>,
+    summaries: Vec<Plan>,
 }
 
 fn ask(index: &Index) -> Result<Answers, IndexError> {
     let seen = index.look()?;
     let mut heads = seen.heads()?;
-    let lights = seen.lights(&heads)?;
-    let light = heads.iter().enumerate().map(|(at, head)| seen.judged(head.light_plan(lights.of(at))));
-    let light = Plans::new(light.collect::<Result<_, _>>()?).into_vec();
+    let data = seen.summaries(&heads)?;
+    let summaries = heads.iter().enumerate().map(|(at, head)| seen.judged(head.summary(data.of(at))));
+    let stored = summaries.map(|it| it.map(|it| it.stored().clone()));
+    let summaries = Plans::new(stored.collect::<Result<_, _>>()?).into_vec();
     heads.sort_by(|a, b| a.key.cmp(&b.key));
     let files = heads.iter().map(Head::files).collect::<Result<_, _>>()?;
-    Ok(Answers { files, plans: seen.load()?, light })
+    Ok(Answers { files, plans: seen.load()?, summaries })
 }
 
 pub(super) fn sound(index: &Index) -> Answers {
@@ -113,7 +114,7 @@ pub(super) fn check_mended(mut index: Index, dir: &Path) {
 fn check_true(answers: &Answers, expected: &Answers, round: impl std::fmt::Debug) {
     let is_put = |it: &Plan| expected.plans.contains(it);
     assert!(answers.plans.iter().all(is_put), "{round:?}: {answers:?}");
-    assert!(answers.light.iter().all(|it| expected.light.contains(it)), "{round:?}: {answers:?}");
+    assert!(answers.summaries.iter().all(|it| expected.summaries.contains(it)), "{round:?}: {answers:?}");
     assert!(answers.files.iter().all(|it| expected.files.contains(it)), "{round:?}: {answers:?}");
 }
 

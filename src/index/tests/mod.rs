@@ -2,6 +2,7 @@
 
 pub(super) mod arbitrary;
 mod damage;
+mod encoded;
 mod names;
 mod often;
 mod query;

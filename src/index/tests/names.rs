@@ -26,7 +26,7 @@ fn who_has_a_deleted_file_open_reads_on_while_others_make_a_new_one() {
     let dir = with_index("old");
     let indexes = [open(dir.path()).0, open(dir.path()).0];
     let before = indexes.each_ref().map(sound);
-    // Its log and what its readers share stay, as they do where somebody deletes just what looks like the database.
+    // Its log and shared memory stay, as when a user deletes only the database file.
     delete(&file(dir.path()));
     let (mut new, opened) = open(dir.path());
     fill(&mut new, "new").expect("it is new");
@@ -69,10 +69,7 @@ fn who_has_a_file_open_reads_on_where_another_took_its_name_and_found_its_log() 
     let before = sound(&index);
     replace_by_a_copy(&file(dir.path()));
     let (mut new, opened) = open(dir.path());
-    assert_eq!(
-        opened,
-        Opened::Rebuilt { why: "it, or what lies beside it, took the name of what is open".to_owned() }
-    );
+    assert_eq!(opened, Opened::Rebuilt { why: "it, or another file, replaced the open one".to_owned() });
     fill(&mut new, "new").expect("it is new");
     assert_eq!(sound(&index), before);
 }

@@ -86,7 +86,7 @@ fn what_is_put_in_as_it_is_listed_has_its_first_matches_first() {
     let live = || (0..N).map(texts).filter(|it| !it.key.is_archived);
     let n = i64::try_from(live().count() * 11).expect("it is small");
     assert_eq!(border(vec![live().collect()]), n + 1);
-    // Whatever comes out of its turn stands behind the border, with all that comes later.
+    // Rows out of order come after the border, as do all later ones.
     let (first, rest): (Vec<_>, Vec<_>) = live().partition(|it| it.key.name.as_str() < "plan-0010");
     let n_first = i64::try_from(first.len() * 11).expect("it is small");
     let late = Texts { key: Key { is_archived: false, name: "a".to_owned() }, ..texts(3) };

@@ -53,10 +53,11 @@ proptest! {
             prop_assert_eq!(found.map(|it| it.id), Some(plan.id.clone()));
         }
         let heads = seen.heads().expect("it is sound");
-        let lights = seen.lights(&heads).expect("it is sound");
-        let light = heads.iter().enumerate().map(|(at, it)| it.light_plan(lights.of(at)).expect("it is sound"));
-        let lightened = plans.iter().map(Plan::lightened).collect::<Vec<_>>();
-        prop_assert_eq!(Plans::new(light.collect()).into_vec(), lightened);
+        let data = seen.summaries(&heads).expect("it is sound");
+        let summaries = heads.iter().enumerate().map(|(at, it)| it.summary(data.of(at)).expect("it is sound"));
+        let stored = summaries.map(|it| it.stored().clone()).collect();
+        let expected = plans.iter().map(|it| it.summary().stored().clone()).collect::<Vec<_>>();
+        prop_assert_eq!(Plans::new(stored).into_vec(), expected);
         let n_steps = plans.iter().map(|it| it.steps.len()).sum::<usize>();
         prop_assert_eq!(seen.count().expect("it is sound"), (plans.len(), n_steps));
         prop_assert_eq!(seen.load().expect("it is sound"), plans);

@@ -6,8 +6,9 @@ use crate::api::error::Error;
 use crate::api::views::{Shaper, value};
 use crate::plan::id::read_step_id;
 use crate::store::leases::Sharing;
+use crate::store::load::{LoadQuery, Loaded};
+use crate::store::resolve;
 use crate::store::transaction::Mode;
-use crate::store::{load, resolve};
 
 /// Finds the claim that the request's key has made, and makes its record whole.
 ///
@@ -20,7 +21,7 @@ pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
     };
     let Some(id) = read_step_id(&made.step) else { return Ok(None) };
     let (_writing, locked) = begin(context, "claim", Mode::Write, Sharing::Waived)?;
-    let Ok(plans) = load::around(context, &id, None) else { return Ok(None) };
+    let Ok(Loaded { plans, .. }) = LoadQuery::step(&id).load(context) else { return Ok(None) };
     let Ok((_, step)) = resolve::find_step(&plans, &id) else { return Ok(None) };
     if step.claim_in_force().is_none_or(|it| it.id != made.id) {
         return Ok(None);

@@ -73,11 +73,11 @@ fn surroundings(context: &Context) -> String {
     blake3::hash(how.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// Lets whoever watches the plans make a claim of the most urgent step; none: it is to be made alone.
+/// Delegates the claim to the daemon; none if this process has to make it.
 pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Option<ClaimReport>, Error> {
     let Freshness::Attested(witness) = &context.freshness else { return Ok(None) };
     let ClaimRequest { force, mode, pid, .. } = *request;
-    // What a process's number means only its own machine knows, or container.
+    // A process id has a meaning only on its own machine, or in its container.
     let is_usual = mode == Mode::Write && !force && pid.is_none() && context.expected.is_none();
     if !is_usual || context.reading == Reading::Files {
         return Ok(None);
@@ -94,11 +94,11 @@ pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Op
 }
 
 fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option<ClaimReport>, Error> {
-    // Whoever has begun it has the lock until it is done, or is dead.
+    // A daemon that has begun the claim holds the lock until it is done, or is dead.
     drop(begin(context, "claim", Mode::Write, Sharing::Waived)?);
     let request = RenewRequest { claim: delegated.claim, lease: Some(delegated.lease), mode: Mode::Write };
     match renew(context, &request) {
-        // What was not made to the end is nobody's, and can be handed out again.
+        // The claim was not completed, so the step can be claimed again.
         Err(Error::ClaimGone { .. }) => Ok(None),
         renewed => renewed.map(Some),
     }
@@ -119,7 +119,7 @@ pub fn claim_together(
     let is_ours = |it: &&DelegatedClaim| it.surroundings == own && it.may_be_begun(context);
     let ours: Vec<_> = delegated_claims.iter().filter(is_ours).collect();
     let mut ran = HashMap::new();
-    // A queue that was kept has an end, behind which a look may find more.
+    // The cached queue is limited, and a search may find more.
     for _ in 0..2 {
         let left: Vec<_> = ours.iter().copied().filter(|it| !ran.contains_key(&it.claim)).collect();
         if left.is_empty() {
@@ -186,7 +186,7 @@ fn claim_all(
                 let (step, diff) = (done.changed.now, shown.diff(context));
                 ClaimReply::Claimed(ClaimedStep { claim, step, why: grant.why, diff, notices: Vec::new() })
             }
-            // It is made: whoever asks finds it.
+            // The claim is made; its caller finds the record.
             Err(_) => ClaimReply::Unheard((*delegated).clone()),
         };
         Some(Claimed { delegated: delegated.claim.clone(), lease: delegated.lease, file, told })

@@ -1,8 +1,6 @@
-//! A claim that a run makes: of one plan, beside no step that changes the same files, and of steps that others leave alone.
+//! The claim that a run makes: of a step of one plan that changes no file which a step in progress also changes.
 
-use super::{begin, fresh_id};
-
-use std::cell::Cell;
+use super::{begin, fresh_id, withdraw_unless_made};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -13,21 +11,22 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::words::StepStatus;
 use crate::plan::{change, touches};
+use crate::store::decision::Decision;
 use crate::store::fencing;
 use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
-use crate::store::load::{self, Rests};
+use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Writing, is_half_saved, once_saved};
 
-/// What a run asks for.
+/// What a run wants to claim.
 pub(crate) struct RunAsk<'a> {
     pub(crate) plan: &'a PlanId,
     pub(crate) by: &'a str,
-    /// Seconds for which the claim holds where the run's process cannot be seen.
+    /// The lease in seconds, if the run's process cannot be seen.
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
-    /// Refuses a step that may not be begun, before anything is written.
+    /// Refuses a step before anything is written.
     pub(crate) check: &'a dyn Fn(&Step) -> Result<(), Error>,
 }
 
@@ -35,52 +34,52 @@ pub(crate) struct RunAsk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Work,
-    /// A run that died left it completed; its commands have still to say so.
+    /// A run that died left it completed, and its `verify` commands have not run.
     Verify,
 }
 
-/// A step that is the run's now.
+/// A step that the run has claimed.
 #[derive(Debug, Clone)]
 pub(crate) struct Begun {
     pub(crate) task: Task,
     pub(crate) claim: String,
     /// Relative to the plans directory.
     pub(crate) log: String,
-    /// As its file was at the claim.
+    /// As it was when it was claimed.
     pub(crate) step: Step,
     pub(crate) why: String,
 }
 
-pub(crate) enum Asked {
+pub(crate) enum RunClaim {
     Begun(Box<Begun>),
-    /// What could be begun changes files that a step of a live run changes.
+    /// Every ready step changes files that a step of a live run changes.
     Busy,
     /// Too many workers gave up on a step; it is failed now.
     Failed(StepId),
     Nothing,
 }
 
-/// Hands out the first step that a run may begin now; a save under way is waited for.
-pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
+/// Claims the first step that a run may begin now. Waits for saves in progress.
+pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
     once_saved(context, || claim_now(context, ask))
 }
 
-fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
+fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
     let mut wanted = wanted(context, ask.plan)?;
     if wanted.is_empty() {
-        // A run may end here, and a file that is being saved may be what hides a step.
-        let plans = load::settled(context, Rests::Plan(ask.plan), &|| load::some(context, ask.plan))?;
+        // The run may end here, so a step must not be missed because its file is being saved.
+        let plans = LoadQuery::plan(ask.plan).settled(Rests::Plan(ask.plan)).load(context)?.plans;
         wanted = wanted_in(context, ask.plan, plans)?;
     }
     if wanted.is_empty() {
-        return Ok(Asked::Nothing);
+        return Ok(RunClaim::Nothing);
     }
     let (mut writing, locked) = begin(context, "run", Mode::Write, Sharing::Wanted)?;
     let (mut is_busy, mut half_saved) = (false, None);
     for named in wanted {
         match take(context, ask, &mut writing, &locked, &named) {
-            Ok(Taken::Begun(begun)) => return Ok(Asked::Begun(begun)),
-            Ok(Taken::Failed) => return Ok(Asked::Failed(named.id)),
+            Ok(Taken::Begun(begun)) => return Ok(RunClaim::Begun(begun)),
+            Ok(Taken::Failed) => return Ok(RunClaim::Failed(named.id)),
             Ok(Taken::Busy) => is_busy = true,
             Ok(Taken::Gone) => {}
             Err(error) if is_half_saved(&error) => half_saved = Some(error),
@@ -89,14 +88,14 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
     }
     match half_saved {
         Some(error) => Err(error),
-        // Whoever was faster is at work on it now.
-        None => Ok(if is_busy { Asked::Busy } else { Asked::Nothing }),
+        // Other workers have claimed them.
+        None => Ok(if is_busy { RunClaim::Busy } else { RunClaim::Nothing }),
     }
 }
 
-/// The steps that a run would begin, in the order in which it would.
+/// The steps that a run would begin, in order.
 pub(crate) fn wanted(context: &Context, id: &PlanId) -> Result<Vec<NamedStep>, Error> {
-    wanted_in(context, id, load::some(context, id)?)
+    wanted_in(context, id, LoadQuery::plan(id).load(context)?.plans)
 }
 
 fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedStep>, Error> {
@@ -132,7 +131,7 @@ pub(crate) fn task(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -
     }
 }
 
-/// A worker's failure is tried again until the limit; what a person called failed stays so.
+/// Whether a failed step is tried again: only if a worker failed on it, and only up to the limit.
 fn may_be_retried(context: &Context, step: &Step) -> bool {
     let is_workers = step.attempts.last().is_some_and(|it| it.counts_as_try());
     step.status.is(StepStatus::Failed) && is_workers && step.tries() < context.config.max_attempts() as usize
@@ -154,55 +153,37 @@ fn take(
 ) -> Result<Taken, Error> {
     let claim = fresh_id(context)?;
     let run = RunRecord { log: log_name(context, &named.id, &claim), touches: None, worker: None };
-    let (is_gone, is_busy) = (Cell::new(false), Cell::new(false));
-    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
-        let Some(task) = task(context, plans, plan, step) else {
-            is_gone.set(true);
-            return Err(gone(step));
+    let decided = step_file::write(context, writing, named, Some(locked), &|now| {
+        let (plans, step) = (now.plans, now.step);
+        let Some(task) = task(context, plans, now.plan, step) else {
+            return Ok(Decision::Leave(Taken::Gone));
         };
         let at_work = locked.at_work();
         if at_work.iter().any(|it| touches::overlap(it.touches.as_deref(), step.touches.as_deref())) {
-            is_busy.set(true);
-            return Err(gone(step));
+            return Ok(Decision::Leave(Taken::Busy));
         }
         (ask.check)(step)?;
-        let mut update = update_for(context, ask, (plans, step), task, &claim);
-        update.why = why(context, (plans, plan, step), task);
-        if update.status != Some(StepStatus::Failed) {
-            let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
-            let (by, at, lease) = (ask.by, context.now, ask.lease);
-            let (claim, process) = (claim.as_str(), ask.process);
-            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run), key: None })?;
+        let update = update_for(context, ask, (plans, step), task, &claim);
+        if update.status == Some(StepStatus::Failed) {
+            return Ok(Decision::Write(update, None));
         }
-        Ok(update)
+        let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
+        let (by, at, lease) = (ask.by, context.now, ask.lease);
+        let (claim, process) = (claim.as_str(), ask.process);
+        locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run), key: None })?;
+        Ok(Decision::Write(update, Some((task, why(context, now.placed(), task)))))
+    });
+    let (made, begun) = match withdraw_unless_made(locked, named, decided)? {
+        Decision::Write(made, begun) => (made, begun),
+        Decision::Leave(taken) => return Ok(taken),
     };
-    let made = match step_file::write_under(context, writing, named, &|plans| locked.tell(plans), &decide) {
-        Ok(made) => made,
-        Err(error) => {
-            // As for any claim: after a failed write the file may have it all the same.
-            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
-                locked.withdraw(&named.id);
-            }
-            return match error {
-                _ if is_busy.get() => Ok(Taken::Busy),
-                _ if is_gone.get() => Ok(Taken::Gone),
-                error => Err(error),
-            };
-        }
-    };
-    let (given, why) = (made.status(), made.why().to_owned());
     let done = made.told(context)?;
-    if given == Some(StepStatus::Failed) {
+    let Some((task, why)) = begun else {
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
-    }
+    };
     locked.confirm(&named.id)?;
-    let task = if given == Some(StepStatus::InProgress) { Task::Work } else { Task::Verify };
     Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why })))
-}
-
-fn gone(step: &Step) -> Error {
-    Error::Held { id: step.id.to_string(), by: "somebody".to_owned() }
 }
 
 fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {

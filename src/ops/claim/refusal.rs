@@ -1,4 +1,4 @@
-//! Why a step that was named is not handed out.
+//! Why a named step cannot be claimed.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -28,24 +28,24 @@ pub(super) fn against(
     let told = obstacles.iter().find_map(|it| match it {
         Obstacle::Claimed { by } => Some(fencing::held_by(plans, step, by.as_deref())),
         Obstacle::PlanClosed => {
-            let message = format!("`{}` is {}; it hands out nothing", plan.id, plan.status.word());
+            let message = format!("`{}` is {}; its steps cannot be claimed", plan.id, plan.status.word());
             Some(conflict(message, format!("`planwatch start {}` makes it active", shell_word(&plan.id))))
         }
         Obstacle::PlanFaulty => first_error(&plan.problems),
         Obstacle::Faulty { .. } => first_error(&step.problems),
         Obstacle::Status(word) if step.is_unverified() => {
-            let hint = format!("`planwatch run {}` verifies it; `planwatch done {id_word}` believes it, `planwatch reopen {id_word}` does not", shell_word(&plan.id), id_word = shell_word(&id));
+            let hint = format!("`planwatch run {}` verifies it; `planwatch done {id_word}` accepts it without verification, `planwatch reopen {id_word}` reopens it", shell_word(&plan.id), id_word = shell_word(&id));
             Some(conflict(format!("`{id}` is {word}"), hint))
         }
         Obstacle::Status(word) => {
             let hint = format!("`planwatch reopen {id_word}` makes it pending again", id_word = shell_word(&id));
-            Some(conflict(format!("`{id}` is {word}; `claim` takes pending steps"), hint))
+            Some(conflict(format!("`{id}` is {word}; only pending steps can be claimed"), hint))
         }
         _ => None,
     });
     let told = told.or_else(|| step_moves::refusal(context, (plans, plan, step), Verb::Start));
     told.unwrap_or_else(|| {
-        let hint = format!("`planwatch show {id_word}` tells of it", id_word = shell_word(&id));
+        let hint = format!("`planwatch show {id_word}` shows it", id_word = shell_word(&id));
         conflict(format!("`{id}` has no file of its own, or is not ready"), hint)
     })
 }

@@ -1,4 +1,4 @@
-//! Lets a claim hold on.
+//! Renews a claim.
 
 use super::{ClaimReport, Granted, begin};
 use crate::api::context::Context;
@@ -6,21 +6,15 @@ use crate::api::error::Error;
 use crate::api::views::{Shaper, value};
 use crate::plan::id::{StepId, read_step_id};
 use crate::store::leases::{Leases, NewRecord, Sharing};
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 use crate::store::transaction::{Mode, is_half_saved};
-use crate::store::{load, resolve};
 
-#[derive(Debug, Clone, Default)]
-pub struct RenewRequest {
-    /// The claim's id.
-    pub claim: String,
-    /// Seconds from now on; none: as long as before.
-    pub lease: Option<i64>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RenewRequest;
 
-/// Lets a claim hold for its lease from now on; nothing is written to the step's file.
+/// Restarts the lease of a claim. The step's file is not written.
 ///
-/// One that has lapsed is still its owner's, until somebody else takes the step.
+/// A lapsed claim can be renewed until another worker claims the step.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let gone = || Error::ClaimGone { claim: request.claim.clone() };
     let step = match Leases::of(context).find(&request.claim) {
@@ -28,9 +22,8 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
         None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
     };
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
-    let around =
-        load::settled(context, load::Rests::Plan(&step.plan), &|| load::around(context, &step, None));
-    let plans = locked.tell(around.map_err(|it| if is_half_saved(&it) { it } else { gone() })?);
+    let loaded = LoadQuery::step(&step).settled(load::Rests::Plan(&step.plan)).load(context);
+    let plans = locked.tell(loaded.map_err(|it| if is_half_saved(&it) { it } else { gone() })?.plans);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim = step.claim_in_force().filter(|it| it.id == request.claim);
     let claim = claim.ok_or_else(gone)?;
@@ -67,9 +60,9 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     })
 }
 
-/// Finds the step whose file has the claim; only needed where this machine remembers nothing of it.
+/// Finds the step whose file has the claim; only needed if this machine has no record of it.
 fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let mut steps = plans.live().flat_map(|it| &it.steps);
     let found = steps.find(|it| it.claim.as_ref().is_some_and(|it| it.id == claim));
     Ok(found.map(|it| it.id.clone()))

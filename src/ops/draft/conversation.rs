@@ -7,10 +7,10 @@ use std::ops::Range;
 /// So many turns are kept of a conversation that is too long.
 const TURNS: usize = 10;
 
-/// Names of the person in most records of conversations, who begins each turn.
+/// Names that records of conversations use for the person, whose lines begin the turns.
 const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
 
-/// Names of those who answer.
+/// Names that they use for the assistant.
 const OTHERS: [&str; 10] =
     ["assistant", "ai", "agent", "model", "bot", "system", "claude", "codex", "gemini", "chatgpt"];
 

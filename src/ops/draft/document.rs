@@ -17,15 +17,13 @@ use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::read::PLAN_KEYS;
+use crate::store::decision::Decision;
 use crate::store::transaction::{self, Mode, Writing};
 use crate::store::{load, new_plan};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
-
-/// Says inside of a change that the file is no longer what the last pass left.
-const EDITED: &str = "draft-edited";
 
 pub(super) struct Document {
     /// None until the first pass has made it.
@@ -55,7 +53,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
             code: "plan-exists",
             message: format!("there is a plan `{wanted}` already"),
             hint: format!(
-                "`planwatch draft {wanted_word} --continue` goes on with a draft; else take another name",
+                "`planwatch draft {wanted_word} --continue` continues a draft; otherwise choose another name",
                 wanted_word = shell_word(&wanted)
             ),
         });
@@ -67,7 +65,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
     Ok(Document { id: None, wanted, path, title, conversation, source, bytes: None, first: 1, passes })
 }
 
-/// A draft as it is, with what somebody may have edited since.
+/// A draft as it is, with any edits made since the last pass.
 pub(super) fn go_on(
     context: &Context,
     request: &DraftRequest,
@@ -90,7 +88,7 @@ pub(super) fn go_on(
     })
 }
 
-/// What is told of a draft that needs no more passes.
+/// The report on a draft that needs no more passes.
 pub(super) fn over(context: &Context, plan: &Plan, pass: u32, passes: u32) -> DraftReport {
     let path = Some(shown_path(&context.root_name(), &plan.path));
     let plan = Some(plan.id.to_string());
@@ -127,7 +125,7 @@ impl Document {
         Change::Set { key: "draft".to_owned(), value }
     }
 
-    /// The first pass: the plan appears whole, under the next free name if somebody took its own meanwhile.
+    /// The first pass: the plan appears whole, under the next free name if its own was taken meanwhile.
     fn make(&mut self, context: &Context, pass: u32, text: &str, is_last: bool) -> Result<(), Error> {
         let mut writing = Writing::begin(context, "draft", Mode::Write)?;
         let mut plan =
@@ -221,17 +219,17 @@ impl Work for Document {
         let after = if is_same_text { edited } else { [&edited[..start], new_body.as_bytes()].concat() };
         refuse_unreadable(context, self.id(), &after)?;
         let mut writing = Writing::begin(context, "draft", Mode::Write)?;
-        let written = writing.change(&self.path, &mut |bytes| match bytes == expected {
-            true => Ok((after.clone(), ())),
-            false => Err(Error::Conflict { code: EDITED, message: String::new(), hint: String::new() }),
+        let written = writing.change(&self.path, &|bytes| match bytes == expected {
+            true => Ok(Decision::Write(after.clone(), ())),
+            false => Ok(Decision::Leave(())),
         });
         match written {
-            Ok(_) => {
+            Ok(Decision::Write(..)) => {
                 self.bytes = Some(after);
                 Ok(Some(shown_path(&context.root_name(), &self.path)))
             }
-            Err(Error::Conflict { code: EDITED, .. }) => Ok(None),
-            // Who takes the file away has edited it too.
+            Ok(Decision::Leave(())) => Ok(None),
+            // A removed file counts as edited.
             Err(Error::Disk(error)) if error.code() == "not-found" => Ok(None),
             Err(error) => Err(error),
         }

@@ -59,7 +59,7 @@ pub(super) trait Work {
         text: &str,
         is_last: bool,
     ) -> Result<Option<String>, Error>;
-    /// Puts a text beside that of somebody else; returns where.
+    /// Puts the text in a file beside the edited one; returns its path.
     fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
     /// What is to be known before the first pass.
     fn notes(&self) -> Vec<String>;
@@ -153,7 +153,7 @@ pub(super) fn run(
     work.report(context, State::Finished, passes)
 }
 
-/// The same for texts that are the same, for whoever cannot keep them whole.
+/// A mark that is equal for equal texts, for callers that cannot store whole texts.
 pub(super) fn mark(text: &str) -> String {
     let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     blake3::hash(lines.as_bytes()).to_hex()[..16].to_owned()
@@ -179,7 +179,7 @@ fn stat(diff: &str) -> (usize, usize) {
     (lines().filter(|it| it.starts_with('+')).count(), lines().filter(|it| it.starts_with('-')).count())
 }
 
-/// Asks until there is an answer; who is in the way for too long is not asked again.
+/// Asks until there is an answer, up to the limits of time and tries.
 fn answer(
     context: &Context,
     work: &dyn Work,
@@ -212,7 +212,7 @@ fn answer(
                 if n_empty >= TIMES_EMPTY {
                     return Err(Why::Nothing);
                 }
-                "the agent answered nothing".to_owned()
+                "the agent gave an empty answer".to_owned()
             }
             Said::TimedOut => {
                 n_late += 1;

@@ -1,6 +1,6 @@
 //! What an agent's process came to: an answer, or the reason why there is none.
 
-use super::{Asked, End};
+use super::{AgentOutput, End};
 use crate::plan::time::read_seconds;
 
 /// For how long a limit is waited for that does not say when it ends, in seconds.
@@ -23,11 +23,11 @@ pub(super) enum Said {
 }
 
 /// Judges by the exit code first: a document may well be about rate limits.
-pub(super) fn said(asked: &Asked) -> Said {
+pub(super) fn said(asked: &AgentOutput) -> Said {
     match &asked.end {
         End::Interrupted => Said::Interrupted,
         End::TimedOut => Said::TimedOut,
-        End::TooMuch => Said::Failed("the agent said more than any document holds".to_owned()),
+        End::TooMuch => Said::Failed("the output of the agent is too long".to_owned()),
         End::NotStarted(why) => Said::Failed(format!("the agent could not be started: {why}")),
         End::Exited(0) => text(&asked.stdout),
         End::Exited(code) => {
@@ -58,7 +58,7 @@ fn text(stdout: &str) -> Said {
     }
 }
 
-/// What stands below a first line `CONVERGED`: the document, where there was none before.
+/// The text below a first line `CONVERGED`: the document, if there was none before.
 pub(super) fn below_converged(stdout: &str) -> Said {
     let text = unfenced(&stdout.replace("\r\n", "\n").replace('\u{feff}', ""));
     self::text(text.split_once('\n').map_or("", |(_, rest)| rest))
@@ -94,7 +94,7 @@ fn limit(text: &str) -> Option<u64> {
     (has_code || LIMITS.iter().any(|it| text.contains(it))).then(|| pause(&text).unwrap_or(PAUSE).max(1))
 }
 
-/// What stands behind `retry after` and the like.
+/// The text after `retry after` and similar words.
 fn pause(text: &str) -> Option<u64> {
     let behind = ["retry-after", "retry after", "retry_after", "try again in", "retry in", "resets in"];
     let at = behind.iter().find_map(|it| text.find(it).map(|at| at + it.len()))?;
@@ -118,7 +118,8 @@ mod tests {
 
     #[track_caller]
     fn check(code: i32, stdout: &str, stderr: &str, expected: &Said) {
-        let asked = Asked { end: End::Exited(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
+        let asked =
+            AgentOutput { end: End::Exited(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
         assert_eq!(said(&asked), *expected, "{stdout}{stderr}");
     }
 

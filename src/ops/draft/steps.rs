@@ -34,14 +34,14 @@ pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Re
         return Err(Error::Conflict {
             code: "draft-incomplete",
             message: format!("the draft `{}` is not finished", plan.id),
-            hint: format!("`planwatch draft {} --continue` goes on with it", shell_word(&plan.id)),
+            hint: format!("`planwatch draft {} --continue` continues it", shell_word(&plan.id)),
         });
     }
     let requirements = body(&context.plans.read(Path::new(&plan.path))?.bytes);
     if requirements.lines().all(|it| it.trim().is_empty() || it.starts_with("# ")) {
         return Err(Error::Failed {
             code: "draft-empty",
-            message: format!("`{}` says nothing to make steps from", plan.id),
+            message: format!("`{}` contains no steps", plan.id),
             hint: format!("`planwatch edit {}`", shell_word(&plan.id)),
         });
     }
@@ -50,7 +50,7 @@ pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Re
 }
 
 impl Steps {
-    /// Whether somebody has changed the plan since: its text or one of its steps.
+    /// Whether the plan's text or one of its steps was changed since.
     fn is_edited(&self, context: &Context) -> Result<bool, Error> {
         let now = load::one_plan(context, &self.plan.id)?;
         let marks =

@@ -9,13 +9,13 @@ use crate::disk::model::Machine;
 /// Answers what was prepared, and remembers what it was asked and how long it waited.
 #[derive(Default)]
 struct Script {
-    answers: VecDeque<Asked>,
+    answers: VecDeque<AgentOutput>,
     waits: Vec<u64>,
     n_asked: usize,
 }
 
 impl Asker for Script {
-    fn ask(&mut self, _prompt: &str) -> Asked {
+    fn ask(&mut self, _prompt: &str) -> AgentOutput {
         self.n_asked += 1;
         self.answers.pop_front().expect("an answer is left")
     }
@@ -87,14 +87,14 @@ impl Work for Memory {
 }
 
 /// `texts` are answers; `@late`, `@limit 20` and `@exit 3` are processes that have none.
-fn asked(text: &str) -> Asked {
-    let of = |end: End, stderr: &str| Asked { end, stdout: String::new(), stderr: stderr.to_owned() };
+fn asked(text: &str) -> AgentOutput {
+    let of = |end: End, stderr: &str| AgentOutput { end, stdout: String::new(), stderr: stderr.to_owned() };
     match text.split_once(' ').unwrap_or((text, "")) {
         ("@late", _) => of(End::TimedOut, ""),
         ("@limit", seconds) => of(End::Exited(1), &format!("rate limit, retry after {seconds}s")),
         ("@exit", code) => of(End::Exited(code.parse().expect("a code")), "why"),
         ("@stop", _) => of(End::Interrupted, ""),
-        _ => Asked { end: End::Exited(0), stdout: text.to_owned(), stderr: String::new() },
+        _ => AgentOutput { end: End::Exited(0), stdout: text.to_owned(), stderr: String::new() },
     }
 }
 

@@ -9,13 +9,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{
-    Aim, Asked, Asker, Before, Change, DraftReport, DraftRequest, End, Event, Source, State, Waited, Why,
-    document, focus, mark, preview,
+    AgentOutput, Aim, Asker, Before, Change, DraftReport, DraftRequest, End, Event, Source, State, Waited,
+    Why, document, focus, mark, preview,
 };
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::PlanId;
-use crate::store::load;
+use crate::plan::read;
 
 /// How a draft begins whose answers come one by one.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ pub struct BeginRequest {
 /// What comes next, or how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// `asking`, `edited` (asked again, because somebody edited the text), or the word of an end.
+    /// `asking`, `edited` (asked again, because the text was edited), or the word of an end.
     pub state: &'static str,
     /// For the next answer; none at the end.
     pub handle: Option<String>,
@@ -105,13 +105,13 @@ pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error
     let (id, pass) = read_handle(handle)?;
     let Some(mut memory) = remembered(context, id)? else { return Err(unknown(handle)) };
     if memory.pass != pass {
-        let why = format!("an answer to pass {pass} was taken already");
+        let why = format!("an answer to pass {pass} was already used");
         return ask(context, id, &memory, "asking", Some(why));
     }
     let now = memory.plan.as_deref().and_then(|it| etag(context, it));
     if memory.plan.is_some() && now != memory.etag {
         memory.etag = now;
-        let why = "somebody edited the text meanwhile; the answer was not used";
+        let why = "the text was edited in the meantime; the answer was not used";
         return ask(context, id, &memory, "edited", Some(why.to_owned()));
     }
     let mut once = Once { answer: Some(text.to_owned()) };
@@ -145,7 +145,7 @@ fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Err
             Err(Error::Failed {
                 code: "answer-unusable",
                 message: format!("the answer cannot be used: {why}"),
-                hint: "answer the same prompt again, with the whole text and nothing else".to_owned(),
+                hint: "answer the same prompt again, with the complete text only".to_owned(),
             })
         }
         (_, _) => match report.error() {
@@ -185,7 +185,7 @@ fn over(context: &Context, plan: &PlanId, memory: &Memory, pass: u32) -> Turn {
     }
 }
 
-/// Remembers how it stands, and gives the prompt of the next pass.
+/// Stores the state, and returns the prompt of the next pass.
 fn ask(
     context: &Context,
     id: &str,
@@ -215,7 +215,7 @@ fn request(memory: &Memory) -> DraftRequest {
         Some(plan) => (Aim::GoOn, plan.clone()),
         None => (Aim::Requirements, memory.name.clone()),
     };
-    // The text that stands there now is none of those that were left.
+    // The present text is none of those that passes wrote.
     let left = memory.before.left.split_last().map(|(_, left)| left.to_vec()).unwrap_or_default();
     let before = Before { left, ..memory.before };
     let (passes, limit) = (memory.passes, memory.limit);
@@ -228,10 +228,10 @@ struct Once {
 }
 
 impl Asker for Once {
-    fn ask(&mut self, _: &str) -> Asked {
+    fn ask(&mut self, _: &str) -> AgentOutput {
         match self.answer.take() {
-            Some(stdout) => Asked { end: End::Exited(0), stdout, stderr: String::new() },
-            None => Asked::without_output(End::Interrupted),
+            Some(stdout) => AgentOutput { end: End::Exited(0), stdout, stderr: String::new() },
+            None => AgentOutput::without_output(End::Interrupted),
         }
     }
 
@@ -245,7 +245,7 @@ fn bytes(context: &Context, plan: &str) -> Option<Vec<u8>> {
 }
 
 fn etag(context: &Context, plan: &str) -> Option<String> {
-    bytes(context, plan).map(|it| load::etag(&it))
+    bytes(context, plan).map(|it| read::etag(&it))
 }
 
 fn read_handle(handle: &str) -> Result<(&str, u32), Error> {
@@ -347,7 +347,7 @@ mod tests {
         let second = next(&machine, &first, "# One");
         let again = next(&machine, &first, "# One");
         assert_eq!((again.handle, again.prompt, again.pass), (second.handle, second.prompt, 2));
-        assert!(again.why.unwrap().contains("taken already"));
+        assert!(again.why.unwrap().contains("already used"));
     }
 
     #[test]

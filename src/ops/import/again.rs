@@ -12,7 +12,9 @@ use crate::plan::bring::{BroughtPlan, Draft, Form, SourceFile, set_metadata, to_
 use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
-use crate::store::{load, new_plan};
+use crate::plan::read;
+use crate::store::load::{self, LoadQuery};
+use crate::store::new_plan;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 
@@ -56,7 +58,7 @@ impl Source {
             }
             bytes.extend_from_slice(&file.bytes);
         }
-        let hash = load::etag(&bytes);
+        let hash = read::etag(&bytes);
         Some(Self { path: path(context, request, &relative), hash })
     }
 
@@ -133,9 +135,9 @@ pub(super) fn known(
     plans: &[BroughtPlan],
     sources: &[Option<Source>],
 ) -> Result<Vec<Option<PlanId>>, Error> {
-    let there = load::all_light(context)?;
+    let there = LoadQuery::all().load_summaries(context).plans;
     let found = plans.iter().zip(sources).map(|(plan, source)| match source {
-        Some(source) => there.iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
+        Some(source) => there.with_reduced_steps().iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
         None => copied(context, plan),
     });
     Ok(found.collect())

@@ -13,10 +13,10 @@ pub enum Agent {
     Gemini,
 }
 
-/// All of them, in the order in which they are told.
+/// All agents, in the order of reports.
 pub const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Cursor, Agent::Gemini];
 
-/// What stands between the marks in a file of instructions.
+/// The text between the marks in a file of instructions.
 pub const BLOCK: &str = include_str!("../../../templates/agents/block.md");
 
 /// What starts planwatch's tools.
@@ -79,9 +79,9 @@ impl Agent {
     pub(super) fn command(self, is_undo: bool) -> Option<(&'static str, &'static str)> {
         match (self, is_undo) {
             (Self::Codex, false) => {
-                Some(("codex mcp add planwatch -- planwatch mcp", "to give Codex the tools of planwatch"))
+                Some(("codex mcp add planwatch -- planwatch mcp", "to add planwatch's tools to Codex"))
             }
-            (Self::Codex, true) => Some(("codex mcp remove planwatch", "to take them from Codex again")),
+            (Self::Codex, true) => Some(("codex mcp remove planwatch", "to remove them from Codex")),
             _ => None,
         }
     }
@@ -95,7 +95,7 @@ impl Agent {
             Self::Codex => "in Codex: $ps-plan, $ps-plans, $ps-execute PLAN",
             Self::Cursor => "in Cursor: /ps-plan, /ps-plans, /ps-execute PLAN",
             Self::Gemini => {
-                "in Gemini CLI: /ps-plan, /ps-plans, /ps-execute PLAN; it wants the folder trusted"
+                "in Gemini CLI: /ps-plan, /ps-plans, /ps-execute PLAN; the folder must be trusted"
             }
         }
     }

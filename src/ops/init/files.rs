@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::agents::{Agent, BLOCK, SERVER};
 use crate::api::error::Error;
 use crate::disk::Project;
-use crate::text::json_entry::{Found, NotJson};
+use crate::text::json_entry::{EntryState, NotJson};
 use crate::text::line_index::{self, Place};
 use crate::text::marked_block::{self, Unpaired};
 use crate::text::seal;
@@ -81,7 +81,7 @@ pub(super) struct Files<'a> {
     places: BTreeMap<PathBuf, usize>,
 }
 
-const CHANGED: &str = "it is not as planwatch wrote it";
+const CHANGED: &str = "it was changed after planwatch wrote it";
 
 impl<'a> Files<'a> {
     pub(super) fn new(project: &'a Project) -> Self {
@@ -107,7 +107,7 @@ impl<'a> Files<'a> {
         self.all.get_mut(at).ok_or_else(|| bug(path))
     }
 
-    /// Writes a file that is planwatch's own, unless somebody has changed it.
+    /// Writes a file that is planwatch's own, unless it was edited.
     pub(super) fn write_own(&mut self, path: &str, text: &str) -> Result<(), Error> {
         let file = self.file(path)?;
         match text_of(file)? {
@@ -118,7 +118,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Takes a file of planwatch's own away, unless somebody has changed it.
+    /// Removes a file of planwatch's own, unless it was edited.
     pub(super) fn remove_own(&mut self, path: &str) -> Result<(), Error> {
         let file = self.file(path)?;
         match text_of(file)? {
@@ -138,7 +138,7 @@ impl<'a> Files<'a> {
         };
         let new = match (&text, found) {
             (Some(_), Some(block)) if !block.is_sealed => {
-                file.kept = Some("somebody has changed planwatch's lines in it".to_owned());
+                file.kept = Some("planwatch's lines in it were changed".to_owned());
                 return Ok(());
             }
             (Some(text), Some(block)) => {
@@ -155,7 +155,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Takes an agent's name from the block, and the block away that stands there for nobody else.
+    /// Removes an agent's name from the block, and the block if it names no other agent.
     pub(super) fn remove_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };
@@ -165,8 +165,7 @@ impl<'a> Files<'a> {
         }
         let of: Vec<_> = block.of.iter().map(String::as_str).filter(|it| *it != agent.word()).collect();
         file.now = if !block.is_sealed {
-            file.kept =
-                Some("somebody has changed planwatch's lines in it; take them out by hand".to_owned());
+            file.kept = Some("planwatch's lines in it were changed; remove them by hand".to_owned());
             return Ok(());
         } else if of.is_empty() {
             marked_block::take(&text, &block).map(String::into_bytes)
@@ -184,9 +183,9 @@ impl<'a> Files<'a> {
             return Ok(());
         };
         match SERVER.find(&text).map_err(|it| not_json(path, &it))? {
-            Found::Same => {}
-            Found::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
-            Found::Nothing => {
+            EntryState::Same => {}
+            EntryState::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
+            EntryState::Nothing => {
                 file.now = Some(SERVER.put(&text).map_err(|it| not_json(path, &it))?.into_bytes());
             }
         }
@@ -205,11 +204,11 @@ impl<'a> Files<'a> {
             // A file that never was strict JSON was never written to.
             Err(_) if !text.contains("\"planwatch\"") => {}
             Err(it) => return Err(not_json(path, &it)),
-            Ok(Found::Nothing) => {}
-            Ok(Found::Other) => {
+            Ok(EntryState::Nothing) => {}
+            Ok(EntryState::Other) => {
                 file.kept = Some("it starts `planwatch` in another way than `init` writes".to_owned());
             }
-            Ok(Found::Same) => {
+            Ok(EntryState::Same) => {
                 file.now = Some(SERVER.take(&text).map_err(|it| not_json(path, &it))?.into_bytes());
             }
         }

@@ -46,7 +46,7 @@ struct Cached {
 }
 
 /// The cached answer, or what is needed to cache a new one.
-pub(super) enum Asked {
+pub(super) enum CacheReply {
     Cached(Box<NextReport>),
     /// The commit of the index that is known to be right, if any, and the records before anything was read.
     Look(Option<Generation>, Records),
@@ -56,9 +56,9 @@ pub(super) enum Asked {
 pub(super) struct Records(Option<String>);
 
 /// Asks the daemon for the cached answer, and whether it is one to this question, for no more than so many candidates.
-pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
+pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
-        return Asked::Look(None, Records(None));
+        return CacheReply::Look(None, Records(None));
     };
     let records = Leases::of(context).stand();
     let (commit, cached) = daemon.commit_and_next();
@@ -66,10 +66,10 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
     let is_right = |it: &Cached| commit.is_some_and(|commit| it.holds(context, &records, commit));
     match cached.filter(is_right) {
         // The answer with all candidates would be cached with the same few.
-        Some(_) if most.is_none_or(|it| it > FEW) => Asked::Look(commit, Records(None)),
+        Some(_) if most.is_none_or(|it| it > FEW) => CacheReply::Look(commit, Records(None)),
         cached => match cached.and_then(Cached::report) {
-            Some(report) => Asked::Cached(Box::new(report)),
-            None => Asked::Look(commit, Records(Some(records))),
+            Some(report) => CacheReply::Cached(Box::new(report)),
+            None => CacheReply::Look(commit, Records(Some(records))),
         },
     }
 }

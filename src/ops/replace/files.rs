@@ -15,7 +15,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left, Waits};
+use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::step_moves::{self, MoveRequest};
 use crate::store::steps_list_line::{self, LineEdit};
 use crate::store::transaction::{self, Mode};
@@ -33,7 +33,7 @@ pub(super) struct Made {
 /// `goal` is what the moves of the list are judged on; without it no step's status is changed.
 pub(super) fn make(
     wanted: &Wanted<'_>,
-    left: &Left,
+    left: &Orphans,
     is_forced: bool,
     goal: Option<&Plans>,
 ) -> Result<Made, Error> {
@@ -57,11 +57,11 @@ pub(super) fn make(
     let Wanted { context, plans, gone, .. } = wanted;
     let named: Vec<StepId> =
         (0..wanted.items.len()).filter_map(|it| Some(wanted.step(it)?.id.clone())).collect();
-    let repointed = relink::dependants(context, plans, &line.plan, gone, (&named, left))?;
-    making.ops.extend(repointed.ops);
+    let relinked = relink::dependants(context, plans, &line.plan, gone, (&named, left))?;
+    making.ops.extend(relinked.ops);
     steps.extend(wanted.left_out().map(|it| wanted.followed(it)));
     steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
-    Ok(Made { ops: making.ops, hints: repointed.hints, plan: Plan { steps, ..line.plan } })
+    Ok(Made { ops: making.ops, hints: relinked.hints, plan: Plan { steps, ..line.plan } })
 }
 
 fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
@@ -93,7 +93,7 @@ fn is_same(one: &[StepId], other: &[StepId]) -> bool {
 
 struct Making<'a> {
     wanted: &'a Wanted<'a>,
-    left: &'a Left,
+    left: &'a Orphans,
     /// Where it keeps what goes.
     directory: PathBuf,
     ops: Vec<FileOp>,
@@ -257,7 +257,7 @@ impl Making<'_> {
             force: self.is_forced,
             mode: Mode::Write,
         };
-        let update = step_moves::decide_move(context, goal, plan, &now, &request, &who)?;
+        let update = step_moves::decide_move(context, (goal, plan, &now), &request, &who)?;
         let changes = update.changes(&now);
         update.refusal.map_or(Ok(changes), Err)
     }
@@ -316,7 +316,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The file that is kept says that it was taken away from somebody's work.
+    /// Records in the removed file that the step was in progress.
     fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
         if step.unreadable().is_some() {
             return Ok(before.to_vec());
@@ -325,7 +325,7 @@ impl Making<'_> {
         transaction::edit(&step.path, before, forced.as_slice(), STEP_KEYS)
     }
 
-    /// What force has to leave in the file of a step that somebody else works on.
+    /// The attempt that `--force` records in the file of a step in progress.
     fn forced(&self, step: &Step, notes: String) -> Result<Option<Change>, Error> {
         let Wanted { context, plans, by, .. } = self.wanted;
         let who = Who::of(context, &step.id, *by, None, self.is_forced);
@@ -337,7 +337,7 @@ impl Making<'_> {
 
     fn as_read(&self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
         let context = self.wanted.context;
-        let content = read::Content { etag: load::etag(&bytes), bytes, modified: context.now };
+        let content = read::Content::new(bytes, context.now);
         read::read_step_of(plan, &self.wanted.id(item), path, content, &context.config.words)
     }
 }

@@ -1,4 +1,4 @@
-//! One attempt at a step, from its claim to what is written of it.
+//! One attempt at a step, from its claim to the entry in its file.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::api::views::shown_path;
 use crate::disk::Process;
 use crate::ops::claim::{Begun, Task};
 use crate::ops::prompt;
-use crate::ops::run::outcome::{self, Found, How, Outcome, Verdict, Verified};
+use crate::ops::run::outcome::{self, ClaimState, How, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::{
     Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
@@ -19,10 +19,10 @@ use crate::plan::words::StepStatus;
 use crate::store::verify;
 use crate::store::{leases, load};
 
-/// How often a file that changes under the run is looked at again.
+/// How often a file that changes during the run is read again.
 const TRIES: usize = 5;
 
-/// What an attempt needs to be made.
+/// The input of an attempt.
 pub(super) struct Attempt<'a> {
     pub(super) request: &'a RunRequest,
     pub(super) surface: &'a dyn Surface,
@@ -30,20 +30,20 @@ pub(super) struct Attempt<'a> {
     pub(super) begun: &'a Begun,
 }
 
-/// What came of it.
+/// The result of an attempt.
 pub(super) struct Made {
     pub(super) verdict: Verdict,
-    /// As it is now; none where it is gone.
+    /// The step as it is now; none if it is gone.
     pub(super) step: Option<Step>,
     pub(super) told: EndedStep,
     pub(super) cost: Option<f64>,
 }
 
 impl Attempt<'_> {
-    /// Runs the process, looks at the file, verifies, and writes what became of it.
+    /// Runs the process, reads the file, verifies, and writes the result.
     pub(super) fn make(&self) -> Result<Made, Error> {
         let context = self.surface.context()?;
-        // What would run has to be what was looked at before the claim.
+        // The command must be the one that was checked before the claim.
         let trusted = verify::subject(&context, &self.begun.step).map(|it| it.hash);
         let log = context.plans.run_log(&self.begun.log)?;
         let ended = match self.begun.task {
@@ -67,7 +67,7 @@ impl Attempt<'_> {
     fn work(&self, context: &Context, log: &std::fs::File) -> Result<Ended, Error> {
         let begun = self.begun;
         let id = &begun.step.id;
-        let plan = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+        let plan = load::existing_plan(context, &id.plan)?;
         let values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
         let rendered = prompt::render(context, "step", &values)?;
         rendered.notes.iter().for_each(|text| self.surface.tell(&Event::Note { text }));
@@ -110,7 +110,7 @@ impl Attempt<'_> {
         left.map_or(own, |it| it.min(own))
     }
 
-    /// The words of the agent's answer, and what it says it cost.
+    /// The text of the agent's answer, and the cost that it reports.
     fn answer(&self, ended: &Ended) -> (String, Option<f64>) {
         let text = String::from_utf8_lossy(&ended.output);
         let agent = &self.request.agent;
@@ -134,7 +134,7 @@ impl Attempt<'_> {
             let (found, seen) = settle::look(&context, self.begun)?;
             let mut verdict = outcome::decide(found, how, verified.as_ref());
             let Some(seen) = seen else { return Ok(self.made(&context, verdict, None, &facts)) };
-            if found == Found::Completed
+            if found == ClaimState::Completed
                 && (verdict == Verdict::Verify || self.is_changed(&context, &seen, trusted))
             {
                 let said = self.verify(&context, &seen, trusted, log)?;
@@ -157,7 +157,7 @@ impl Attempt<'_> {
         Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
     }
 
-    /// Whether the commands are no longer those that stood there at the claim, or no longer what was trusted.
+    /// Whether the commands differ from those at the claim, or from those that are trusted.
     fn is_changed(&self, context: &Context, seen: &Step, trusted: Option<&str>) -> bool {
         let now = verify::subject(context, seen).map(|it| it.hash);
         seen.verify != self.begun.step.verify || now.as_deref() != trusted
@@ -173,7 +173,7 @@ impl Attempt<'_> {
         if self.is_changed(context, seen, trusted) {
             return Ok(Verified::Changed);
         }
-        // Trust may have been taken back while the work went on.
+        // Trust may have been revoked during the work.
         verify::check(context, seen, &self.request.trust_hashes)?;
         let step = seen.id.to_string();
         let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
@@ -274,7 +274,7 @@ fn why_failed(command: &str, how: &How, code: Option<i32>, ended: &Ended) -> Str
     format!("`{command}` {why}\n{tail}").trim().to_owned()
 }
 
-/// A text without what moves a terminal's cursor or colours it.
+/// A text without terminal control sequences.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -8,7 +8,7 @@ use crate::api::agents::{self, Agent, AgentCommand, OF_AGENT, SHELL};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::trust;
-use crate::ops::claim::{self, Asked, Begun, RunAsk, Task};
+use crate::ops::claim::{self, Begun, RunAsk, RunClaim, Task};
 use crate::ops::run::attempt::{Attempt as Making, Made};
 use crate::ops::run::outcome::{Outcome, Verdict};
 use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, Workers};
@@ -19,15 +19,16 @@ use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::{load, resolve, verify};
+use crate::store::load::{self, LoadQuery, Loaded};
+use crate::store::{resolve, verify};
 use crate::text::typed::quoted;
 
-/// How often a run that waits for others looks again.
+/// How often a waiting run checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Works on a plan's steps until it is over, and says why it is.
 ///
-/// An error before the first step is begun is returned; one under way halts the run, once the steps under way have ended.
+/// An error before the first step is returned. A later one halts the run after the steps in progress have ended.
 pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -> Result<RunReport, Error> {
     let context = surface.context()?;
     let plan = resolve::plan(&context, &request.plan)?;
@@ -43,7 +44,7 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
     std::thread::scope(|scope| {
         let more: Vec<_> = (1..request.jobs).map(|_| scope.spawn(|| driver.work())).collect();
         driver.work();
-        // A thread that panicked has told so on stderr; its step is taken up by the next run.
+        // The panic is on stderr, and the next run takes up the step.
         more.into_iter().for_each(|it| drop(it.join()));
     });
     driver.report()
@@ -59,7 +60,7 @@ struct Driver<'a> {
     changed: Condvar,
 }
 
-/// Why nothing more is begun.
+/// Why no further step is begun.
 #[derive(Debug)]
 struct Halt {
     end: End,
@@ -69,7 +70,7 @@ struct Halt {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Steps that are worked on in this process.
+    /// Steps in progress in this process.
     active: usize,
     attempts: usize,
     begun: BTreeSet<StepId>,
@@ -101,7 +102,7 @@ impl Driver<'_> {
         trust::trust(context, &subject, Some(&subject.hash))
     }
 
-    /// Looks at the files that the agent's command names as they are now; what has to be trusted is the error.
+    /// Checks the files that the agent's command names. The error names what has to be trusted.
     fn agent_may_run(&self, context: &Context) -> Result<(), Box<trust::Subject>> {
         let subject = agents::subject_now(context, &self.request.agent);
         let is_fine = |it: &trust::Subject| trust::may_run(context, it, &self.request.trust_hashes);
@@ -126,7 +127,8 @@ impl Driver<'_> {
                 Err(error) => fail(&mut state, error),
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
-                let why = format!("{what} was confirmed while a step's own process ran; see who did it");
+                let why =
+                    format!("{what} was confirmed while a step's own process ran; check who confirmed it");
                 state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
             }
             drop(state);
@@ -135,7 +137,7 @@ impl Driver<'_> {
         self.changed.notify_all();
     }
 
-    /// Claims the next step, waiting where others are at work on what could be done; none: it is over.
+    /// Claims the next step, and waits if others hold those that could be next; none: the run is over.
     fn next(&self) -> Option<Claimed> {
         let mut state = self.lock();
         loop {
@@ -199,24 +201,24 @@ impl Driver<'_> {
             check: &check,
         };
         match claim::claim_for_run(&context, &ask) {
-            Ok(Asked::Begun(begun)) => {
+            Ok(RunClaim::Begun(begun)) => {
                 state.active += 1;
                 state.attempts += usize::from(begun.task == Task::Work);
                 state.begun.insert(begun.step.id.clone());
                 state.has_said_waiting = false;
                 Ok(Next::Begun(Claimed { confirmed: confirmed(&context, &self.plan, &begun), begun }))
             }
-            Ok(Asked::Failed(id)) => {
+            Ok(RunClaim::Failed(id)) => {
                 let why =
                     format!("{} workers began `{id}` and did not end it", context.config.max_attempts());
                 state.halt = Some(Halt { end: End::Halted, why, step: Some(id) });
                 Ok(Next::Again)
             }
-            Ok(Asked::Busy) => {
+            Ok(RunClaim::Busy) => {
                 Ok(Next::Wait("others change the files that the next step changes".to_owned()))
             }
-            Ok(Asked::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
-            Ok(Asked::Nothing) => self.nothing(&context, state),
+            Ok(RunClaim::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
+            Ok(RunClaim::Nothing) => self.nothing(&context, state),
             Err(Error::Failed { code: FULL, .. }) => {
                 // Others of this run may still fail and be tried again, but no new step is begun.
                 if state.active > 0 {
@@ -245,13 +247,13 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// For how long a claim holds where nobody can see whether this process runs.
+    /// The lease of claims, if other processes cannot see whether this one runs.
     fn lease(&self) -> i64 {
         let seconds = i64::try_from(self.request.timeout().as_secs()).unwrap_or(i64::from(u32::MAX));
         seconds.saturating_add(30 * 60)
     }
 
-    /// Ends what runs that were killed have left behind: their steps are about to be done again.
+    /// Ends processes that killed runs have left behind, because their steps are about to be done again.
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
@@ -263,7 +265,7 @@ impl Driver<'_> {
 
     /// Nothing can be begun: others may be at work, or it is over.
     fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
-        let plans = load::some(context, &self.plan)?;
+        let plans = LoadQuery::plan(&self.plan).load(context)?.plans;
         let own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, &self.plan));
         let live = Leases::of(context).runs().into_iter().filter(|(_, is_live)| *is_live);
         let others = live.filter_map(|(it, _)| read_step_id(&it.step)).filter(|it| own(it));
@@ -271,7 +273,7 @@ impl Driver<'_> {
         if !others.is_empty() {
             return Ok(Next::Wait(format!("another run is at work on {}", others.join(", "))));
         }
-        // What another run has just ended may have made something ready.
+        // Another run may have just completed a step that others waited for.
         if !claim::wanted(context, &self.plan)?.is_empty() {
             return Ok(Next::Again);
         }
@@ -279,14 +281,14 @@ impl Driver<'_> {
         Ok(Next::Again)
     }
 
-    /// What appeared among the confirmations while a step's own process ran: a gate that nobody may open for it.
+    /// Confirmations that appeared while a step's own process ran. They do not count, because the process may have written them.
     fn new_confirmation(&self, claimed: &Claimed) -> Option<String> {
         let context = self.context().ok()?;
         let now = confirmed(&context, &self.plan, &claimed.begun);
         now.into_iter().find(|it| !claimed.confirmed.contains(it))
     }
 
-    /// Counts an attempt, and halts where it says so.
+    /// Counts an attempt, and halts the run if its result requires it.
     fn take(&self, state: &mut Progress, begun: &Begun, made: &Made) {
         let id = &begun.step.id;
         if let Some(cost) = made.cost {
@@ -301,7 +303,7 @@ impl Driver<'_> {
             state.halt = Some(Halt { end, why, step: Some(id.clone()) });
         }
         if let Ok(context) = self.context()
-            && let Ok(plans) = load::some(&context, &self.plan)
+            && let Ok(Loaded { plans, .. }) = LoadQuery::plan(&self.plan).load(&context)
             && let Some(plan) = plans.get(&self.plan)
         {
             let progress = rules::progress(&plans, plan, context.now);
@@ -315,14 +317,14 @@ impl Driver<'_> {
         let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
         let outcome = match &made.verdict {
             Verdict::AsItIs(StepStatus::Completed) if was_forced(begun, made) => {
-                return halted(format!("`{id}` was completed by force, and nothing has verified that"));
+                return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
             Verdict::Lost | Verdict::Leave | Verdict::Verify => return None,
             Verdict::Attempt(Outcome::Interrupted) => return None,
             Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
             Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
-            Verdict::AsItIs(_) => return halted(format!("`{id}` was given back")),
+            Verdict::AsItIs(_) => return halted(format!("`{id}` was released")),
             Verdict::GiveBack(why) => {
                 let others = "`--agent NAME` and `--command LINE` start another one";
                 return halted(format!("the agent could not be started: {why} {others}"));
@@ -344,7 +346,10 @@ impl Driver<'_> {
         let before = state.failures.insert(id.clone(), (outcome, tree.clone()));
         let is_same = tree.is_some() && before == Some((outcome, tree));
         is_same.then(|| {
-            (End::Halted, format!("`{id}` came to nothing twice ({}) and changed no file", outcome.word()))
+            (
+                End::Halted,
+                format!("`{id}` ended without a result twice ({}) and changed no file", outcome.word()),
+            )
         })
     }
 
@@ -419,7 +424,7 @@ fn full() -> Error {
     Error::Failed { code: FULL, message: "no further step is begun".to_owned(), hint: String::new() }
 }
 
-/// Whether somebody ended the run's claim as completed by force, past the commands that were to verify it.
+/// Whether the run's claim was ended with `--force`, without its `verify` commands.
 fn was_forced(begun: &Begun, made: &Made) -> bool {
     let Some(step) = made.step.as_ref().filter(|it| !it.verify.is_empty()) else { return false };
     let is_it = |it: &Attempt| it.is_of_claim(&begun.claim) && it.outcome.as_deref() == Some("forced");
@@ -441,7 +446,7 @@ fn is_part(plan: &Plan, of: &PlanId) -> bool {
 
 /// Everything that is confirmed in the plans of a run, by its name.
 fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
-    let Ok(plans) = load::some(context, run) else { return Vec::new() };
+    let Ok(Loaded { plans, .. }) = LoadQuery::plan(run).load(context) else { return Vec::new() };
     let all = plans.live().filter(|it| is_part(it, run) || it.id == begun.step.id.plan);
     all.flat_map(|plan| {
         let phases = plan.confirmations.iter().filter_map(|it| it.phase.as_ref());
@@ -452,7 +457,7 @@ fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
     .collect()
 }
 
-/// Why nothing is left to be begun.
+/// Why no step can be begun.
 fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     let parts: Vec<_> = match plan.kind {
@@ -498,7 +503,7 @@ fn hints(agent: &Agent, plan: &PlanId, end: End, step: Option<&StepId>) -> Vec<(
         (End::Complete, _) => vec![list],
         (End::Halted, Some(_)) => {
             let show = of("show", "to see what happened");
-            let reopen = of("reopen", "to let workers try again");
+            let reopen = of("reopen", "to allow new attempts");
             show.into_iter().chain(reopen).chain([run]).collect()
         }
         (End::ConfirmationNeeded, Some(_)) => {

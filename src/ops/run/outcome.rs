@@ -1,38 +1,38 @@
-//! What becomes of a step when its worker's process has ended: a table over what the file says, and how the process ended.
+//! The result of an attempt: a table over the state of the step's file and the end of the process.
 
 use crate::plan::words::StepStatus;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// By itself, or by somebody's signal.
+    /// On its own, or by a signal from outside.
     Exited,
-    /// It took longer than it may.
+    /// It exceeded its time limit.
     TimedOut,
-    /// It said nothing for longer than it may.
+    /// It exceeded the limit of time without output.
     Idle,
-    /// Somebody stopped the run.
+    /// The run was stopped.
     Stopped,
-    /// There is no such program, or it cannot be started.
+    /// The program does not exist, or cannot be started.
     NotStarted(String),
 }
 
-/// What the step's file says of the claim that the process worked under.
+/// What the step's file says about the process's claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Nothing is reported: in progress, or put back to pending by a save of an older text.
+pub(crate) enum ClaimState {
+    /// Nothing was reported: in progress, or pending again after a save of an older text.
     Open,
-    /// Called completed, and the claim is still the run's.
+    /// Completed, and the claim is still the run's.
     Completed,
     /// The worker ended its claim, or wrote another status.
     Ended(StepStatus),
-    /// Somebody else has the step, or nobody.
+    /// The step has another claim, or none.
     Lost,
-    /// The file cannot be read, or its status is no word.
+    /// The file cannot be read, or its status is unknown.
     Unclear,
 }
 
-/// What the step's `verify` commands said.
+/// The result of the step's `verify` commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verified {
     /// There are none.
@@ -40,41 +40,41 @@ pub(crate) enum Verified {
     Ok,
     /// The words of the one that failed.
     Failed(String),
-    /// They are not what they were at the claim.
+    /// They were changed since the claim.
     Changed,
-    /// Somebody stopped the run before they had ended.
+    /// The run was stopped before they had ended.
     Stopped,
 }
 
 /// What is to be written and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The commands have to be run, and then it is asked again.
+    /// The commands have to run before the decision.
     Verify,
     /// Completed, and the claim ends.
     Close,
     /// Completed; the next run verifies it.
     Leave,
-    /// One attempt that came to nothing.
+    /// An attempt without success.
     Attempt(Outcome),
-    /// Given back without an attempt: the step has nothing to do with it.
+    /// Released without an attempt, because the step is not the cause.
     GiveBack(String),
-    /// The commands were changed under way: a person has to look.
+    /// The commands were changed during the attempt: a person has to check them.
     VerifyChanged,
-    /// As the worker, or somebody, left it.
+    /// The status that the worker, or another program, gave it.
     AsItIs(StepStatus),
     Lost,
     Unclear,
 }
 
-/// The word of an attempt that came to nothing.
+/// The outcome of an attempt without success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     NoOutcome,
     TimedOut,
     Interrupted,
     VerifyFailed,
-    /// As the worker said it.
+    /// As the worker reported it.
     Failed,
 }
 
@@ -90,21 +90,21 @@ impl Outcome {
     }
 }
 
-/// Decides; `verified` is none as long as nobody has looked.
-pub(crate) fn decide(found: Found, how: &How, verified: Option<&Verified>) -> Verdict {
+/// Decides what the end of an attempt means; `verified` is none until the commands have run.
+pub(crate) fn decide(found: ClaimState, how: &How, verified: Option<&Verified>) -> Verdict {
     match (found, how, verified) {
-        (Found::Lost, ..) => Verdict::Lost,
-        (Found::Unclear, ..) => Verdict::Unclear,
-        (Found::Ended(status), ..) => Verdict::AsItIs(status),
-        (Found::Completed, _, None) => Verdict::Verify,
-        (Found::Completed, _, Some(Verified::NotNeeded | Verified::Ok)) => Verdict::Close,
-        (Found::Completed, _, Some(Verified::Failed(_))) => Verdict::Attempt(Outcome::VerifyFailed),
-        (Found::Completed, _, Some(Verified::Changed)) => Verdict::VerifyChanged,
-        (Found::Completed, _, Some(Verified::Stopped)) => Verdict::Leave,
-        (Found::Open, How::Exited, _) => Verdict::Attempt(Outcome::NoOutcome),
-        (Found::Open, How::TimedOut | How::Idle, _) => Verdict::Attempt(Outcome::TimedOut),
-        (Found::Open, How::Stopped, _) => Verdict::Attempt(Outcome::Interrupted),
-        (Found::Open, How::NotStarted(why), _) => Verdict::GiveBack(why.clone()),
+        (ClaimState::Lost, ..) => Verdict::Lost,
+        (ClaimState::Unclear, ..) => Verdict::Unclear,
+        (ClaimState::Ended(status), ..) => Verdict::AsItIs(status),
+        (ClaimState::Completed, _, None) => Verdict::Verify,
+        (ClaimState::Completed, _, Some(Verified::NotNeeded | Verified::Ok)) => Verdict::Close,
+        (ClaimState::Completed, _, Some(Verified::Failed(_))) => Verdict::Attempt(Outcome::VerifyFailed),
+        (ClaimState::Completed, _, Some(Verified::Changed)) => Verdict::VerifyChanged,
+        (ClaimState::Completed, _, Some(Verified::Stopped)) => Verdict::Leave,
+        (ClaimState::Open, How::Exited, _) => Verdict::Attempt(Outcome::NoOutcome),
+        (ClaimState::Open, How::TimedOut | How::Idle, _) => Verdict::Attempt(Outcome::TimedOut),
+        (ClaimState::Open, How::Stopped, _) => Verdict::Attempt(Outcome::Interrupted),
+        (ClaimState::Open, How::NotStarted(why), _) => Verdict::GiveBack(why.clone()),
     }
 }
 
@@ -118,23 +118,23 @@ mod tests {
         let failed = || Verified::Failed("no".to_owned());
         let not_started = || How::NotStarted("no such file".to_owned());
         let all = [How::Exited, How::TimedOut, How::Idle, How::Stopped, not_started()];
-        // Whatever the process did, what the file says counts.
+        // The file counts, whatever the process did.
         for how in &all {
             let said = |found, verified: Option<&Verified>| decide(found, how, verified);
-            assert_eq!(said(Found::Completed, None), Verdict::Verify);
-            assert_eq!(said(Found::Completed, Some(&Verified::NotNeeded)), Verdict::Close);
-            assert_eq!(said(Found::Completed, Some(&Verified::Ok)), Verdict::Close);
-            assert_eq!(said(Found::Completed, Some(&failed())), Verdict::Attempt(VerifyFailed));
-            assert_eq!(said(Found::Completed, Some(&Verified::Changed)), Verdict::VerifyChanged);
-            assert_eq!(said(Found::Completed, Some(&Verified::Stopped)), Verdict::Leave);
-            assert_eq!(said(Found::Lost, None), Verdict::Lost);
-            assert_eq!(said(Found::Unclear, None), Verdict::Unclear);
+            assert_eq!(said(ClaimState::Completed, None), Verdict::Verify);
+            assert_eq!(said(ClaimState::Completed, Some(&Verified::NotNeeded)), Verdict::Close);
+            assert_eq!(said(ClaimState::Completed, Some(&Verified::Ok)), Verdict::Close);
+            assert_eq!(said(ClaimState::Completed, Some(&failed())), Verdict::Attempt(VerifyFailed));
+            assert_eq!(said(ClaimState::Completed, Some(&Verified::Changed)), Verdict::VerifyChanged);
+            assert_eq!(said(ClaimState::Completed, Some(&Verified::Stopped)), Verdict::Leave);
+            assert_eq!(said(ClaimState::Lost, None), Verdict::Lost);
+            assert_eq!(said(ClaimState::Unclear, None), Verdict::Unclear);
             for status in [StepStatus::Failed, StepStatus::Blocked, StepStatus::Skipped, StepStatus::Pending]
             {
-                assert_eq!(said(Found::Ended(status), None), Verdict::AsItIs(status));
+                assert_eq!(said(ClaimState::Ended(status), None), Verdict::AsItIs(status));
             }
         }
-        let open = |how: How| decide(Found::Open, &how, None);
+        let open = |how: How| decide(ClaimState::Open, &how, None);
         assert_eq!(open(How::Exited), Verdict::Attempt(NoOutcome));
         assert_eq!(open(How::TimedOut), Verdict::Attempt(TimedOut));
         assert_eq!(open(How::Idle), Verdict::Attempt(TimedOut));

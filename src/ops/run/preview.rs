@@ -1,4 +1,4 @@
-//! `run --dry-run`: what the first step of a run would be, and everything that its process would get.
+//! `run --dry-run`: the first step of a run, and everything that its process would get.
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use crate::ops::prompt;
 use crate::ops::run::{RunRequest, directory, environment};
 use crate::plan::rules;
 use crate::store::leases::Leases;
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 use crate::store::verify;
-use crate::store::{load, resolve};
 
-/// What would be done first.
+/// What the run would do first.
 #[derive(Debug, Clone)]
 pub struct Preview {
     pub plan: String,
-    /// None: nothing can be begun.
+    /// None: no step can be begun.
     pub step: Option<String>,
     pub title: String,
     pub why: String,
-    /// It would only be verified.
+    /// The step would only be verified.
     pub is_verify: bool,
     pub command: String,
     pub directory: String,
@@ -34,7 +35,7 @@ pub struct Preview {
     /// What is known of the agent's options.
     pub checked: Option<&'static str>,
     pub verify: Vec<String>,
-    /// What has to be trusted first, as the words behind `planwatch trust`.
+    /// What has to be trusted first, as arguments of `planwatch trust`.
     pub untrusted: Vec<String>,
     pub prompt: String,
     pub notes: Vec<String>,
@@ -54,13 +55,13 @@ impl Preview {
     }
 }
 
-/// Looks; nothing is written, and nothing is started.
+/// Makes the preview. Nothing is written or started.
 pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let wanted = claim::wanted(context, &id)?;
     let first = wanted.first().map(|it| &it.id);
     let of = first.map_or(&id, |it| &it.plan);
-    let plans = Leases::of(context).tell_hopefully(load::some(context, of)?);
+    let plans = Leases::of(context).tell_hopefully(LoadQuery::plan(of).load(context)?.plans);
     let plan = plans.get(of).ok_or_else(|| load::missing(context, of))?;
     let step = first.and_then(|it| plan.find(it));
     let task = step.and_then(|it| claim::task(context, &plans, plan, it));

@@ -1,15 +1,15 @@
-//! The end of an attempt in the step's file: what is found there, and what is written.
+//! The end of an attempt in the step's file: reads its state, and writes the result.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::claim::{Begun, Task};
-use crate::ops::run::outcome::{Found, Outcome, Verdict};
+use crate::ops::run::outcome::{ClaimState, Outcome, Verdict};
 use crate::plan::change::{EndedClaim, NewAttempt};
 use crate::plan::model::Step;
-use crate::plan::plans::Plans;
 use crate::plan::words::StepStatus;
+use crate::store::decision::Decision;
 use crate::store::leases::Leases;
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Writing, once_saved};
@@ -23,20 +23,20 @@ pub(crate) struct Facts {
     pub(crate) by: String,
     pub(crate) exit_code: Option<i32>,
     pub(crate) cost: Option<f64>,
-    /// The end of what it said.
+    /// The end of its output.
     pub(crate) said: String,
 }
 
-/// Reads what the file says of a claim.
-pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(Found, Option<Step>), Error> {
+/// Reads the state of a claim from the step's file.
+pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(ClaimState, Option<Step>), Error> {
     let id = &begun.step.id;
-    let plans = match load::around(context, id, None) {
-        Ok(plans) => Leases::of(context).tell(plans),
-        Err(Error::NotFound { .. }) => return Ok((Found::Lost, None)),
+    let plans = match LoadQuery::step(id).load(context) {
+        Ok(loaded) => Leases::of(context).tell(loaded.plans),
+        Err(Error::NotFound { .. }) => return Ok((ClaimState::Lost, None)),
         Err(error) => return Err(error),
     };
     let Some(step) = plans.step(id).filter(|it| it.path == begun.step.path) else {
-        return Ok((Found::Lost, None));
+        return Ok((ClaimState::Lost, None));
     };
     Ok((found(context, step, &begun.claim), Some(step.clone())))
 }
@@ -46,33 +46,33 @@ pub(crate) fn is_ours(context: &Context, begun: &Begun) -> bool {
     Leases::of(context).find(&begun.claim).is_some()
 }
 
-fn found(context: &Context, step: &Step, claim: &str) -> Found {
+fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     if step.problems.iter().any(|it| it.code.refuses_writing()) || !step.has_file() {
-        return Found::Unclear;
+        return ClaimState::Unclear;
     }
-    let Some(status) = step.status.known() else { return Found::Unclear };
+    let Some(status) = step.status.known() else { return ClaimState::Unclear };
     match &step.claim {
-        Some(other) if other.id != claim => Found::Lost,
-        // A save of an older text, or of a text without the line, takes the claim from the file, not from its record.
+        Some(other) if other.id != claim => ClaimState::Lost,
+        // A save of a text without the claim removes it from the file, but not from its record.
         None if Leases::of(context).find(claim).is_none() => {
             let is_own = step.attempts.iter().any(|it| it.is_of_claim(claim));
             match status {
-                StepStatus::InProgress => Found::Lost,
-                StepStatus::Pending if !is_own => Found::Ended(StepStatus::Pending),
-                status => Found::Ended(status),
+                StepStatus::InProgress => ClaimState::Lost,
+                StepStatus::Pending if !is_own => ClaimState::Ended(StepStatus::Pending),
+                status => ClaimState::Ended(status),
             }
         }
         _ => match status {
-            StepStatus::InProgress | StepStatus::Pending => Found::Open,
-            StepStatus::Completed => Found::Completed,
-            status => Found::Ended(status),
+            StepStatus::InProgress | StepStatus::Pending => ClaimState::Open,
+            StepStatus::Completed => ClaimState::Completed,
+            status => ClaimState::Ended(status),
         },
     }
 }
 
-/// Writes what the verdict says; none: the file is another one by now, and has to be looked at again.
+/// Writes what the verdict says; none: the file has changed, and has to be read again.
 ///
-/// A verdict that leaves the file as it is only reads. A save under way is waited for.
+/// A verdict that changes nothing only reads the file. Waits for a save in progress.
 pub(crate) fn write(
     context: &Context,
     begun: &Begun,
@@ -91,25 +91,17 @@ fn write_now(
     facts: &Facts,
 ) -> Result<Option<Step>, Error> {
     let mut writing = Writing::begin(context, "run", Mode::Write)?;
-    let mut is_other = std::cell::Cell::new(false);
-    let decide = |_: &Plans, _: &crate::plan::model::Plan, step: &Step| {
+    let decided = step_file::update_with(context, &mut writing, &NamedStep::of(seen), &|now| {
+        let step = now.step;
         let is_same = (&step.status, &step.claim, &step.verify) == (&seen.status, &seen.claim, &seen.verify);
         if !is_same || found(context, step, &begun.claim) != found(context, seen, &begun.claim) {
-            is_other.set(true);
-            return Err(Error::ClaimGone { claim: begun.claim.clone() });
+            return Ok(Decision::Leave(()));
         }
-        Ok(update(context, begun, step, verdict, facts))
-    };
-    let named = NamedStep::of(seen);
-    let tell = |plans| Leases::of(context).tell_for(plans, &seen.id);
-    match step_file::update_under(context, &mut writing, &named, &tell, &decide) {
-        Err(_) if *is_other.get_mut() => Ok(None),
-        Err(error) => Err(error),
-        Ok(done) => {
-            let after = done.after.clone();
-            step_file::note_claim(context, &done);
-            Ok(Some(after))
-        }
+        Ok(Decision::Write(update(context, begun, step, verdict, facts), ()))
+    })?;
+    match decided {
+        Decision::Write(done, ()) => Ok(Some(done.after)),
+        Decision::Leave(()) => Ok(None),
     }
 }
 
@@ -125,7 +117,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
     };
     match verdict {
         Verdict::Close => {
-            // What only had to be verified has its worker's attempt.
+            // A step that was only verified already has its worker's attempt.
             let last = step.attempts.last().and_then(|it| it.outcome.as_deref());
             let is_told = has("completed") || begun.task == Task::Verify && last == Some("completed");
             update.attempts.extend((!is_told).then(|| attempt("completed", None)));
@@ -141,7 +133,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
             update.attempts.push(attempt("verify changed", None));
             update.status = Some(StepStatus::Blocked);
         }
-        // A worker that wrote the word into the file made no attempt of it.
+        // A worker that wrote the status into the file has recorded no attempt.
         Verdict::AsItIs(status @ (StepStatus::Failed | StepStatus::Blocked | StepStatus::Skipped)) => {
             let outcome = crate::plan::transitions::Verb::giving(*status).outcome();
             update.attempts.extend((!has(outcome)).then(|| attempt(outcome, None)));
@@ -175,7 +167,7 @@ fn new_attempt(
     }
 }
 
-/// The end of what the process said, cut at a line where there is one.
+/// The end of the process's output, cut at a line end if possible.
 fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
     let said = facts.said.trim();
     if said.is_empty() {

@@ -12,11 +12,11 @@ use super::full_text::Trouble;
 use crate::api::context::Context;
 use crate::index::{FullText, Head, Index, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
 use crate::plan::model::Plan;
-use crate::plan::read::body;
-use crate::store::load::etag;
+use crate::plan::read::{body, etag};
 use crate::store::load::parallel::in_order;
-use crate::store::load::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts, is_commit};
+use crate::store::load::refresh::is_commit;
 use crate::store::load::scan::{How, read_whole, reader};
+use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
 
 /// How many plans may wait on either side; it bounds the memory.
 const WAITING: usize = 16;
@@ -34,7 +34,7 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
 /// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
-/// plan was still as its row says. [`Trouble::Unknown`] if somebody else wrote into the full text since it was seen.
+/// plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full text meanwhile.
 pub(crate) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn fill(
 ) -> Result<(), Trouble> {
     let (jobs, taken) = sync_channel(WAITING);
     let (done, read) = sync_channel(WAITING);
-    // Gone with the last thread that takes from it, so that nobody waits for none.
+    // Dropped with the last receiving thread, so that no sender waits in vain.
     let taken = Arc::new(Mutex::new(taken));
     let n_threads =
         thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)).min(state.missing.len());
@@ -67,7 +67,7 @@ pub(crate) fn fill(
 /// Brings an index up to date that is not known to be right, and fills the full text beside it where nothing was ever put
 /// into the index and nothing is in the full text. That counts as filled from the index's first commit if it was made here.
 ///
-/// What goes wrong with the full text is found again by who asks it.
+/// An error in the full text is ignored here; the next search finds it again.
 pub(crate) fn fill_while_read(
     context: &Context,
     mut index: Index,
@@ -76,29 +76,35 @@ pub(crate) fn fill_while_read(
 ) -> Fresh {
     let is_new = index.snapshot().and_then(|it| it.generation()).is_ok_and(|it| it.is_none());
     let seen = if is_new { seen_empty(texts).unwrap_or_default() } else { None };
-    let Some(seen) = seen else { return fresh_in(context, Some(index), Wanted::Nothing) };
+    let Some(seen) = seen else { return scanned(context, Some(index)) };
     let (send, read) = sync_channel(AHEAD);
     let (tell, told) = sync_channel(1);
     // Moves what tells of the end, so that a panic does, too.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
-            // Whoever has the index for writing takes the full text after it, never before.
+            // The index is always locked before the full text.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
             let mut origin = || told.recv().ok().flatten();
             texts.write(&mut all, &[], seen, &mut origin).ok();
         });
         let n_sent = Cell::new(0);
-        let mut found = fresh_with_texts(context, index, &|it| {
+        let send_text = |it| {
             n_sent.set(n_sent.get() + 1);
-            // Who takes them ends early only over an error of its own.
+            // The receiver ends early only after an error of its own.
             send.send(it).ok();
-        });
+        };
+        let mut found = Refresh::with_texts(&send_text).run_in(context, Some(index));
         drop(send);
         tell.send(first_commit(context, &mut found, n_sent.get())).ok();
         writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         found
     })
+}
+
+/// Brings an index up to date with all files.
+pub(crate) fn scanned(context: &Context, index: Option<Index>) -> Fresh {
+    Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, index)
 }
 
 /// The state of a full text in which there is nothing.
@@ -117,7 +123,7 @@ fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<O
     origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
 }
 
-/// Hands the plans out; who takes them ends early only over an error of its own.
+/// Sends the plans; a receiver ends early only after an error of its own.
 fn feed<'a>(
     snapshot: &Snapshot<'_>,
     missing: &[&'a Head],
@@ -241,7 +247,7 @@ mod tests {
         let machine = machine();
         let context = Context::on_model(&machine);
         let (index, mut texts) = empty();
-        let mut found = fresh_in(&context, Some(index), Wanted::Nothing);
+        let mut found = scanned(&context, Some(index));
         let mut found = fill_while_read(&context, found.index.take().unwrap(), &mut texts, &[]);
         assert!(!is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
         assert_eq!(names(&mut texts, "oak"), [""; 0]);
@@ -262,7 +268,7 @@ mod tests {
     fn only_the_first_commit_of_just_the_plans_that_were_sent_is_what_texts_are_filled_from() {
         let context = Context::on_model(&machine());
         let commit = |n_more: usize| {
-            let mut found = fresh_with_texts(&context, empty().0, &drop);
+            let mut found = Refresh::with_texts(&drop).run_in(&context, Some(empty().0));
             let n_sent = found.n_texts + n_more;
             let commit = first_commit(&context, &mut found, n_sent);
             (found.index.unwrap(), commit)
@@ -270,7 +276,7 @@ mod tests {
         let (index, of_all) = commit(0);
         assert!(of_all.is_some());
         assert_eq!(commit(1).1, None, "an attempt before sent one, too");
-        let mut again = fresh_with_texts(&context, index, &drop);
+        let mut again = Refresh::with_texts(&drop).run_in(&context, Some(index));
         assert_eq!(first_commit(&context, &mut again, 2), None, "they were sent before it");
         let key = Key { is_archived: false, name: "pier".to_owned() };
         let (mut index, _) = commit(0);

@@ -1,6 +1,6 @@
 //! The full text, brought up to date when it is asked: texts of plans that changed are read again for it alone.
 
-use super::fill::{body_of, fill, fill_while_read};
+use super::fill::{body_of, fill, fill_while_read, scanned};
 
 use std::path::Path;
 
@@ -9,22 +9,23 @@ use crate::api::error::Error;
 use crate::api::views::last_activity;
 use crate::index::{
     Document, FullText, Generation, Index, IndexError, Kind, Match, Opened, Place, Query, Snapshot, Texts,
-    TextsLook, snippets,
+    TextsSnapshot, snippets,
 };
 use crate::ops::search::{Hit, records};
 use crate::plan::time::Time;
-use crate::store::load::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
+use crate::store::load::refresh::{after, attested_commit, is_commit, open_index};
 use crate::store::load::scan::reader;
+use crate::store::load::{IndexCheck, Refresh, Wanted};
 
 /// How often the kept files are asked while others write into them.
 const MOST_ASKED: usize = 8;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
-    let asked = Asked { context, query, since, records: records::records(context) };
-    let mut index = kept_index(context);
+    let asked = FullTextSearch { context, query, since, records: records::records(context) };
+    let mut index = open_index(context);
     let dir = index.as_ref().and_then(|_| context.plans.index_dir());
-    let told = index.as_ref().and_then(|_| told(context));
+    let told = index.as_ref().and_then(|_| attested_commit(context));
     let mut texts = dir.as_deref().and_then(|it| kept_texts(context, it));
     if let (Some(index), Some(texts), Some(_)) = (&mut index, &mut texts, told)
         && let Ok(hits) = ask(&asked, (index, told), texts)
@@ -36,7 +37,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         (Some(index), Some(texts)) if told.is_none() => {
             fill_while_read(context, index, texts, &asked.texts())
         }
-        (index, _) => fresh_told(context, index, told, Wanted::Nothing),
+        (index, _) => Refresh::new(Wanted::Nothing, IndexCheck::AttestedBy(told)).run_in(context, index),
     };
     for _ in 0..MOST_ASKED {
         let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
@@ -44,11 +45,11 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
             Ok(hits) => return Ok(hits),
             // Only the full text may be another one by now.
             Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
-            Err(Trouble::Unknown) => found = fresh_in(context, found.index, Wanted::Nothing),
+            Err(Trouble::Unknown) => found = scanned(context, found.index),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
             Err(Trouble::Index(error)) => {
                 let Some(another) = after(context, found.index, &error) else { break };
-                found = fresh_in(context, Some(another), Wanted::Nothing);
+                found = scanned(context, Some(another));
             }
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
 }
 
 /// Answers without anything kept.
-fn in_memory(asked: &Asked<'_>) -> Result<Vec<Hit>, Error> {
+fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
     let filled = fill_while_read(asked.context, memory, &mut texts, &asked.texts());
@@ -94,7 +95,7 @@ fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -
     None
 }
 
-struct Asked<'a> {
+struct FullTextSearch<'a> {
     context: &'a Context,
     query: &'a Query,
     since: Option<Time>,
@@ -106,7 +107,7 @@ struct Asked<'a> {
 pub(crate) enum Trouble {
     Index(IndexError),
     Texts(IndexError),
-    /// Somebody else wrote into one of them meanwhile, and perhaps what an older look found.
+    /// Another process wrote into one of them meanwhile, perhaps from older files.
     Unknown,
 }
 
@@ -114,7 +115,7 @@ pub(crate) enum Trouble {
 ///
 /// The index must show the commit that speaks of the files as they are.
 fn ask(
-    asked: &Asked<'_>,
+    asked: &FullTextSearch<'_>,
     (index, commit): (&mut Index, Option<Generation>),
     texts: &mut FullText,
 ) -> Result<Vec<Hit>, Trouble> {
@@ -146,7 +147,11 @@ fn ask(
 }
 
 /// Searches, and makes something to be shown of the best matches.
-fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsLook<'_>) -> Result<Vec<Hit>, Trouble> {
+fn found(
+    asked: &FullTextSearch<'_>,
+    snapshot: &Snapshot<'_>,
+    look: &TextsSnapshot<'_>,
+) -> Result<Vec<Hit>, Trouble> {
     // What is too old may be among the best, so all are looked at until there are enough.
     let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
     let query = Query { limit, ..asked.query.clone() };
@@ -170,7 +175,7 @@ fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsLook<'_>) -> Re
     Ok(hits.into_iter().map(|(hit, _)| hit).collect())
 }
 
-impl Asked<'_> {
+impl FullTextSearch<'_> {
     fn texts(&self) -> Vec<Texts> {
         self.records.iter().map(|it| it.texts.clone()).collect()
     }
@@ -192,7 +197,11 @@ struct Shown {
 }
 
 /// Finds what a match is of; none if it has gone since, or is too old. The text comes from the file.
-fn shown(asked: &Asked<'_>, snapshot: &Snapshot<'_>, found: &Match) -> Result<Option<Shown>, IndexError> {
+fn shown(
+    asked: &FullTextSearch<'_>,
+    snapshot: &Snapshot<'_>,
+    found: &Match,
+) -> Result<Option<Shown>, IndexError> {
     let is_wanted = |at: Option<Time>| asked.since.is_none_or(|since| at.is_some_and(|at| at >= since));
     if found.key.name.contains('/') {
         let record = asked.records.iter().find(|it| *it.texts.key() == found.key && is_wanted(it.at));

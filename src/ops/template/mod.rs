@@ -45,7 +45,7 @@ pub struct TemplateFile {
     pub text: String,
 }
 
-/// All templates: the project's own, then those built in that none of them stands before.
+/// All templates: the project's own, then the built-in ones whose names they do not use.
 pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     let own = own_names(context).into_iter().map(|it| own(context, &it)).collect::<Result<Vec<_>, _>>()?;
     let is_free = |name: &str| own.iter().all(|it| it.name != name);
@@ -117,7 +117,7 @@ impl Template {
 /// The files that `new` would make of a template, without making them.
 pub fn render(context: &Context, request: &NewRequest) -> Result<Template, Error> {
     let Some(name) = &request.template else {
-        return Err(Error::usage("no template is named", "`planwatch template list` names them"));
+        return Err(Error::usage("no template is named", "`planwatch template list` lists them"));
     };
     let mut template = show(context, name)?;
     let (id, files) = create::files(context, request)?;
@@ -170,7 +170,7 @@ pub(crate) fn fill(
     Ok(files)
 }
 
-/// The numbers that a template's steps have, for whoever adds more.
+/// The highest number of a template's steps, to number further ones.
 pub(crate) fn last_number(files: &[(String, Vec<u8>)]) -> Option<StepNumber> {
     let numbers = files.iter().filter_map(|(name, _)| match classify(name) {
         FileName::Step(number) => Some(number),
@@ -236,7 +236,7 @@ fn has_heading(text: &str) -> bool {
     markdown::outline(&text[body..]).title().is_some_and(|it| !it.is_empty())
 }
 
-/// Reads the files as everybody will; what is wrong in them is wrong in the template.
+/// Reads the files as every command will. An error in them is an error of the template.
 fn check(
     context: &Context,
     template: &Template,

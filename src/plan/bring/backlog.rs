@@ -91,7 +91,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
     }
     steps.sort_by(|a, b| a.0.cmp(&b.0));
     if let Some(task) = store.tasks.iter().find(|it| it.keys.contains_key("ordinal")) {
-        let why = "the order of the board is kept below metadata, but means nothing here";
+        let why = "the order of the board is stored below metadata, but has no meaning here";
         unmapped.push(task.unmapped("ordinal", why, "ordinal"));
     }
     let title = store.title.unwrap_or_else(|| name.to_owned());
@@ -139,7 +139,7 @@ impl<'a> Store<'a> {
         }
         let why = match path {
             it if is_in(it, "docs") => "a document of the store has no place in a plan",
-            it if is_in(it, "decisions") => "this decision says nothing",
+            it if is_in(it, "decisions") => "this decision has no text",
             _ => "this file is no task",
         };
         // A front matter begins with its marks, which say nothing of the file.
@@ -332,7 +332,7 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     let tags: Vec<_> = texts(keys.get("labels")).into_iter().chain(tag).collect();
     changes.extend(set_texts("tags", &tags));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));
-    // What a key of ours says in full need not be told twice.
+    // Values that one of planwatch's own keys holds in full are not repeated.
     keys.retain(|key, value| !matches!(key.as_str(), "title" | "type" | "labels") && !is_empty(value));
     keys.insert("folder".to_owned(), json!(folder(task.path)));
     if assignees.len() <= 1 {

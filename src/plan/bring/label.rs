@@ -20,7 +20,7 @@ pub(super) enum Rank {
 pub(super) struct Label<'a> {
     pub(super) rank: Rank,
     pub(super) number: &'a str,
-    /// What stands behind it.
+    /// The text after it.
     pub(super) rest: &'a str,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn clean(text: &str) -> String {
     cleaned.trim_end_matches([':', '.']).trim().to_owned()
 }
 
-/// What a heading or an item says at its end, or with a sign, about where it stands.
+/// The status that a heading or an item states at its end or with a sign.
 pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
     let text = said(text);
     let text = text.trim();

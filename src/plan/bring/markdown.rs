@@ -27,7 +27,7 @@ use crate::text::yaml::{self, Kind as YamlKind};
 use titles::{content_column, dedented, titled, with_code, without_parentheses};
 
 /// A step before it has a number.
-struct Found {
+struct UnnumberedStep {
     /// The author's number.
     label: Option<(Rank, String)>,
     title: String,
@@ -43,7 +43,7 @@ struct Found {
     body: String,
 }
 
-impl Found {
+impl UnnumberedStep {
     /// The status that a new step gets.
     fn new_status(&self) -> StepStatus {
         self.status.unwrap_or(self.default)
@@ -129,7 +129,7 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     (BroughtPlan { path: Some(path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
-/// Maps a document that is one list of steps; the second answer: what stands around the list.
+/// Maps a document that is one list of steps. The second value is the text around the list.
 pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
     let body = cut(text).1;
     let of = Document::new("", text, body, words);
@@ -152,7 +152,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
         let wait = |text: &str, name| Wait { name, text: text.to_owned(), at: piece.span.start };
         let own = state.waits_for.iter().map(|it| wait(it, Name::Number(Rank::Bare, it.clone())));
         let others = state.elsewhere.iter().map(|it| wait(&it.to_string(), Name::Elsewhere(it.clone())));
-        Some(Found {
+        Some(UnnumberedStep {
             label: Some((Rank::Bare, number.to_owned())),
             title: title.to_owned(),
             status: Some(state.status),
@@ -209,7 +209,7 @@ fn found_pieces(of: &Document<'_>) -> Pieces {
     Pieces { pieces: items.map(piece).collect(), are_numbered: false, is_own_list: true }
 }
 
-fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<Found> {
+fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<UnnumberedStep> {
     let found = pieces.pieces.iter().map(|piece| match piece.from {
         From::Heading(nth) => of_heading(of, piece, nth),
         From::Item(nth) => of_item(of, piece, nth),
@@ -261,7 +261,7 @@ fn first_line_end(of: &Document<'_>, piece: &Piece) -> usize {
 }
 
 /// What the document says of status and dependencies that no step got.
-fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[Found]) -> Vec<Unmapped> {
+fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<Unmapped> {
     let piece_at = |at: usize| pieces.pieces.iter().position(|it| it.span.contains(&at));
     let mut unmapped = Vec::new();
     for it in &of.statements {
@@ -301,7 +301,7 @@ fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[Found]) -> Vec<Unmapped> 
     unmapped
 }
 
-fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
+fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     let heading = &of.outline.headings[nth];
     let label = label::label(&heading.text);
     let (done, all) = of.outline.tasks_in(&piece.span);
@@ -312,7 +312,7 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
     let below = raised(of, heading.span.end..piece.span.end, by);
     let title = label.as_ref().map_or(heading.text.as_str(), |it| it.rest);
     let title = without_parentheses(title, &heading.text);
-    Found {
+    UnnumberedStep {
         title: label::without_status(&title, of.words),
         label: label.map(|it| (it.rank, it.number.to_owned())),
         status: said,
@@ -361,7 +361,7 @@ fn below_item(of: &Document<'_>, item: &text_markdown::Item, start: usize) -> St
     with_code(&of.body[below], content_column(of.body, item.span.start), paragraph)
 }
 
-fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
+fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     let item = &of.outline.items[nth];
     let odd = label::odd_box(&item.text);
     let text = odd.map_or(item.text.as_str(), |it| it.1);
@@ -390,7 +390,7 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
         own.push_str(below.trim_matches('\n'));
         own.push('\n');
     }
-    Found {
+    UnnumberedStep {
         title,
         label: label.as_ref().map(|it: &Label<'_>| (it.rank, it.number.to_owned())),
         status,
@@ -405,30 +405,37 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
 }
 
 /// Gives the steps the author's numbers where they are in order, else 1, 2, 3; `lost` gets what names no step.
-fn numbered(found: Vec<Found>, lost: &mut dyn FnMut(&Wait, &'static str)) -> Vec<(StepNumber, Draft)> {
+fn numbered(
+    found: Vec<UnnumberedStep>,
+    lost: &mut dyn FnMut(&Wait, &'static str),
+) -> Vec<(StepNumber, Draft)> {
     let own: Option<Vec<StepNumber>> =
         found.iter().map(|it| it.label.as_ref().and_then(|it| it.1.parse().ok())).collect();
     let is_in_order = |all: &Vec<StepNumber>| all.windows(2).all(|it| it[0] < it[1]);
     let numbers =
         own.filter(is_in_order).unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
     let waits = resolved(&found, &numbers, lost);
-    let draft = |((it, number), (own, elsewhere)): ((Found, StepNumber), (Vec<StepNumber>, Vec<StepId>))| {
-        let mut changes = vec![set_status(it.new_status())];
-        let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
-        changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
-        changes.extend(set_all_depends(&own, &elsewhere));
-        changes.extend(it.due.map(|it| set_word("due", &it.to_string())));
-        changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
-        changes.extend(it.phase.as_ref().map(|it| set_text("phase", it)));
-        changes.extend(set_metadata("todo", &it.metadata));
-        (number, Draft { text: it.body, changes, has_own_status: it.status.is_some(), ..Draft::default() })
-    };
+    let draft =
+        |((it, number), (own, elsewhere)): ((UnnumberedStep, StepNumber), (Vec<StepNumber>, Vec<StepId>))| {
+            let mut changes = vec![set_status(it.new_status())];
+            let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
+            changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
+            changes.extend(set_all_depends(&own, &elsewhere));
+            changes.extend(it.due.map(|it| set_word("due", &it.to_string())));
+            changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
+            changes.extend(it.phase.as_ref().map(|it| set_text("phase", it)));
+            changes.extend(set_metadata("todo", &it.metadata));
+            (
+                number,
+                Draft { text: it.body, changes, has_own_status: it.status.is_some(), ..Draft::default() },
+            )
+        };
     found.into_iter().zip(numbers).zip(waits).map(draft).collect()
 }
 
 /// For each step what it waits for: steps of its own plan, sorted, and of others.
 fn resolved(
-    found: &[Found],
+    found: &[UnnumberedStep],
     numbers: &[StepNumber],
     lost: &mut dyn FnMut(&Wait, &'static str),
 ) -> Vec<(Vec<StepNumber>, Vec<StepId>)> {
@@ -437,7 +444,7 @@ fn resolved(
         let (label, phase) = (it.label.as_ref(), it.phase.as_deref());
         called.push(Called { label, id: label::id(&it.title), title: &it.title, phase, number });
     }
-    let of_one = |(nth, it): (usize, &Found)| {
+    let of_one = |(nth, it): (usize, &UnnumberedStep)| {
         let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
         for wait in &it.waits {
             match (&wait.name, waits::meant(&wait.name, nth, &called)) {

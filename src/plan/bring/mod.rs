@@ -176,7 +176,7 @@ fn not_utf8(file: &SourceFile, at: usize) -> Problem {
     Problem::at_byte(&file.path, &file.bytes, at, Code::NotUtf8, "the file is not UTF-8 from here on", hint)
 }
 
-/// Maps a document without sections, every item of which is a step; the second answer: what stands around the list.
+/// Maps a document without sections, in which every item is a step. The second value is the text around the list.
 pub(crate) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
     markdown::list(text, words)
 }

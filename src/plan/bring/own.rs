@@ -50,7 +50,7 @@ pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Expor
     let steps: Vec<_> = (0..outline.headings.len())
         .filter_map(|nth| Some((nth, state(body, outline, nth, words)?)))
         .collect();
-    // A phase stands right above its first step.
+    // A phase is written directly above its first step.
     let is_phase = |nth: usize| outline.headings[nth].level == 2 && steps.iter().any(|it| it.0 == nth + 1);
     let mut phase: Option<String> = None;
     let mut pieces = Vec::new();

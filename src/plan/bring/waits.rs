@@ -13,7 +13,7 @@ pub(super) struct Wait {
     pub(super) name: Name,
     /// As it is written.
     pub(super) text: String,
-    /// Where it stands in the body.
+    /// Its position in the body.
     pub(super) at: usize,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn in_sentence(line: &str) -> bool {
 
 /// Reads a list of dependencies without code; `at` is its place in the body.
 ///
-/// What stands between commas and names no step is a [`Name::Text`].
+/// A text between commas that names no step is a [`Name::Text`].
 pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {
     let mut waits = Vec::new();
     // A number that follows `Phase 1,` is that of a phase; one that follows `node 20,` is none of a step.

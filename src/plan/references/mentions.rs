@@ -287,8 +287,9 @@ impl Finder<'_> {
             let at = start + line.len() - rest.len();
             let (n_known, n_ranges) = (self.steps.len(), self.ranges.len());
             let Some(end) = self.list(&self.step.plan.clone(), at, false) else { continue };
-            // What more the line says makes the numbers something else.
-            if self.folded[end..start + line.len()].contains(char::is_alphanumeric) {
+            // What more the line says makes the numbers something else. A list may go on in the next line.
+            let more = text[end..].split('\n').next().unwrap_or_default();
+            if more.contains(char::is_alphanumeric) {
                 self.ranges.truncate(n_ranges);
                 for id in self.steps.drain(n_known..) {
                     self.seen.remove(&id);

@@ -7,6 +7,7 @@ use crate::plan::claims::{Claims, Held, Holding, Lapse};
 use crate::plan::id::read_step_id;
 use crate::plan::ranges::StepRange;
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
+use crate::plan::summary::PlanSummaries;
 use crate::plan::words::Words;
 
 const NOW: &str = "2026-11-21T12:00:00Z";
@@ -231,7 +232,7 @@ fn check_held(step: &str, held: &[Held], state: State, problems: usize) {
         claims.add(id, it.clone());
     }
     let plans = Plans::judged(vec![plan("p", "status: active", &[step])]).with_claims(claims);
-    // Telling them twice tells nothing twice.
+    // A second call changes nothing.
     let again = plans.claims().clone();
     let plans = plans.with_claims(again);
     let plan = plans.iter().next().expect("one plan");
@@ -258,7 +259,7 @@ fn what_is_recorded_of_a_claim_decides_whether_it_holds() {
     check_held("1 pending", &[held("k2222222", None, closed())], State::Waiting, 0);
     check_held("1 pending", &[held("k2222222", Some(Lapse::Expired), Here)], State::Next, 0);
     check_held(OLD, &[held("k2222222", None, other())], State::Waiting, 0);
-    // What is closed in its own file is held by nobody.
+    // A step that is closed in its own file has no claim.
     check_held("1 completed", &[held("k2222222", None, Here)], State::Complete, 0);
     check_held("1 skipped", &[held("k2222222", None, closed())], State::Complete, 0);
 }
@@ -332,9 +333,9 @@ fn answers(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn light_plans_answer_as_whole_ones(plans in any_plans()) {
-        let light = plans.iter().map(Plan::lightened).collect();
-        prop_assert_eq!(answers(&Plans::judged(light)), answers(&Plans::judged(plans)));
+    fn summaries_answer_as_whole_plans(plans in any_plans()) {
+        let summaries = PlanSummaries::judged(plans.iter().map(Plan::summary).collect());
+        prop_assert_eq!(answers(summaries.with_reduced_steps()), answers(&Plans::judged(plans)));
     }
 }
 
@@ -366,7 +367,7 @@ fn spelled_out(plans: &[Plan]) -> Vec<Plan> {
     plans.iter().map(all).collect()
 }
 
-/// What is ready, what it waits for, what is wrong, and in which order steps are handed out.
+/// What is ready, what it waits for, its problems, and the order in which steps are claimed.
 fn readiness(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
     let of = |plan: &Plan| {
         let step = |it: &Step| {
@@ -396,29 +397,24 @@ proptest! {
     ) {
         let ranged = with_ranges(plans, &left_out);
         let expected = readiness(&Plans::judged(spelled_out(&ranged)));
-        let light = ranged.iter().map(Plan::lightened).collect();
+        let summaries = PlanSummaries::judged(ranged.iter().map(Plan::summary).collect());
         prop_assert_eq!(&readiness(&Plans::judged(ranged.clone())), &expected);
-        prop_assert_eq!(answers(&Plans::judged(light)), answers(&Plans::judged(ranged)));
+        prop_assert_eq!(answers(summaries.with_reduced_steps()), answers(&Plans::judged(ranged)));
     }
 }
 
-/// Which steps of a plan are whole when it is light.
+/// Which steps of a plan are whole in its summary.
 #[track_caller]
 fn check_whole(head: &str, steps: &[&str], expected: &[bool]) {
     let whole = plan("p", head, steps);
-    let (light, mut lightened) = (whole.lightened(), whole.clone());
-    lightened.lighten();
-    let kept =
-        |it: &Plan| it.steps.iter().zip(&whole.steps).map(|(it, whole)| it == whole).collect::<Vec<_>>();
-    assert_eq!(
-        (kept(&light).as_slice(), kept(&lightened).as_slice()),
-        (expected, expected),
-        "{head} {steps:?}"
-    );
+    assert_eq!(whole.summary(), whole.clone().summarize());
+    let summary = whole.summary();
+    let is_whole = summary.stored().steps.iter().zip(&whole.steps).map(|(it, whole)| it == whole);
+    assert_eq!(is_whole.collect::<Vec<_>>(), expected, "{head} {steps:?}");
 }
 
 #[test]
-fn a_light_plan_has_whole_only_what_may_be_handed_out_or_is_claimed() {
+fn a_summary_has_whole_only_what_may_be_handed_out_or_is_claimed() {
     const ACTIVE: &str = "status: active";
     check_whole(ACTIVE, &["1 pending", "2 completed", "3 in_progress"], &[true, false, false]);
     check_whole(ACTIVE, &["1 pending", "2 pending [1]", "3 pending [b:1]"], &[true, false, true]);
@@ -429,10 +425,10 @@ fn a_light_plan_has_whole_only_what_may_be_handed_out_or_is_claimed() {
     check_whole("status: draft", &["1 pending", claimed], &[false, true]);
     let mut archived = plan("p", ACTIVE, &["1 pending"]);
     archived.is_archived = true;
-    assert_ne!(archived.lightened().steps, archived.steps);
+    assert_ne!(archived.summary().stored().steps, archived.steps);
     // Of a line in the Steps list alone.
     let mut listed = plan("p", ACTIVE, &["1 pending"]);
     listed.steps[0].etag = None;
     listed.steps[0].tags = vec!["x".to_owned()];
-    assert_ne!(listed.lightened().steps, listed.steps);
+    assert_ne!(listed.summary().stored().steps, listed.steps);
 }

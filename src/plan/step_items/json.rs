@@ -1,4 +1,4 @@
-//! Steps as JSON: an array of titles or objects, or an object with such an array under `steps`.
+//! Steps as JSON, or what YAML means as JSON: an array of titles or objects, or an object with such an array under `steps`.
 
 use serde_json::{Map, Value};
 
@@ -67,12 +67,16 @@ const SHOWN: [&str; 23] = [
 
 pub(super) fn read(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
     let text = text.trim_start_matches('\u{feff}');
-    let value: Value = serde_json::from_str(text).map_err(|error| NotSteps::Json {
+    let value: Value = serde_json::from_str(text).map_err(|error| NotSteps::At {
         line: error.line(),
         column: error.column(),
         reason: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
     })?;
-    let items = match &value {
+    items(plan, &value, words)
+}
+
+pub(super) fn items(plan: &Plan, value: &Value, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
+    let items = match value {
         Value::Array(items) => items,
         Value::Object(map) => map.get("steps").and_then(Value::as_array).ok_or(NotSteps::None)?,
         _ => return Err(NotSteps::None),
@@ -90,7 +94,7 @@ fn wrong(nth: usize, reason: impl Into<String>) -> NotSteps {
 fn number(nth: usize, item: &Value) -> Result<Option<StepNumber>, NotSteps> {
     let Some(value) = item.get("number").or_else(|| item.get("step_number")) else { return Ok(None) };
     let text = plain(value).unwrap_or_default();
-    text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is no step number: {value}")))
+    text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is not a step number: {value}")))
 }
 
 /// A text or a number as it is written.
@@ -115,7 +119,7 @@ fn item(
     {
         let near = nearest(key, KEYS.iter().copied());
         let near = near.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
-        return Err(wrong(nth, format!("`{key}` is no field of a step{near}")));
+        return Err(wrong(nth, format!("`{key}` is not a field of a step{near}")));
     }
     let text = |keys: &[&str]| -> Result<Option<String>, NotSteps> {
         let Some((key, value)) = keys.iter().find_map(|it| Some((it, object.get(*it)?))) else {
@@ -124,7 +128,7 @@ fn item(
         match value {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
-            _ => Err(wrong(nth, format!("`{key}` is no text"))),
+            _ => Err(wrong(nth, format!("`{key}` is not a text"))),
         }
     };
     let title = text(&["title", "task"])?.unwrap_or_default();
@@ -135,7 +139,7 @@ fn item(
     let mut keys = Vec::new();
     let status: Option<StepStatus> = match text(&["status"])? {
         Some(word) => {
-            Some(words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is no status of a step")))?)
+            Some(words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is not a status of a step")))?)
         }
         None => None,
     };
@@ -197,7 +201,7 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
             value.as_array().and_then(|it| it.iter().map(|it| it.as_str().map(str::to_owned)).collect());
         changes.extend(set_texts(
             key,
-            &texts.ok_or_else(|| wrong(nth, format!("`{key}` is no list of texts")))?,
+            &texts.ok_or_else(|| wrong(nth, format!("`{key}` is not a list of texts")))?,
         ));
     }
     for (key, is_right) in [("verify", Value::is_array as fn(&Value) -> bool), ("metadata", Value::is_object)]
@@ -231,7 +235,7 @@ fn notes(nth: usize, object: &Map<String, Value>) -> Result<Vec<String>, NotStep
         Some(Value::Array(items)) => items.iter().map(text).collect(),
         Some(value) => value.as_str().map(|it| vec![it.to_owned()]),
     };
-    let read = read.ok_or_else(|| wrong(nth, "`notes` is no text"))?;
+    let read = read.ok_or_else(|| wrong(nth, "`notes` is not a text"))?;
     Ok(read.into_iter().filter(|it| !it.trim().is_empty()).collect())
 }
 
@@ -254,7 +258,7 @@ fn depends(
     numbers: &[Option<StepNumber>],
 ) -> Result<Option<Vec<Dependency>>, NotSteps> {
     let Some(value) = object.get("depends").filter(|it| !it.is_null()) else { return Ok(None) };
-    let items = value.as_array().ok_or_else(|| wrong(nth, "`depends` is no list"))?;
+    let items = value.as_array().ok_or_else(|| wrong(nth, "`depends` is not a list"))?;
     let are_counted = numbers.iter().all(Option::is_none);
     let mut found = Vec::new();
     for item in items {

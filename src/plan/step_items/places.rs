@@ -20,7 +20,7 @@ pub(crate) struct Places {
 pub(crate) enum NotPlaced {
     #[error("step-{0} is in the list twice")]
     Twice(StepNumber),
-    #[error("step-{later} stands before step-{earlier}")]
+    #[error("step-{later} precedes step-{earlier}")]
     OutOfOrder { earlier: StepNumber, later: StepNumber },
     #[error("there is no room for so many steps there")]
     NoRoom,

@@ -69,14 +69,41 @@ fn what_is_no_list_is_told() {
             "item 2: it names no step, as others below `## Steps` do; write `step-N:` before it",
         ),
         ("[{]", "1:3: key must be a string"),
-        ("[{\"titel\": \"A\"}]", "item 1: `titel` is no field of a step; did you mean `title`?"),
+        ("[{\"titel\": \"A\"}]", "item 1: `titel` is not a field of a step; did you mean `title`?"),
         ("[\"A\", {\"title\": \" \"}]", "item 2: it has no title"),
-        ("[{\"title\": \"A\", \"number\": \"x\"}]", "item 1: `number` is no step number: \"x\""),
+        ("[{\"title\": \"A\", \"number\": \"x\"}]", "item 1: `number` is not a step number: \"x\""),
         ("[{\"title\": \"A\", \"depends\": [\"soon\"]}]", "item 1: `depends` names no step: \"soon\""),
-        ("[{\"title\": \"A\", \"status\": \"hm\"}]", "item 1: `hm` is no status of a step"),
-        ("[{\"title\": \"A\", \"tags\": \"b\"}]", "item 1: `tags` is no list of texts"),
+        ("[{\"title\": \"A\", \"status\": \"hm\"}]", "item 1: `hm` is not a status of a step"),
+        ("[{\"title\": \"A\", \"tags\": \"b\"}]", "item 1: `tags` is not a list of texts"),
     ] {
         let error = read(&plan(&[]), text, &Words::default()).expect_err(text);
+        assert_eq!(error.to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn yaml_lists_have_the_fields_of_json() {
+    let text = "# Steps\nsteps:\n- A\n- number: 2.50\n  title: B # second\n  due: 2026-11-21\n  depends: [1, 'p:7']\n  verify: [make, {run: make, dir: web}]\n  body: |\n    Text.\n";
+    let json = r#"{"steps": ["A", {"number": "2.5", "title": "B", "due": "2026-11-21", "depends": [1, "p:7"],
+        "verify": ["make", {"run": "make", "dir": "web"}], "body": "Text.\n"}]}"#;
+    let (plan, words) = (plan(&["7 completed Seven"]), Words::default());
+    let expected = read(&plan, json, &words).expect("it is JSON").0;
+    assert_eq!(read_yaml(&plan, text, &words), Ok(expected));
+}
+
+#[test]
+fn what_is_wrong_in_a_yaml_list_has_its_place() {
+    for (text, expected) in [
+        ("", "there is no step in it"),
+        ("steps: []\n", "there is no step in it"),
+        ("A\n", "there is no step in it"),
+        ("- A\n- titel: B\n", "2:3: item 2: `titel` is not a field of a step; did you mean `title`?"),
+        ("steps:\n  - title: A\n    tags: b\n", "2:5: item 1: `tags` is not a list of texts"),
+        ("- title: 42\n", "1:3: item 1: `title` is not a text"),
+        ("- title: A\n  title: B\n", "2:3: the key `title` occurs a second time"),
+        ("- title: A\n  <<: {due: 2026-11-21}\n", "1:3: item 1: `<<` is not a field of a step"),
+    ] {
+        let error = read_yaml(&plan(&[]), text, &Words::default()).expect_err(text);
         assert_eq!(error.to_string(), expected, "{text}");
     }
 }
@@ -145,7 +172,7 @@ fn a_number_in_the_list_wins() {
     check_places(abc, &["1 A", "2 New", "9 C"], &["1<1", "2<2", "9"]);
     check_places(abc, &["2 B", "x", "3 C"], &["2<2", "2.5", "3<3"]);
     check_places(abc, &["3 C", "1 A"], &["0<3", "1<1"]);
-    check_places(abc, &["9 x", "8 y"], &["step-9 stands before step-8"]);
+    check_places(abc, &["9 x", "8 y"], &["step-9 precedes step-8"]);
     check_places(abc, &["1 A", "1 B"], &["step-1 is in the list twice"]);
 }
 
@@ -176,7 +203,7 @@ mod laws {
             for (nth, step) in plan.steps.iter().enumerate() {
                 let of = found.steps.iter().position(|it| *it == Some(nth));
                 let holder = found.numbers.iter().position(|it| *it == step.id.number);
-                // Nobody takes the number of a step that stays, or of one that moves.
+                // No other step gets the number of a step that stays or moves.
                 let stays = of.is_some() || step.is_closed();
                 prop_assert!(!stays || holder.is_none() || holder == of, "{found:?}");
             }

@@ -7,7 +7,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::references::{self, Group, respelled};
 use crate::plan::step_number::StepNumber;
 
-/// A range of the body, and what stands there instead.
+/// A range of the body and its replacement.
 pub(super) type Splice = (Range<usize>, String);
 
 /// Applies splices in any order; of two deletions that meet in one gap, each takes its part.
@@ -42,7 +42,7 @@ pub(super) fn insertion(body: &str, lines: &[Listed], new: &NewLine<'_>) -> Opti
     Some(placed(body, lines, before, &text))
 }
 
-/// Moves a step's line with its sub-items and gives it its new number; one that stands right already gets only that.
+/// Moves a step's line with its sub-items and renumbers it. A line that is in its place is only renumbered.
 pub(super) fn moving(body: &str, lines: &[Listed], from: &StepNumber, to: &StepNumber) -> Vec<Splice> {
     let Some(nth) = lines.iter().position(|it| it.number == *from) else { return Vec::new() };
     let line = &lines[nth];
@@ -205,7 +205,7 @@ fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
 }
 
 /// Makes a line wait for `heirs` where it waits for `old`; an emptied `(depends: )` goes as a whole.
-pub(super) fn repointing(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
+pub(super) fn relinking(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let own = StepId { plan: plan.clone(), number: line.number.clone() };
     let named: Vec<_> =
         line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref()).collect();
@@ -215,14 +215,14 @@ pub(super) fn repointing(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[St
     let mut heirs: Vec<_> = heirs.iter().filter(|it| **it != own && !named.contains(it)).collect();
     let mut splices = Vec::new();
     for group in line.groups.iter().filter(|it| it.items.iter().any(|it| it.step.as_ref() == Some(old))) {
-        splices.extend(repointed_group(plan, line, group, old, &heirs));
+        splices.extend(relinked_group(plan, line, group, old, &heirs));
         // The first group that named it names the heirs; that is enough.
         heirs.clear();
     }
     splices
 }
 
-fn repointed_group(
+fn relinked_group(
     plan: &PlanId,
     line: &Listed,
     group: &Group,

@@ -261,7 +261,7 @@ fn what_waited_for_a_removed_line_waits_for_its_heirs() {
 #[test]
 fn lines_of_other_plans_follow_too() {
     let file = "---\ntitle: x\n---\n## Steps\n- step-1: A (depends: q:2)\n- step-2: B (depends: 1)\n";
-    let after = repointed(&plan(), file.as_bytes(), &step("q:2"), &[step("q:2.5")]);
+    let after = relinked(&plan(), file.as_bytes(), &step("q:2"), &[step("q:2.5")]);
     assert_eq!(String::from_utf8_lossy(&after), file.replace("q:2", "q:2.5"));
 }
 

@@ -1,35 +1,35 @@
-//! What is remembered of every plan, to tell what changed: as little as that takes.
+//! The last published state of every plan: only what is needed to compute changes.
 
 use crate::plan::model::{Plan, Step};
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownPlan {
-    /// As it is shown, so that a plan's last step completes it.
+pub(crate) struct BaselinePlan {
+    /// The shown status: it is completed when the last step is.
     pub(crate) status: Stated<PlanStatus>,
     pub(crate) title: Box<str>,
     /// Of `plan.md`, relative to the plans directory.
     pub(crate) path: Box<str>,
     /// In the plan's order.
-    pub(crate) steps: Vec<KnownStep>,
+    pub(crate) steps: Vec<BaselineStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownStep {
-    /// The file's name, which tells two files of one number apart.
+pub(crate) struct BaselineStep {
+    /// The file's name. It distinguishes two files with the same number.
     pub(crate) name: Box<str>,
-    /// The number as it is shown.
+    /// The number as displayed.
     pub(crate) number: Box<str>,
     pub(crate) title: Box<str>,
     pub(crate) status: Stated<StepStatus>,
     pub(crate) n_attempts: u32,
-    /// Not only a line of the Steps list.
+    /// False if the step is only a line of the Steps list.
     pub(crate) has_file: bool,
 }
 
-impl KnownPlan {
+impl BaselinePlan {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let mut steps: Vec<_> = plan.steps.iter().map(KnownStep::of).collect();
+        let mut steps: Vec<_> = plan.steps.iter().map(BaselineStep::of).collect();
         steps.shrink_to_fit();
         Self {
             status: plan.shown_status().0,
@@ -39,12 +39,12 @@ impl KnownPlan {
         }
     }
 
-    pub(crate) fn step(&self, name: &str) -> Option<&KnownStep> {
+    pub(crate) fn step(&self, name: &str) -> Option<&BaselineStep> {
         self.steps.iter().find(|it| &*it.name == name)
     }
 }
 
-impl KnownStep {
+impl BaselineStep {
     pub(crate) fn of(step: &Step) -> Self {
         Self {
             name: name_of(&step.path).into(),

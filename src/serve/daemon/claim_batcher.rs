@@ -1,45 +1,46 @@
-//! A thread of the daemon that makes delegated claims; simultaneous ones are made together.
+//! Makes claims on behalf of clients. Claims that wait at the same time are made as one batch, in a thread of their
+//! own.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::api::context::{Context, Notice};
 use crate::api::daemon::{ClaimReply, DelegatedClaim};
+use crate::api::error::Error;
 use crate::ops::claim::claim_together;
-use crate::serve::daemon::api::Message;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::messages::Message;
+use crate::serve::daemon::times::LOOP_TIMEOUT;
 use crate::serve::ipc::protocol::Answer;
 use crate::serve::ipc::socket_path;
 use crate::store::claims::daemon_queue::Resident;
 
-/// How many claims are made while the locks are held once. All other writers wait meanwhile.
-const MOST: usize = 16;
+/// The largest batch. Every other writer waits for the locks while a batch runs.
+const BATCH_LIMIT: usize = 16;
 
-/// How long this thread waits for an answer of the event loop.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The sending end of that thread's queue. The thread ends with the last copy.
+/// A handle for submitting claims. Clones share one thread, which ends when the last handle is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Clerk(Sender<Job>);
+pub(crate) struct ClaimBatcher(Sender<Job>);
 
 #[derive(Debug)]
 struct Job {
     delegated: DelegatedClaim,
     reply: SyncSender<Answer>,
-    /// The caller's connection, if the caller is another process.
+    /// The client's connection; `None` for a request from this process.
     peer: Option<UnixStream>,
 }
 
-impl Clerk {
-    /// Starts the thread; none if the system has no thread left. A context of `contexts` must not delegate claims itself.
-    /// `deciding` is the event loop.
-    pub(crate) fn begin(contexts: Contexts, deciding: Sender<Message>) -> Option<Self> {
+impl ClaimBatcher {
+    /// Starts the thread; `None` if the system has no thread left. The contexts must not delegate claims again.
+    /// `event_loop` is the queue of the event loop.
+    pub(crate) fn begin(
+        contexts: impl Fn() -> Result<Context, Error> + Send + 'static,
+        event_loop: Sender<Message>,
+    ) -> Option<Self> {
         let (sender, receiver) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("clerk".to_owned());
-        thread.spawn(move || work(&contexts, &deciding, &receiver)).ok()?;
+        let thread = std::thread::Builder::new().name("claims".to_owned());
+        thread.spawn(move || work(&contexts, &event_loop, &receiver)).ok()?;
         Some(Self(sender))
     }
 
@@ -54,12 +55,16 @@ impl Clerk {
     }
 }
 
-fn work(contexts: &Contexts, deciding: &Sender<Message>, receiver: &Receiver<Job>) {
+fn work(
+    contexts: &dyn Fn() -> Result<Context, Error>,
+    event_loop: &Sender<Message>,
+    receiver: &Receiver<Job>,
+) {
     let mut resident = Resident::default();
-    // What is to be told, and was not yet.
+    // Notices that were not delivered yet.
     let notices = Arc::new(Mutex::new(Vec::new()));
     while let Ok(first) = receiver.recv() {
-        let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(MOST).collect();
+        let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(BATCH_LIMIT).collect();
         let delegated_claims: Vec<_> = jobs.iter().map(|it| it.delegated.clone()).collect();
         let peers: Vec<_> = jobs.iter().map(|it| (&it.delegated, &it.peer)).collect();
         let is_there = |delegated: &DelegatedClaim| {
@@ -67,8 +72,14 @@ fn work(contexts: &Contexts, deciding: &Sender<Message>, receiver: &Receiver<Job
             !peers.iter().find(of).and_then(|it| it.1.as_ref()).is_some_and(socket_path::has_gone)
         };
         let together = |context| {
-            let context = telling(context, &notices);
-            claim_together(&context, &delegated_claims, &mut resident, &|| since(deciding), &is_there)
+            let context = collecting_notices(context, &notices);
+            claim_together(
+                &context,
+                &delegated_claims,
+                &mut resident,
+                &|| changed_plans(event_loop),
+                &is_there,
+            )
         };
         let ran = contexts().map_or_else(|_| Vec::new(), together);
         let ran = ran.into_iter().chain(std::iter::repeat_with(|| ClaimReply::Nothing));
@@ -79,20 +90,20 @@ fn work(contexts: &Contexts, deciding: &Sender<Message>, receiver: &Receiver<Job
                     Some(handed)
                 }
                 ClaimReply::Nothing => None,
-                // Without an answer it is looked for.
+                // Without a reply the client looks for its claim in the records.
                 ClaimReply::Unheard(_) => continue,
             };
-            // Who does not wait any more finds the claim in the records.
+            // A client that gave up waiting finds its claim in the records.
             reply.try_send(Answer::Claimed { handed }).ok();
         }
     }
 }
 
-/// Keeps what happens beside a claim, to be told to those who asked for it.
-fn telling(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
+/// Collects the notices of a batch for the clients that requested it.
+fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     let notices = Arc::clone(notices);
     let tell = move |it: Notice| {
-        // That it waited nobody need hear afterwards.
+        // Afterwards it is of no use that a batch waited for the lock.
         if it != Notice::WaitingForLock {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(it);
         }
@@ -100,11 +111,11 @@ fn telling(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     Context { tell: Box::new(tell), ..context }
 }
 
-/// In which plans anything has happened since this was asked last; none if nobody knows.
-fn since(deciding: &Sender<Message>) -> Option<BTreeSet<String>> {
+/// The plans that changed since the last call; `None` if unknown.
+fn changed_plans(event_loop: &Sender<Message>) -> Option<BTreeSet<String>> {
     let (reply, answers) = sync_channel(1);
-    deciding.send(Message::Since(reply)).ok()?;
-    answers.recv_timeout(PATIENCE).ok()?
+    event_loop.send(Message::Changed(reply)).ok()?;
+    answers.recv_timeout(LOOP_TIMEOUT).ok()?
 }
 
 #[cfg(test)]
@@ -117,7 +128,7 @@ mod tests {
     use crate::ops::claim::ClaimRequest;
 
     #[test]
-    fn an_errand_is_answered_whether_anything_is_known_or_not() {
+    fn a_delegated_claim_is_answered_with_and_without_an_event_loop() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("plans");
         std::fs::create_dir_all(root.join("a")).unwrap();
@@ -128,27 +139,27 @@ mod tests {
             Ok(Context { reading: Reading::Index, ..Context::of(plans) })
         };
         let delegated = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
-        // Nobody decides there.
-        let clerk = Clerk::begin(Arc::new(context.clone()), mpsc::channel().0).unwrap();
+        // There is no event loop behind this queue.
+        let claim_batcher = ClaimBatcher::begin(context.clone(), mpsc::channel().0).unwrap();
         let ask = |peer| {
             let (reply, answers) = sync_channel(1);
-            assert!(clerk.take(delegated(), reply, peer));
+            assert!(claim_batcher.take(delegated(), reply, peer));
             let Ok(Answer::Claimed { handed }) = answers.recv() else { panic!("no answer") };
             handed
         };
         let pair = || UnixStream::pair().unwrap();
         let ((_there, here), (gone, left)) = (pair(), pair());
         drop(gone);
-        assert_eq!(ask(Some(left)), None, "nobody waits for it");
+        assert_eq!(ask(Some(left)), None, "its client is gone");
         assert!(ask(Some(here)).is_some());
         assert_eq!(ask(None), None, "there is one step");
     }
 
     #[test]
-    fn what_happens_beside_a_claim_is_told_to_who_asked() {
+    fn notices_of_a_batch_are_collected_for_its_clients() {
         let notices = Arc::default();
         let plans = crate::disk::model::Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
-        let context = telling(Context::of(plans), &notices);
+        let context = collecting_notices(Context::of(plans), &notices);
         let kept = Notice::Kept { path: "a".into(), kept: "b".into(), why: "late".into() };
         for notice in [Notice::WaitingForLock, kept.clone()] {
             (context.tell)(notice);

@@ -1,8 +1,7 @@
-//! The surroundings of each request of a surface that runs long.
+//! Creates the context of each request of a long-running surface.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, sync_channel};
-use std::time::Duration;
 
 use crate::api::context::{Context, Here};
 use crate::api::daemon::{
@@ -11,86 +10,85 @@ use crate::api::daemon::{
 use crate::api::error::Error;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::api::{Inbox, Message};
-use crate::serve::daemon::claim_batcher::Clerk;
-use crate::serve::daemon::listener::Asked;
-use crate::serve::ipc::protocol::{self, Answer, Ask};
+use crate::serve::daemon::claim_batcher::ClaimBatcher;
+use crate::serve::daemon::listener::SocketRequest;
+use crate::serve::daemon::messages::Message;
+use crate::serve::daemon::times::LOOP_TIMEOUT;
+use crate::serve::ipc::protocol::{Answer, Request};
 
-/// Makes the surroundings of one request; asked anew for each, because time passes and the configuration may change.
-pub type Contexts = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
+/// Creates the context of one request. It is called for each request, because time passes and the configuration may
+/// change.
+pub type ContextFactory = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
 
-/// Beyond this the files themselves are looked at.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The surroundings of requests that a daemon's own process answers: it asks the deciding thread without a socket, and
-/// what the process found in its environment is nobody's plan, step or claim.
-pub fn within(contexts: Contexts, inbox: &Inbox) -> Contexts {
-    let deciding = Deciding { sender: inbox.sender.clone(), clerk: inbox.clerk.clone() };
+/// Makes contexts that ask the event loop directly. The plan, step and claim in the environment of the
+/// daemon do not apply to its clients.
+pub(crate) fn within(
+    contexts: ContextFactory,
+    sender: Sender<Message>,
+    claim_batcher: Option<ClaimBatcher>,
+) -> ContextFactory {
+    let event_loop = EventLoop { sender, claim_batcher };
     Arc::new(move || {
         let context = contexts()?;
-        let freshness = Freshness::Attested(Box::new(deciding.clone()));
+        let freshness = Freshness::Attested(Box::new(event_loop.clone()));
         let here = Here { plan: None, step: None, claim: None, ..context.here };
         Ok(Context { freshness, here, ..context })
     })
 }
 
-/// The deciding thread of this process. It may not have begun yet, or have ended: then nobody knows.
+/// The event loop of this process. It may not have started yet, or have ended; then nothing is attested.
 #[derive(Clone)]
-struct Deciding {
+struct EventLoop {
     sender: Sender<Message>,
-    clerk: Option<Clerk>,
+    claim_batcher: Option<ClaimBatcher>,
 }
 
-impl Deciding {
-    fn ask(&self, ask: Ask) -> Option<Answer> {
-        self.send(ask)?.recv_timeout(PATIENCE).ok()
+impl EventLoop {
+    fn ask(&self, request: Request) -> Option<Answer> {
+        self.send(request)?.recv_timeout(LOOP_TIMEOUT).ok()
     }
 
     /// Sends a request, and returns where its answer arrives.
-    fn send(&self, ask: Ask) -> Option<Receiver<Answer>> {
+    fn send(&self, request: Request) -> Option<Receiver<Answer>> {
         let (reply, answers) = sync_channel(1);
         let (_sending, is_sent) = sync_channel(0);
-        self.sender.send(Message::Asked(Asked { ask, reply, is_sent, peer: None })).ok()?;
+        self.sender.send(Message::Request(SocketRequest { request, reply, is_sent, peer: None })).ok()?;
         Some(answers)
     }
 }
 
-impl DaemonClient for Deciding {
+impl DaemonClient for EventLoop {
     fn commit(&self) -> Option<Generation> {
-        match self.ask(Ask::Sync)? {
-            Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
-            _ => None,
-        }
+        self.ask(Request::Sync)?.commit()
     }
 
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
-        protocol::commit_and_next(self.ask(Ask::Next))
+        self.ask(Request::Next).map_or((None, None), Answer::commit_and_next)
     }
 
     fn cache_next(&self, answer: String) {
-        self.send(Ask::CacheNext(answer));
+        self.send(Request::CacheNext(answer));
     }
 
     fn daemon(&self) -> DaemonStatus {
-        match self.ask(Ask::Status) {
+        match self.ask(Request::Status) {
             Some(Answer::Status(status)) => status.into(),
             _ => DaemonStatus::None,
         }
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        match self.ask(Ask::Around(plan.as_str().to_owned()))? {
-            Answer::Around { around } => around.map(Neighbours::from),
-            _ => None,
-        }
+        self.ask(Request::Around(plan.as_str().to_owned()))?.neighbours()
     }
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
-        let Some((clerk, delegated)) = self.clerk.as_ref().and_then(|it| Some((it, delegated()?))) else {
+        let Some((claim_batcher, delegated)) =
+            self.claim_batcher.as_ref().and_then(|it| Some((it, delegated()?)))
+        else {
             return ClaimReply::Nothing;
         };
         let (reply, answers) = sync_channel(1);
-        if !clerk.take(delegated.clone(), reply, None) {
+        if !claim_batcher.take(delegated.clone(), reply, None) {
             return ClaimReply::Nothing;
         }
         match answers.recv_timeout(REPLY_WITHIN) {

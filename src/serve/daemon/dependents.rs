@@ -1,7 +1,7 @@
-//! What lies around each plan: other spellings of its name, and the plans that wait for it.
+//! What relates to each plan: other spellings of its name, and the plans that depend on it.
 //!
-//! So that a question about one plan is answered without reading the names of all. Learnt from the index, which was
-//! compared with the files just then; later a plan that an event told of is read from its files when somebody asks.
+//! With it a command about one plan need not read the names of all. It is built from the index right after a scan. A
+//! plan that changed later is reread from its files on the next request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,28 +13,28 @@ use crate::plan::plans::folded_name;
 use crate::serve::ipc::protocol;
 use crate::store::load;
 
-/// More names than this, that are not ASCII, are not told; who asks then lists the directory.
-const MOST_ODD: usize = 256;
+/// With more non-ASCII names than this the daemon does not answer, and the command lists the directory.
+const NON_ASCII_LIMIT: usize = 256;
 
-/// A plan's directory, and the other plans that its steps wait for.
-pub(crate) struct Named {
+/// A plan's directory, and the other plans that its steps depend on.
+pub(crate) struct PlanReferences {
     key: Key,
     named: Box<[PlanId]>,
 }
 
 #[derive(Default)]
-pub(crate) struct Around {
+pub(crate) struct Dependents {
     plans: BTreeMap<Key, Box<[PlanId]>>,
     /// By folded name.
     spellings: BTreeMap<String, BTreeSet<Key>>,
-    odd: BTreeSet<Key>,
-    /// Live plans, by those that they wait for.
+    non_ascii: BTreeSet<Key>,
+    /// Live plans, by the plans that they depend on.
     waiting: BTreeMap<PlanId, BTreeSet<Key>>,
     /// Names of directories that changed since they were read.
-    behind: BTreeSet<String>,
+    stale: BTreeSet<String>,
 }
 
-impl Named {
+impl PlanReferences {
     pub(crate) fn by(plan: &Plan) -> Self {
         let mut named: Vec<_> = plan.steps.iter().flat_map(|it| &it.depends).map(|it| &it.plan).collect();
         named.retain(|it| !plan.is_archived && **it != plan.id);
@@ -45,44 +45,44 @@ impl Named {
     }
 }
 
-impl Around {
-    pub(crate) fn of(all: Vec<Named>) -> Self {
-        let mut around = Self::default();
-        all.into_iter().for_each(|it| around.put(it));
-        around
+impl Dependents {
+    pub(crate) fn of(all: Vec<PlanReferences>) -> Self {
+        let mut dependents = Self::default();
+        all.into_iter().for_each(|it| dependents.put(it));
+        dependents
     }
 
-    /// Notes that directories of these names, live or archived, have to be read again.
-    pub(crate) fn fall_behind(&mut self, names: &[String]) {
-        self.behind.extend(names.iter().cloned());
+    /// Marks directories of these names, live or archived, for rereading.
+    pub(crate) fn mark_stale(&mut self, names: &[String]) {
+        self.stale.extend(names.iter().cloned());
     }
 
-    /// Says what lies around a plan; none if that would be too much to say.
-    pub(crate) fn told(&mut self, context: &Context, id: &PlanId) -> Option<protocol::Around> {
-        for name in std::mem::take(&mut self.behind) {
+    /// Returns what relates to a plan; `None` if that is too much to send.
+    pub(crate) fn lookup(&mut self, context: &Context, id: &PlanId) -> Option<protocol::Dependents> {
+        for name in std::mem::take(&mut self.stale) {
             for key in [false, true].map(|is_archived| Key { is_archived, name: name.clone() }) {
-                self.take_out(&key);
+                self.remove(&key);
                 if let Some(plan) = load::in_directory(context, &key) {
-                    self.put(Named::by(&plan));
+                    self.put(PlanReferences::by(&plan));
                 }
             }
         }
-        if self.odd.len() > MOST_ODD {
+        if self.non_ascii.len() > NON_ASCII_LIMIT {
             return None;
         }
         let keys =
             |of: &mut dyn Iterator<Item = &Key>| of.map(|it| (it.is_archived, it.name.clone())).collect();
-        Some(protocol::Around {
+        Some(protocol::Dependents {
             spellings: keys(&mut self.spellings.get(&folded_name(id.as_str())).into_iter().flatten()),
-            odd: keys(&mut self.odd.iter()),
+            odd: keys(&mut self.non_ascii.iter()),
             waiting: keys(&mut self.waiting.get(id).into_iter().flatten()),
         })
     }
 
-    fn put(&mut self, Named { key, named }: Named) {
+    fn put(&mut self, PlanReferences { key, named }: PlanReferences) {
         self.spellings.entry(folded_name(&key.name)).or_default().insert(key.clone());
         if !key.name.is_ascii() {
-            self.odd.insert(key.clone());
+            self.non_ascii.insert(key.clone());
         }
         for id in &named {
             self.waiting.entry(id.clone()).or_default().insert(key.clone());
@@ -90,12 +90,12 @@ impl Around {
         self.plans.insert(key, named);
     }
 
-    fn take_out(&mut self, key: &Key) {
+    fn remove(&mut self, key: &Key) {
         let Some(named) = self.plans.remove(key) else { return };
         if let Some(spelled) = self.spellings.get_mut(&folded_name(&key.name)) {
             spelled.remove(key);
         }
-        self.odd.remove(key);
+        self.non_ascii.remove(key);
         for id in named {
             if let Some(waiting) = self.waiting.get_mut(&id) {
                 waiting.remove(key);

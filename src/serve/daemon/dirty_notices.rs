@@ -1,78 +1,58 @@
-//! Tells at once which plans are being changed, before anything has settled, so that a viewer looks again.
+//! Reports at once which plans are changing, before they settle, so that viewers can refresh early.
 //!
-//! What comes shortly after another hint about the same plan is told a moment later: a save is several events, and a
-//! viewer that looked in the middle of it has to look again.
+//! A further notice about the same plan is delayed a little: a save causes several events, and a viewer that read in
+//! the middle of it must read again.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::event_loop::Daemon;
 use crate::plan::id::PlanId;
-use crate::serve::ipc::event::Told;
-use crate::serve::ipc::protocol::{Answer, Ask};
+use crate::serve::daemon::times::NOTICE_INTERVAL;
 
-/// The least time between two hints about the same plan.
-const GAP: Duration = Duration::from_millis(5);
+/// If more plans than this are due at once, a single notice says that anything may have changed.
+const SINGLE_LIMIT: usize = 64;
 
-/// Of more plans at once than this it is told that anything may have changed.
-const MOST: usize = 64;
-
-/// When each plan was last told of, and whether that has to be told again; with no plan, all of them.
+/// Per plan: when the last notice was sent and whether another is pending. The key `None` means all plans.
 #[derive(Debug, Default)]
-pub(crate) struct Hints(BTreeMap<Option<PlanId>, Hint>);
+pub(crate) struct DirtyNotices(BTreeMap<Option<PlanId>, Notice>);
 
 #[derive(Debug)]
-struct Hint {
-    told: Option<Instant>,
-    is_owed: bool,
+struct Notice {
+    sent: Option<Instant>,
+    is_pending: bool,
 }
 
-impl Hints {
-    /// When something that is owed is to be told.
+impl DirtyNotices {
+    /// When the next pending notice is due.
     pub(crate) fn due(&self) -> Option<Instant> {
         let now = Instant::now;
-        self.0.values().filter(|it| it.is_owed).map(|it| it.told.map_or_else(now, |it| it + GAP)).min()
+        self.0
+            .values()
+            .filter(|it| it.is_pending)
+            .map(|it| it.sent.map_or_else(now, |it| it + NOTICE_INTERVAL))
+            .min()
     }
 
-    fn owe(&mut self, plan: Option<PlanId>) {
-        self.0.entry(plan).or_insert(Hint { told: None, is_owed: true }).is_owed = true;
+    pub(crate) fn mark(&mut self, plan: Option<PlanId>) {
+        self.0.entry(plan).or_insert(Notice { sent: None, is_pending: true }).is_pending = true;
     }
 
-    /// What is to be told now.
-    fn take(&mut self, now: Instant) -> Vec<Option<PlanId>> {
-        let is_due = |it: &Hint| it.is_owed && it.told.is_none_or(|told| told + GAP <= now);
+    /// Takes the notices that are due.
+    pub(crate) fn take(&mut self, now: Instant) -> Vec<Option<PlanId>> {
+        let is_due = |it: &Notice| it.is_pending && it.sent.is_none_or(|sent| sent + NOTICE_INTERVAL <= now);
         let n_due = self.0.values().filter(|it| is_due(it)).count();
-        if n_due > MOST {
-            let all = Hint { told: Some(now), is_owed: false };
+        if n_due > SINGLE_LIMIT {
+            let all = Notice { sent: Some(now), is_pending: false };
             self.0 = BTreeMap::from([(None, all)]);
             return vec![None];
         }
-        self.0.retain(|_, it| it.is_owed || it.told.is_some_and(|told| told + GAP > now));
+        self.0.retain(|_, it| it.is_pending || it.sent.is_some_and(|sent| sent + NOTICE_INTERVAL > now));
         let due = self.0.iter_mut().filter(|(_, it)| is_due(it));
-        let told = due.map(|(plan, it)| {
-            *it = Hint { told: Some(now), is_owed: false };
+        let taken = due.map(|(plan, it)| {
+            *it = Notice { sent: Some(now), is_pending: false };
             plan.clone()
         });
-        told.collect()
-    }
-}
-
-impl Daemon<'_> {
-    /// Notes that something of a plan is being changed, or with none anything.
-    pub(crate) fn hint(&mut self, plan: Option<PlanId>) {
-        if self.feed.is_some() || self.followers.iter().any(|it| it.ask == Ask::Changes) {
-            self.hints.owe(plan);
-        }
-    }
-
-    pub(crate) fn tell_hints(&mut self) {
-        for plan in self.hints.take(Instant::now()) {
-            let answer = Answer::Changed { plan: plan.as_ref().map(|it| it.as_str().to_owned()) };
-            self.followers.retain(|it| it.ask != Ask::Changes || it.reply.try_send(answer.clone()).is_ok());
-            if let Some(feed) = &self.feed {
-                feed.publish(Told::Changed { plan });
-            }
-        }
+        taken.collect()
     }
 }
 
@@ -85,26 +65,26 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_comes_at_once_and_what_follows_it_once_more() {
-        let (mut hints, begin) = (Hints::default(), Instant::now());
-        hints.owe(plan(1));
-        assert_eq!(hints.take(begin), [plan(1)]);
-        hints.owe(plan(1));
-        hints.owe(plan(1));
-        hints.owe(plan(2));
-        assert_eq!(hints.take(begin), [plan(2)]);
-        assert_eq!(hints.due(), Some(begin + GAP));
-        assert_eq!(hints.take(begin + GAP), [plan(1)]);
-        assert_eq!(hints.due(), None);
-        assert_eq!(hints.take(begin + 2 * GAP), []);
-        assert!(hints.0.is_empty(), "what is over is forgotten");
+    fn the_first_notice_is_immediate_and_later_ones_are_merged() {
+        let (mut notices, begin) = (DirtyNotices::default(), Instant::now());
+        notices.mark(plan(1));
+        assert_eq!(notices.take(begin), [plan(1)]);
+        notices.mark(plan(1));
+        notices.mark(plan(1));
+        notices.mark(plan(2));
+        assert_eq!(notices.take(begin), [plan(2)]);
+        assert_eq!(notices.due(), Some(begin + NOTICE_INTERVAL));
+        assert_eq!(notices.take(begin + NOTICE_INTERVAL), [plan(1)]);
+        assert_eq!(notices.due(), None);
+        assert_eq!(notices.take(begin + 2 * NOTICE_INTERVAL), []);
+        assert!(notices.0.is_empty(), "old entries are removed");
     }
 
     #[test]
-    fn of_very_many_plans_nothing_is_told_but_that() {
-        let mut hints = Hints::default();
-        (0..=MOST).for_each(|it| hints.owe(plan(it)));
-        assert_eq!(hints.take(Instant::now()), [None]);
-        assert_eq!(hints.due(), None);
+    fn very_many_plans_are_merged_into_one_notice() {
+        let mut notices = DirtyNotices::default();
+        (0..=SINGLE_LIMIT).for_each(|it| notices.mark(plan(it)));
+        assert_eq!(notices.take(Instant::now()), [None]);
+        assert_eq!(notices.due(), None);
     }
 }

@@ -1,462 +1,414 @@
-//! The one thread that decides: what events point to is indexed at once, told when it has settled, and asked about.
+//! The event loop: one thread that indexes what events point to, publishes settled changes and answers requests. It
+//! writes no plan file.
+//!
+//! An event of the file system only says what to read again. The daemon publishes the difference from its baseline.
+//! An event may therefore be lost or doubled; a change is not. No thread wakes while nothing happens.
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ops::ControlFlow;
-use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
 
-use crate::api::context::Context;
+use crate::api::context::{Context, Reading};
 use crate::api::error::Error;
-use crate::disk::{Mounts, OwnLog, OwnWrite};
-use crate::index::{Generation, Index};
 use crate::plan::id::PlanId;
-use crate::plan::time::Time;
-use crate::serve::daemon::api::{End, Inbox, Listener, Message};
-use crate::serve::daemon::baseline::KnownPlan;
-use crate::serve::daemon::claim_batcher::Clerk;
-use crate::serve::daemon::feed::Feed;
-use crate::serve::daemon::listener::Asked;
-use crate::serve::daemon::watcher::event::{Look, Sign};
-use crate::serve::daemon::watcher::system::{Eyes, sign};
-use crate::serve::ipc::protocol::{Answer, Ask, Status};
-use crate::serve::ipc::socket_path::Homes;
+use crate::serve::daemon::api::{End, Exit, Inbox, Observer};
+use crate::serve::daemon::baseline::BaselinePlan;
+use crate::serve::daemon::claim_batcher::ClaimBatcher;
+use crate::serve::daemon::cookies::{Cookies, Finished, Requester, refuse};
+use crate::serve::daemon::indexing::Indexing;
+use crate::serve::daemon::listener::{Forward, SocketRequest};
+use crate::serve::daemon::messages::Message;
+use crate::serve::daemon::publish::Publisher;
+use crate::serve::daemon::runtime_files::RuntimeFiles;
+use crate::serve::daemon::subscribers::Subscribers;
+use crate::serve::daemon::turns::Turns;
+use crate::serve::daemon::watcher::event::{WatchEvent, WriteKind};
+use crate::serve::daemon::watching::Watching;
+use crate::serve::ipc::protocol::{Answer, Request, Status};
+use crate::serve::ipc::socket_path::SocketDirs;
 
-use crate::serve::daemon::cookies::{Asker, Happened, Waiting};
-use crate::serve::daemon::dependents::Around;
-use crate::serve::daemon::dirty_notices::Hints;
-use crate::serve::daemon::publish::Untold;
-use crate::serve::daemon::runtime_files::{Deleting, Own};
-
-/// A command of planwatch that has just written goes on to its answer, and the next one may follow: indexing beside them
-/// would only hold them up. Who asks is not kept waiting by this. Where claims follow each other a plan is indexed once
-/// before it is told of, which waits as long.
-const OWN_SETTLE: Duration = Duration::from_millis(20);
-const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(400);
-
-/// How often is looked where the system tells nothing of changes.
-const POLL: Duration = Duration::from_secs(2);
-
-/// In bytes; a longer answer of `next` is made anew each time.
-const LONGEST_NEXT_ANSWER: usize = 256 << 10;
-
-pub(crate) struct Daemon<'a> {
-    context: &'a dyn Fn() -> Result<Context, Error>,
-    /// The surroundings of this turn, once they were asked for.
-    surroundings: OnceCell<Rc<Context>>,
-    pub(super) homes: &'a Homes,
-    pub(super) listener: &'a mut dyn Listener,
-    pub(super) sender: Sender<Message>,
-    receiver: Receiver<Message>,
-    /// Where changes are told beside the listener.
-    pub(super) feed: Option<Feed>,
-    /// Where this process answers over HTTP.
-    http: Option<String>,
-    /// Another process that is to watch may end this watching.
-    gives_way: bool,
-    pub(super) clerk: Option<Clerk>,
-    /// Lock and socket; none where nothing may be kept in `.planwatch`.
-    pub(super) own: Option<Own>,
-    /// None where the system has no events at all.
-    pub(super) eyes: Option<Eyes>,
-    pub(super) mounts: Mounts,
-    /// Which directory is watched: device and inode.
-    pub(super) identity: Option<(u64, u64)>,
-    since: Time,
-    pub(super) known: BTreeMap<PlanId, KnownPlan>,
-    /// Writes of planwatch that were told, or came before: the same text again is somebody else's doing.
-    pub(super) credited: HashSet<OwnWrite>,
-    pub(super) own_log: OwnLog,
-    /// None where it could not be learnt.
-    pub(super) around: Option<Around>,
-    /// The index of the last look, open until there is nothing left to look at and to tell.
-    pub(super) index: Option<Index>,
-    /// The commit of the index that holds everything that events told of so far.
-    pub(super) sure: Option<Generation>,
-    /// The last answer of `next`, as a command that made it wrote it; commands decide whether it still holds.
-    pub(super) next_answer: Option<String>,
-    pub(super) dirty: Dirty,
-    pub(super) untold: BTreeMap<PlanId, Untold>,
-    pub(super) hints: Hints,
-    /// Who has just asked, and has no cookie yet.
-    pub(super) asking: Vec<Asker>,
-    pub(super) waiting: Vec<Waiting>,
-    pub(super) n_cookies: u64,
-    /// Since the clerk was told last.
-    pub(super) happened: Happened,
-    pub(super) followers: Vec<Asked>,
-    pub(super) polling: Option<Polling>,
-    /// When to make again what somebody deleted.
-    pub(super) mending: Option<Instant>,
-    pub(super) deleting: Option<Deleting>,
+/// Watches until it is stopped. `context` is called anew for each turn, because time passes and the configuration may
+/// change.
+///
+/// One process watches a plans directory; any other returns [`End::Another`] at once.
+pub fn watch(
+    context: &dyn Fn() -> Result<Context, Error>,
+    socket_dirs: &SocketDirs,
+    inbox: Inbox,
+    observer: &mut dyn Observer,
+) -> Result<End, Error> {
+    match Daemon::begin(context, socket_dirs, inbox, observer) {
+        Ok(daemon) => daemon.run(),
+        Err(Exit::End(end)) => Ok(end),
+        Err(Exit::Failed(error)) => Err(error),
+    }
 }
 
-/// What has to be looked at again.
-#[derive(Debug, Default)]
-pub(super) struct Dirty {
-    pub(super) plans: BTreeSet<String>,
-    pub(super) is_everything: bool,
-    /// When planwatch itself wrote, first and last, if nobody else did.
-    own: Option<(Instant, Instant)>,
+struct Daemon<'a> {
+    turns: Turns<'a>,
+    /// The status at the start. What changes is filled in by [`Self::status`].
+    started: Status,
+    watching: Watching,
+    runtime_files: RuntimeFiles,
+    cookies: Cookies,
+    indexing: Indexing,
+    publisher: Publisher,
+    subscribers: Subscribers<'a>,
 }
 
-impl Dirty {
-    /// When it is to be looked at; none if nothing is dirty.
-    fn due(&self) -> Option<Instant> {
-        match self.own {
-            Some((first, last)) if !self.is_everything => {
-                Some((last + OWN_SETTLE).min(first + LONGEST_OWN_SETTLE))
-            }
-            _ => (self.is_everything || !self.plans.is_empty()).then(Instant::now),
+/// The result of a part of a turn.
+type Step = Result<(), Exit>;
+
+/// Claims go to the batcher, if there is one, and other requests to the event loop.
+fn forward(sender: Sender<Message>, claim_batcher: Option<ClaimBatcher>) -> Forward {
+    Arc::new(move |incoming| match (incoming, &claim_batcher) {
+        (SocketRequest { request: Request::Claim(delegated), reply, peer, .. }, Some(claim_batcher)) => {
+            claim_batcher.take(delegated, reply, peer)
         }
-    }
-
-    fn add(&mut self, name: String, sign: Sign) {
-        let now = Instant::now();
-        let is_own = match sign {
-            Sign::Exchanged => true,
-            Sign::Closed => self.plans.contains(&name),
-            Sign::Other => false,
-        };
-        self.own = match self.own {
-            Some((first, _)) if is_own => Some((first, now)),
-            None if is_own && self.plans.is_empty() => Some((now, now)),
-            _ => None,
-        };
-        self.plans.insert(name);
-    }
+        (incoming, _) => sender.send(Message::Request(incoming)).is_ok(),
+    })
 }
-
-#[derive(Debug)]
-pub(super) struct Polling {
-    why: String,
-    next: Instant,
-}
-
-/// Whether to go on, or how it ends.
-pub(super) type Flow = ControlFlow<End>;
 
 impl<'a> Daemon<'a> {
-    /// Takes the lock, watches, indexes and remembers; none if another process has the lock.
-    pub(crate) fn begin(
-        context: &'a dyn Fn() -> Result<Context, Error>,
-        homes: &'a Homes,
+    /// Takes the lock, watches, indexes and loads the baseline.
+    fn begin(
+        make_context: &'a dyn Fn() -> Result<Context, Error>,
+        socket_dirs: &SocketDirs,
         inbox: Inbox,
-        listener: &'a mut dyn Listener,
-    ) -> Result<Option<Self>, Error> {
-        let now = context()?;
-        let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
-        let Inbox { sender, receiver, feed, http, gives_way, clerk } = inbox;
-        let mut own_log = OwnLog::default();
-        own_log.read(&now.plans);
-        let mut daemon = Self {
-            context,
-            surroundings: OnceCell::new(),
-            homes,
-            listener,
-            sender,
-            receiver,
-            feed,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, Exit> {
+        let now = make_context()?;
+        let Inbox { sender, receiver, feed, http, gives_way, claim_batcher } = inbox;
+        let forward = forward(sender.clone(), claim_batcher);
+        let runtime_files = RuntimeFiles::begin(&now.plans, socket_dirs, forward)?;
+        let publisher = Publisher::begin(&now.plans);
+        let started = Status {
+            pid: std::process::id(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            since: now.now.to_string(),
+            plans: 0,
+            steps: 0,
+            polling: None,
+            followers: 0,
             http,
             gives_way,
-            clerk,
-            own,
-            eyes: None,
-            mounts: Mounts::default(),
-            identity: now.plans.identity(),
-            since: now.now,
-            known: BTreeMap::new(),
-            credited: own_log.writes().iter().cloned().collect(),
-            own_log,
-            around: None,
-            index: None,
-            sure: None,
-            next_answer: None,
-            dirty: Dirty::default(),
-            untold: BTreeMap::new(),
-            hints: Hints::default(),
-            asking: Vec::new(),
-            waiting: Vec::new(),
-            n_cookies: 0,
-            happened: Happened::default(),
-            followers: Vec::new(),
-            polling: None,
-            mending: None,
-            deleting: None,
         };
-        // The watches are on before the first look, so that nothing falls between them.
-        daemon.open_eyes(&now);
-        daemon.learn(&now)?;
-        daemon.open_door(&now);
-        Ok(Some(daemon))
+        let mut daemon = Self {
+            turns: Turns::new(receiver, make_context),
+            started,
+            // The watches are set before the first scan, so that no change falls between them.
+            watching: Watching::begin(&now, sender, observer),
+            runtime_files,
+            cookies: Cookies::default(),
+            indexing: Indexing::default(),
+            publisher,
+            subscribers: Subscribers::new(observer, feed),
+        };
+        daemon.probe_events(&now);
+        let baseline = daemon.indexing.refresh_all(&now, |it| (it.id.clone(), BaselinePlan::of(it)))?;
+        daemon.publisher.baseline = baseline.into_iter().collect();
+        daemon.runtime_files.open_socket(&now.plans, daemon.subscribers.observer);
+        Ok(daemon)
     }
 
-    /// The surroundings of one look, in which nothing makes `.planwatch`.
-    pub(super) fn look_around(&self) -> Result<Context, Error> {
-        let context = (self.context)()?;
-        Ok(Context { plans: context.plans.only_looking(), ..context })
-    }
-
-    /// The surroundings of this turn.
-    pub(super) fn now(&self) -> Result<Rc<Context>, Error> {
-        if let Some(context) = self.surroundings.get() {
-            return Ok(Rc::clone(context));
+    /// Runs until watching ends, then releases lock and socket.
+    fn run(mut self) -> Result<End, Error> {
+        let status = self.status();
+        let result = match self.subscribers.observer.ready(&status).is_break() {
+            true => Ok(End::BrokenOff),
+            false => self.take_turns(),
+        };
+        match &result {
+            Ok(end) => self.leave(end.why()),
+            Err(error) => self.leave(&error.to_string()),
         }
-        let context = Rc::new(self.look_around()?);
-        Ok(Rc::clone(self.surroundings.get_or_init(|| context)))
+        result
+    }
+
+    fn take_turns(&mut self) -> Result<End, Error> {
+        loop {
+            match self.turn() {
+                Ok(()) => {}
+                Err(Exit::End(end)) => return Ok(end),
+                // An error because the directory just disappeared is a normal end.
+                Err(Exit::Failed(_)) if self.is_gone() => return Ok(End::Gone),
+                Err(Exit::Failed(error)) => return Err(error),
+            }
+        }
     }
 
     fn is_gone(&self) -> bool {
-        self.look_around().map_or(true, |it| it.plans.identity() != self.identity)
+        self.turns.fresh_context().map_or(true, |it| self.watching.is_replaced(&it.plans))
     }
 
-    fn open_eyes(&mut self, now: &Context) {
-        let tell = {
-            let sender = self.sender.clone();
-            move |batch| sender.send(Message::Seen(batch)).is_ok()
-        };
-        match Eyes::open(now.plans.root(), tell) {
-            Err(error) => self.poll(&format!("the system gives no events: {error}")),
-            Ok(mut eyes) => {
-                eyes.cover(&now.plans);
-                self.eyes = Some(eyes);
-            }
-        }
-        self.look_at_mounts(now);
-        let file_system = now.plans.file_system();
-        if file_system.is_remote {
-            self.poll(&format!("others can write to {} without an event here", file_system.name));
-        }
-        self.look_for_blindness();
-        self.try_events(now);
-    }
-
-    /// Runs until somebody ends it, and takes leave.
-    pub(crate) fn run(mut self) -> Result<End, Error> {
-        let status = self.status();
-        if self.listener.ready(&status).is_break() {
-            self.leave("nobody reads what it prints");
-            return Ok(End::BrokenOff);
-        }
-        loop {
-            match self.turn() {
-                Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(end)) => {
-                    self.leave(end.why());
-                    return Ok(end);
-                }
-                // What fails because the directory goes away this moment is the end, not a failure.
-                Err(_) if self.is_gone() => {
-                    self.leave(End::Gone.why());
-                    return Ok(End::Gone);
-                }
-                Err(error) => {
-                    self.leave(&error.to_string());
-                    return Err(error);
-                }
-            }
+    fn leave(&mut self, why: &str) {
+        self.subscribers.end(why);
+        if let Ok(now) = self.turns.now() {
+            self.runtime_files.remove(&now.plans);
         }
     }
 
-    /// Waits for something to happen, and does all that it asks for.
-    fn turn(&mut self) -> Result<Flow, Error> {
-        // Somebody may delete the index, and at rest nothing is kept open.
-        let has_news = self.untold.values().any(Untold::has_news);
-        if self.dirty.due().is_none() && self.waiting.is_empty() && !has_news {
-            self.index = None;
-        }
-        let first = match self.next_deadline() {
-            None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(at) => self.receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
-        };
-        self.surroundings.take();
-        let mut end = self.take_all(first.ok());
+    /// Waits for a message or deadline, and handles everything that is due.
+    fn turn(&mut self) -> Step {
+        self.close_idle_index();
+        self.handle_messages()?;
         self.wait_for_cookie();
-        self.tell_hints();
-        if end.is_continue() && self.polling.as_ref().is_some_and(|it| it.next <= Instant::now()) {
-            end = self.look_at_everything();
+        self.subscribers.send_dirty_notices();
+        self.poll_if_due()?;
+        self.restore_runtime_files_if_due()?;
+        // Indexing would recreate files in a directory that is being deleted.
+        if self.runtime_files.restore_at.is_none() {
+            self.index_if_due()?;
+            self.answer()?;
+            self.publish()?;
         }
-        if end.is_continue() && self.mending.is_some_and(|it| it <= Instant::now()) {
-            let now = self.now()?;
-            end = self.mend_own(&now);
+        Ok(())
+    }
+
+    /// Closes the index while the daemon is idle, because a user may delete its file.
+    fn close_idle_index(&mut self) {
+        if self.indexing.dirty.is_empty() && self.cookies.waiting.is_empty() && !self.publisher.has_news() {
+            self.indexing.index.close();
         }
-        // Indexing would make what somebody is just deleting.
-        if end.is_break() || self.mending.is_some() {
-            return Ok(end);
-        }
-        let is_due = self.dirty.due().is_some_and(|it| it <= Instant::now());
-        if self.is_index_asked() || (is_due && !self.is_deleting()) {
-            self.index()?;
-        }
-        self.answer()?;
-        self.tell()
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        if self.mending.is_some() {
-            return self.mending;
+        if self.runtime_files.restore_at.is_some() {
+            return self.runtime_files.restore_at;
         }
-        let untold = self.untold.values().filter_map(Untold::due);
-        let waiting = self.waiting.iter().map(|it| it.deadline);
-        untold
-            .chain(waiting)
-            .chain(self.polling.as_ref().map(|it| it.next))
-            .chain(self.dirty.due())
-            .chain(self.hints.due())
-            .chain(self.deleting.as_ref().map(Deleting::due))
-            .min()
+        let all = [
+            self.publisher.due(),
+            self.cookies.deadline(),
+            self.watching.next_poll(),
+            self.indexing.dirty.due(),
+            self.subscribers.notices.due(),
+            self.runtime_files.deletion_due(),
+        ];
+        all.into_iter().flatten().min()
     }
 
-    fn take_all(&mut self, first: Option<Message>) -> Flow {
-        let mut next = first;
-        while let Some(message) = next {
-            self.take(message)?;
-            next = self.receiver.try_recv().ok();
-        }
-        Flow::Continue(())
-    }
-
-    fn take(&mut self, message: Message) -> Flow {
-        match message {
-            Message::Stop => Flow::Break(End::Stopped),
-            Message::Asked(asked) => self.asked(asked),
-            Message::Since(reply) => {
-                self.asking.push(Asker::Clerk(reply));
-                Flow::Continue(())
-            }
-            Message::Seen(batch) => {
-                let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
-                for (at, raw) in batch.iter().enumerate() {
-                    let look = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw));
-                    if raw.is_deletion() && matches!(look, Some(Look::Plan(_) | Look::Everything)) {
-                        self.saw_deletion();
+    /// Handles all messages that have arrived, after waiting for the first one.
+    fn handle_messages(&mut self) -> Step {
+        let deadline = self.next_deadline();
+        let mut message = self.turns.begin(deadline);
+        while let Some(it) = message {
+            match it {
+                Message::Stop => return Err(End::Stopped.into()),
+                Message::Request(request) => self.handle_request(request)?,
+                Message::Changed(reply) => self.cookies.add(Requester::ClaimBatcher(reply)),
+                Message::Seen(batch) => {
+                    let now = self.turns.now().map_err(|_| End::Gone)?;
+                    for (event, write_kind, is_deletion) in self.watching.interpret(&now.plans, &batch) {
+                        if is_deletion && matches!(event, WatchEvent::Plan(_) | WatchEvent::Everything) {
+                            self.runtime_files.note_deletion();
+                        }
+                        self.handle_event(&now, event, write_kind)?;
                     }
-                    let sign = sign(&batch, at);
-                    look.map_or(Flow::Continue(()), |it| self.look(&now, it, sign))?;
-                }
-                self.look_for_blindness();
-                self.tell_hints();
-                Flow::Continue(())
-            }
-        }
-    }
-
-    fn look(&mut self, now: &Context, look: Look, sign: Sign) -> Flow {
-        match look {
-            Look::Plan(name) => {
-                self.happened.add(&name);
-                if let Some(around) = &mut self.around {
-                    around.fall_behind(std::slice::from_ref(&name));
-                }
-                self.note(PlanId::new(name.clone()));
-                self.hint(Some(PlanId::new(name.clone())));
-                self.dirty.add(name, sign);
-            }
-            Look::Everything => {
-                self.happened.add_all();
-                self.hint(None);
-                self.dirty.is_everything = true;
-            }
-            Look::Cookie(name) => self.cookie_came(&name),
-            Look::Own => self.mend_soon(now),
-            Look::Gone => return Flow::Break(End::Gone),
-        }
-        Flow::Continue(())
-    }
-
-    fn asked(&mut self, asked: Asked) -> Flow {
-        match asked.ask {
-            Ask::CacheNext(answer) => {
-                self.next_answer = Some(answer).filter(|it| it.len() <= LONGEST_NEXT_ANSWER);
-            }
-            Ask::Sync | Ask::Next | Ask::Around(_) => self.asking.push(Asker::Command(asked)),
-            // The door knows the clerk, if there is one.
-            Ask::Claim(_) => drop(asked.reply.try_send(Answer::Claimed { handed: None })),
-            Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
-            Ask::Events | Ask::Changes => {
-                if asked.reply.try_send(Answer::Status(self.status())).is_ok() {
-                    self.followers.push(asked);
+                    self.watching.check_coverage(self.subscribers.observer);
+                    self.subscribers.send_dirty_notices();
                 }
             }
-            Ask::Stop => {
-                asked.close(Some(Answer::Status(self.status())));
-                return Flow::Break(End::Asked);
+            message = self.turns.next_message();
+        }
+        Ok(())
+    }
+
+    fn handle_event(&mut self, now: &Context, event: WatchEvent, write_kind: WriteKind) -> Step {
+        match event {
+            WatchEvent::Plan(name) => {
+                let id = PlanId::new(name.clone());
+                self.publisher.mark(id.clone());
+                self.subscribers.mark_dirty(Some(id));
+                self.indexing.mark(name, write_kind);
+            }
+            WatchEvent::Everything => self.mark_everything(),
+            WatchEvent::Cookie(name) => self.cookies.note_arrival(&name),
+            WatchEvent::RuntimeFiles => self.check_runtime_files(now),
+            WatchEvent::Gone => return Err(End::Gone.into()),
+        }
+        Ok(())
+    }
+
+    fn mark_everything(&mut self) {
+        self.subscribers.mark_dirty(None);
+        self.indexing.mark_everything();
+    }
+
+    fn handle_request(&mut self, incoming: SocketRequest) -> Step {
+        match incoming.request {
+            Request::CacheNext(answer) => self.indexing.cache_next(answer),
+            Request::Sync | Request::Next | Request::Around(_) => {
+                self.cookies.add(Requester::Command(incoming));
+            }
+            // The socket listener passes claims to the batcher, if there is one.
+            Request::Claim(_) => drop(incoming.reply.try_send(Answer::Claimed { handed: None })),
+            Request::Status => drop(incoming.reply.try_send(Answer::Status(self.status()))),
+            Request::Events | Request::Changes => {
+                if incoming.reply.try_send(Answer::Status(self.status())).is_ok() {
+                    self.subscribers.followers.push(incoming);
+                }
+            }
+            Request::Stop => {
+                incoming.close(Answer::Status(self.status()));
+                return Err(End::Requested.into());
             }
         }
-        Flow::Continue(())
-    }
-
-    /// Looks every two seconds from here on, and says so once.
-    pub(super) fn poll(&mut self, why: &str) {
-        if self.polling.is_none() {
-            self.listener.polling(Some(why));
-            self.polling = Some(Polling { why: why.to_owned(), next: Instant::now() + POLL });
-        }
-    }
-
-    /// Looks whether something was mounted below the plans, of which no event tells.
-    pub(super) fn look_at_mounts(&mut self, now: &Context) {
-        if !self.mounts.look(now.plans.root()) {
-            return;
-        }
-        if let Some(eyes) = &mut self.eyes {
-            eyes.cover(&now.plans);
-            self.mounts.below().iter().for_each(|it| eyes.watch_file(it));
-        }
-        self.happened.add_all();
-        self.hint(None);
-        self.dirty.is_everything = true;
-    }
-
-    fn look_for_blindness(&mut self) {
-        let blind = self.eyes.as_ref().and_then(|it| it.blind().map(ToOwned::to_owned));
-        if let Some(why) = blind {
-            self.poll(&why);
-        }
-    }
-
-    /// The turn of polling: everything is dirty, and perhaps the system sees again.
-    fn look_at_everything(&mut self) -> Flow {
-        let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
-        self.dirty.is_everything = true;
-        if let Some(polling) = &mut self.polling {
-            polling.next = Instant::now() + POLL;
-        }
-        if let Some(eyes) = &mut self.eyes {
-            eyes.cover(&now.plans);
-            if eyes.blind().is_none() && !now.plans.file_system().is_remote {
-                self.try_events(&now);
-            }
-        }
-        Flow::Continue(())
+        Ok(())
     }
 
     fn status(&self) -> Status {
         Status {
-            pid: std::process::id(),
-            release: env!("CARGO_PKG_VERSION").to_owned(),
-            since: self.since.to_string(),
-            plans: self.known.len(),
-            steps: self.known.values().map(|it| it.steps.len()).sum(),
-            polling: self.polling.as_ref().map(|it| it.why.clone()),
-            followers: self.followers.len(),
-            http: self.http.clone(),
-            gives_way: self.gives_way,
+            plans: self.publisher.baseline.len(),
+            steps: self.publisher.baseline.values().map(|it| it.steps.len()).sum(),
+            polling: self.watching.polling_reason().map(str::to_owned),
+            followers: self.subscribers.followers.len(),
+            ..self.started.clone()
         }
     }
 
-    fn leave(&mut self, why: &str) {
-        self.listener.ending();
-        for follower in self.followers.drain(..) {
-            follower.close(Some(Answer::End { why: why.to_owned() }));
+    /// Creates one cookie for all requests that arrived since the last one.
+    fn wait_for_cookie(&mut self) {
+        let requests = self.cookies.take_new();
+        if requests.is_empty() {
+            return;
         }
-        if let (Some(own), Ok(now)) = (self.own.take(), self.now()) {
-            own.leave(&now.plans);
+        let Ok(now) = self.turns.now() else { return refuse(requests) };
+        if self.watching.have_mounts_changed(&now.plans) {
+            self.mark_everything();
         }
+        let can_know = now.reading == Reading::Index && self.watching.sees_every_change();
+        if can_know && self.can_create_cookies(&now) {
+            self.cookies.create(&now.plans, requests);
+        } else {
+            refuse(requests);
+        }
+    }
+
+    fn can_create_cookies(&self, now: &Context) -> bool {
+        self.runtime_files.are_held() && !self.watching.is_replaced(&now.plans)
+    }
+
+    /// Tests whether events arrive at all; if not, the daemon polls.
+    fn probe_events(&mut self, now: &Context) {
+        if self.watching.is_watching() && self.can_create_cookies(now) {
+            self.cookies.create(&now.plans, Vec::new());
+        }
+    }
+
+    /// Begins a round of polling, in which everything is indexed.
+    fn poll_if_due(&mut self) -> Step {
+        if self.watching.next_poll().is_some_and(|it| it <= Instant::now()) {
+            let now = self.turns.now().map_err(|_| End::Gone)?;
+            self.indexing.mark_everything();
+            if self.watching.begin_round(&now.plans) {
+                self.probe_events(&now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the daemon's own files recreated soon if they were deleted.
+    fn check_runtime_files(&mut self, now: &Context) {
+        if self.watching.is_replaced(&now.plans) || !self.runtime_files.are_whole(&now.plans) {
+            self.indexing.index.forget();
+            self.runtime_files.restore_soon();
+        }
+    }
+
+    /// Recreates lock, socket and cookies if they were deleted. Everything is dirty afterwards.
+    fn restore_runtime_files_if_due(&mut self) -> Step {
+        if self.runtime_files.restore_at.is_none_or(|it| it > Instant::now()) {
+            return Ok(());
+        }
+        let now = self.turns.now()?;
+        if self.watching.is_replaced(&now.plans) {
+            return Err(End::Gone.into());
+        }
+        if self.runtime_files.restore(&now.plans, self.subscribers.observer)? {
+            self.cookies.refuse_waiting();
+            self.indexing.dirty.is_everything = true;
+            self.watching.cover_runtime_files(&now.plans);
+        }
+        Ok(())
+    }
+
+    /// Indexes if an answer needs it, or if the changes are old enough and no deletion is in progress.
+    fn index_if_due(&mut self) -> Step {
+        let is_due = self.indexing.dirty.due().is_some_and(|it| it <= Instant::now());
+        let must_wait = self.runtime_files.is_deleting() && !self.cookies.have_arrived();
+        if self.is_index_needed() || (is_due && !must_wait) {
+            self.index()?;
+        }
+        Ok(())
+    }
+
+    fn is_index_needed(&self) -> bool {
+        self.cookies.need_index(self.indexing.has_dependents())
+    }
+
+    /// Indexes what is dirty, and marks the plans that may have changes to publish.
+    fn index(&mut self) -> Step {
+        if self.indexing.dirty.is_empty() {
+            return Ok(());
+        }
+        let now = self.turns.now()?;
+        if self.runtime_files.are_held() && !self.runtime_files.are_whole(&now.plans) {
+            self.check_runtime_files(&now);
+            return Ok(());
+        }
+        let linked = self.watching.linked();
+        if self.indexing.dirty.is_everything {
+            let publisher = &self.publisher;
+            let seen = self.indexing.refresh_all(&now, |it| (it.id.clone(), publisher.is_published(it)))?;
+            self.publisher.mark_differing(seen);
+        } else {
+            self.indexing.refresh_plans(&now, &linked);
+        }
+        linked.into_iter().for_each(|it| self.publisher.mark(PlanId::new(it)));
+        Ok(())
+    }
+
+    /// Answers the requests whose cookies arrived.
+    fn answer(&mut self) -> Step {
+        if self.is_index_needed() && !self.indexing.index.is_current(&*self.turns.now()?) {
+            // Another process has written to the index.
+            self.indexing.dirty.is_everything = true;
+            self.index()?;
+        }
+        let Finished { has_probe, requests, has_lost } = self.cookies.take_finished(Instant::now());
+        if has_probe {
+            self.watching.stop_polling(&self.turns.now()?.plans, self.subscribers.observer);
+        }
+        for request in requests {
+            self.indexing.answer(&*self.turns.now()?, request);
+        }
+        if has_lost {
+            self.watching.poll("the system does not report changes here", self.subscribers.observer);
+        }
+        Ok(())
+    }
+
+    /// Publishes the plans that have settled.
+    fn publish(&mut self) -> Step {
+        let due = self.publisher.take_due(Instant::now());
+        if due.is_empty() {
+            return Ok(());
+        }
+        let now = self.turns.now()?;
+        let sees_every_change = self.watching.sees_every_change();
+        let mut own = self.publisher.unpublished_writes(&now.plans);
+        for (id, pending) in due {
+            let plan = self.indexing.plan(&now, &id, sees_every_change)?.filter(|it| !it.is_archived);
+            for event in self.publisher.events(&now, &mut own, (id, pending), plan.as_ref()) {
+                if self.subscribers.send(&event).is_break() {
+                    return Err(End::BrokenOff.into());
+                }
+            }
+        }
+        Ok(())
     }
 }

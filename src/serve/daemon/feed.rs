@@ -1,34 +1,34 @@
-//! What a daemon tells whoever looks on from another thread: numbered, and remembered for a while.
+//! Publishes the daemon's notifications to other threads: numbered, with a limited history.
 //!
-//! Nobody is waited for. Who falls behind further than is remembered learns that, and has to look at everything again.
+//! Publishing never blocks. A subscriber that falls behind the history is notified and must read everything again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::plan::time::Time;
-use crate::serve::ipc::event::Told;
+use crate::serve::ipc::event::Notification;
 
 use tokio::sync::broadcast;
 
-/// How many are remembered.
-const MOST: usize = 1024;
+/// The length of the history.
+const HISTORY_LIMIT: usize = 1024;
 
-/// What is told, with its number; numbers grow by one.
-pub type Numbered = (u64, Told);
+/// A notification and its number; numbers grow by one.
+pub type Numbered = (u64, Notification);
 
-/// Where to read what is told from here on; a reader that falls behind is told how many it missed.
+/// Receives later notifications. A receiver that falls behind learns how many it missed.
 pub type Receiver = broadcast::Receiver<Numbered>;
 
-/// What was told after a number that somebody names.
+/// The notifications after a given number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Since {
     /// Everything, oldest first.
     Events(Vec<Numbered>),
-    /// It is not remembered any more, or never was told here.
+    /// The number is older than the history, or unknown here.
     TooFar,
 }
 
-/// The one place where a daemon's news come together; copies are the same feed.
+/// The feed of a daemon; clones are the same feed.
 #[derive(Debug, Clone)]
 pub struct Feed {
     ring: Arc<Mutex<Ring>>,
@@ -37,71 +37,72 @@ pub struct Feed {
 
 #[derive(Debug)]
 struct Ring {
-    told: VecDeque<Numbered>,
-    /// The number of the last one that was told, or the one before the first.
+    history: VecDeque<Numbered>,
+    /// The number of the last notification, or the one before the first.
     last: u64,
 }
 
-/// What somebody who begins to follow is given; between `since` and `receiver` nothing is missing and nothing twice.
+/// A subscription. There is no gap and no overlap between `since` and `receiver`.
 #[derive(Debug)]
-pub struct Following {
+pub struct Subscription {
     pub since: Since,
-    /// The number that everything in `receiver` is above.
+    /// Everything in `receiver` has a higher number.
     pub last: u64,
     pub receiver: Receiver,
 }
 
 impl Feed {
-    /// Numbers begin above those of any feed that began a moment earlier, so that none of another one's is taken for its own.
+    /// Numbers are based on the time of the start, so that the numbers of an earlier feed are not valid here.
     pub fn beginning(now: Time) -> Self {
         let milliseconds = u64::try_from(now.as_nanoseconds() / 1_000_000).unwrap_or(0);
-        let ring = Ring { told: VecDeque::new(), last: milliseconds.saturating_mul(1000) };
-        Self { ring: Arc::new(Mutex::new(ring)), sender: broadcast::channel(MOST).0 }
+        let ring = Ring { history: VecDeque::new(), last: milliseconds.saturating_mul(1000) };
+        Self { ring: Arc::new(Mutex::new(ring)), sender: broadcast::channel(HISTORY_LIMIT).0 }
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        // What is in it is whole between any two statements.
+        // No statement leaves the ring half-changed, so a poisoned lock is usable.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells something to everybody who listens; waits for nobody.
-    pub fn publish(&self, told: Told) {
+    /// Sends a notification to all subscribers, without waiting.
+    pub fn publish(&self, notification: Notification) {
         let mut ring = self.ring();
         ring.last += 1;
-        let numbered = (ring.last, told);
-        if ring.told.len() == MOST {
-            ring.told.pop_front();
+        let numbered = (ring.last, notification);
+        if ring.history.len() == HISTORY_LIMIT {
+            ring.history.pop_front();
         }
-        ring.told.push_back(numbered.clone());
-        // Under the lock, so that the order of numbers is the order in which they are received. Nobody may listen.
+        ring.history.push_back(numbered.clone());
+        // Sent under the lock, so that subscribers receive numbers in order. Without subscribers the send fails, which
+        // is fine.
         self.sender.send(numbered).ok();
     }
 
-    /// From here on.
+    /// Subscribes to later notifications.
     pub fn subscribe(&self) -> Receiver {
         self.sender.subscribe()
     }
 
-    /// What was told after the one of this number.
+    /// Returns the notifications after this number.
     pub fn since(&self, last_id: u64) -> Since {
         self.ring().since(last_id)
     }
 
-    /// From after this number on; with none from here on.
-    pub fn follow(&self, last_id: Option<u64>) -> Following {
+    /// Subscribes from this number on; `None`: from now on.
+    pub fn follow(&self, last_id: Option<u64>) -> Subscription {
         let ring = self.ring();
         let since = last_id.map_or(Since::Events(Vec::new()), |it| ring.since(it));
-        Following { since, last: ring.last, receiver: self.sender.subscribe() }
+        Subscription { since, last: ring.last, receiver: self.sender.subscribe() }
     }
 }
 
 impl Ring {
     fn since(&self, last_id: u64) -> Since {
-        let before_first = self.told.front().map_or(self.last, |(first, _)| first - 1);
+        let before_first = self.history.front().map_or(self.last, |(first, _)| first - 1);
         if !(before_first..=self.last).contains(&last_id) {
             return Since::TooFar;
         }
-        Since::Events(self.told.iter().filter(|(id, _)| *id > last_id).cloned().collect())
+        Since::Events(self.history.iter().filter(|(id, _)| *id > last_id).cloned().collect())
     }
 }
 
@@ -114,11 +115,11 @@ mod tests {
         Feed::beginning("2026-11-21T09:14:03Z".parse().unwrap())
     }
 
-    fn changed(plan: usize) -> Told {
-        Told::Changed { plan: Some(PlanId::new(format!("plan-{plan}"))) }
+    fn changed(plan: usize) -> Notification {
+        Notification::Changed { plan: Some(PlanId::new(format!("plan-{plan}"))) }
     }
 
-    fn told(since: Since) -> Vec<Told> {
+    fn notifications(since: Since) -> Vec<Notification> {
         match since {
             Since::Events(events) => events.into_iter().map(|(_, it)| it).collect(),
             Since::TooFar => panic!("too far"),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_missing_and_nothing_comes_twice() {
+    fn a_subscription_has_no_gap_and_no_overlap() {
         let feed = feed();
         let begin = feed.follow(None).last;
         assert_eq!(feed.since(begin), Since::Events(Vec::new()));
@@ -134,23 +135,23 @@ mod tests {
         feed.publish(changed(2));
         let mut following = feed.follow(Some(begin + 1));
         feed.publish(changed(3));
-        assert_eq!(told(following.since), [changed(2)]);
+        assert_eq!(notifications(following.since), [changed(2)]);
         assert_eq!(following.last, begin + 2);
         assert_eq!(following.receiver.try_recv().unwrap(), (begin + 3, changed(3)));
         assert!(following.receiver.try_recv().is_err());
-        assert_eq!(told(feed.since(begin)), [changed(1), changed(2), changed(3)]);
+        assert_eq!(notifications(feed.since(begin)), [changed(1), changed(2), changed(3)]);
     }
 
     #[test]
-    fn what_is_forgotten_or_was_never_told_is_too_far() {
+    fn numbers_outside_the_history_are_too_far() {
         let feed = feed();
         let begin = feed.follow(None).last;
         assert_eq!(feed.since(begin - 1), Since::TooFar);
         assert_eq!(feed.since(begin + 1), Since::TooFar);
         let mut slow = feed.subscribe();
-        (0..=MOST).for_each(|it| feed.publish(changed(it)));
+        (0..=HISTORY_LIMIT).for_each(|it| feed.publish(changed(it)));
         assert_eq!(feed.since(begin), Since::TooFar);
-        assert_eq!(told(feed.since(begin + 1)).len(), MOST);
+        assert_eq!(notifications(feed.since(begin + 1)).len(), HISTORY_LIMIT);
         assert!(matches!(slow.try_recv(), Err(broadcast::error::TryRecvError::Lagged(1))));
     }
 }

@@ -1,7 +1,7 @@
-//! The daemon's end of its socket: takes connections, reads requests, passes them on, sends the answers.
+//! The server side of the daemon's socket: accepts connections, reads requests, forwards them and sends the answers.
 //!
-//! A thread for each connection, none of which wakes while nothing is asked. Whoever does not read its events is
-//! dropped, and nobody waits for it.
+//! Each connection has a thread, which sleeps while there are no requests. A client that does not read its events is
+//! disconnected, so that it cannot block the daemon.
 
 use std::io::{self, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,72 +10,66 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
 
-use crate::serve::ipc::protocol::{self, Answer, Ask};
+use crate::serve::daemon::times::{CLOSE_TIMEOUT, CONNECTION_TIMEOUT};
+use crate::serve::ipc::protocol::{self, Answer, Request};
 use crate::serve::ipc::socket_path;
 
-/// More connections than this are refused at once.
-const MOST: usize = 64;
+/// The limit of connections; further ones are refused.
+const CONNECTION_LIMIT: usize = 64;
 
-/// How long a request may take to come, and an answer to go.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The limit of unsent events; a follower that exceeds it is disconnected.
+const UNSENT_LIMIT: usize = 4096;
 
-/// How long an end waits for those who are told of it.
-const LAST_WORD: Duration = Duration::from_secs(1);
-
-/// Events that wait for a follower who does not read; one more and it is dropped.
-const WAITING: usize = 4096;
-
-/// A request, and where its answers go.
+/// A request, and the channel for its answers.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) ask: Ask,
+pub(crate) struct SocketRequest {
+    pub(crate) request: Request,
     pub(crate) reply: SyncSender<Answer>,
-    /// Ends when everything that was replied has gone out, or cannot.
+    /// Disconnects when all replies are sent or cannot be sent.
     pub(crate) is_sent: Receiver<()>,
-    /// The other end, of one who asks for a claim.
+    /// The connection of a client that requests a claim.
     pub(crate) peer: Option<UnixStream>,
 }
 
-/// Takes requests; false when nobody answers them any more.
-type Passing = Arc<dyn Fn(Asked) -> bool + Send + Sync>;
+/// Forwards a request; returns false when the event loop has ended.
+pub(crate) type Forward = Arc<dyn Fn(SocketRequest) -> bool + Send + Sync>;
 
-impl Asked {
-    /// Says the last word, and waits a moment for it to go out.
-    pub(crate) fn close(self, last: Option<Answer>) {
+impl SocketRequest {
+    /// Sends the last answer, and waits a moment until it is written.
+    pub(crate) fn close(self, last: Answer) {
         let Self { reply, is_sent, .. } = self;
-        if let Some(last) = last {
-            // Who does not read any more needs no last word.
-            reply.try_send(last).ok();
-        }
+        // It fails if the client reads no more, which is fine.
+        reply.try_send(last).ok();
         drop(reply);
-        is_sent.recv_timeout(LAST_WORD).ok();
+        is_sent.recv_timeout(CLOSE_TIMEOUT).ok();
     }
 }
 
-/// The socket, which is taken away when this is dropped.
+/// The listening socket. It is shut down on drop.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct SocketListener {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket's name.
+    /// Device and inode of the socket file.
     identity: (u64, u64),
 }
 
-impl Door {
-    /// Binds the socket in the place of a dead daemon's; the caller holds the daemon's lock and removed what lay there.
-    pub(crate) fn open(state: &Path, path: &Path, pass: Passing) -> io::Result<Self> {
+impl SocketListener {
+    /// Binds the socket. The caller holds the daemon's lock and has removed the socket of a dead daemon.
+    pub(crate) fn open(state: &Path, path: &Path, forward: Forward) -> io::Result<Self> {
         socket_path::prepare(path, state)?;
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
-        let taker = listener.try_clone()?;
-        std::thread::Builder::new().name("door".to_owned()).spawn(move || take(&taker, &pass))?;
+        let accepting = listener.try_clone()?;
+        std::thread::Builder::new()
+            .name("listener".to_owned())
+            .spawn(move || accept(&accepting, &forward))?;
         let identity = identity(path)?;
         Ok(Self { listener, path: path.to_path_buf(), identity })
     }
 
-    /// Returns whether the name still leads here.
+    /// Returns whether the path still is this socket.
     pub(crate) fn is_there(&self) -> bool {
         identity(&self.path).is_ok_and(|it| it == self.identity)
     }
@@ -89,24 +83,24 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     path.symlink_metadata().map(|it| (it.dev(), it.ino()))
 }
 
-impl Drop for Door {
+impl Drop for SocketListener {
     fn drop(&mut self) {
-        // Wakes the thread that waits for connections; where it does not, that thread ends with the process.
+        // Wakes the accepting thread. If that fails, the thread ends with the process.
         rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both).ok();
     }
 }
 
-fn take(listener: &UnixListener, pass: &Passing) {
+fn accept(listener: &UnixListener, forward: &Forward) {
     let open = Arc::new(AtomicUsize::new(0));
     while let Ok((stream, _)) = listener.accept() {
-        if !socket_path::is_same_user(&stream) || open.load(Ordering::Relaxed) >= MOST {
+        if !socket_path::is_same_user(&stream) || open.load(Ordering::Relaxed) >= CONNECTION_LIMIT {
             continue;
         }
-        let (pass, open) = (Arc::clone(pass), Arc::clone(&open));
+        let (forward, open) = (Arc::clone(forward), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
-        let served = std::thread::Builder::new().name("peer".to_owned()).spawn(move || {
-            // A peer that breaks off or talks nonsense is its own problem.
-            serve(stream, &pass).ok();
+        let served = std::thread::Builder::new().name("connection".to_owned()).spawn(move || {
+            // An error concerns this connection only.
+            serve(stream, &forward).ok();
             open.fetch_sub(1, Ordering::Relaxed);
         });
         if served.is_err() {
@@ -115,32 +109,35 @@ fn take(listener: &UnixListener, pass: &Passing) {
     }
 }
 
-fn serve(mut stream: UnixStream, pass: &Passing) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn serve(mut stream: UnixStream, forward: &Forward) -> io::Result<()> {
+    stream.set_read_timeout(Some(CONNECTION_TIMEOUT))?;
+    stream.set_write_timeout(Some(CONNECTION_TIMEOUT))?;
     let mut requests = BufReader::new(stream.try_clone()?);
     loop {
-        let ask = match protocol::read_request(&mut requests) {
-            Ok(Some(ask)) => ask,
+        let request = match protocol::read_request(&mut requests) {
+            Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
             Err(error) => {
                 let refused = protocol::answer_line(Answer::Refused { why: error.to_string() });
                 return protocol::send(&mut stream, &refused);
             }
         };
-        let (reply, answers) =
-            sync_channel(if matches!(ask, Ask::Events | Ask::Changes) { WAITING } else { 1 });
+        let (reply, answers) = sync_channel(if matches!(request, Request::Events | Request::Changes) {
+            UNSENT_LIMIT
+        } else {
+            1
+        });
         let (_sending, is_sent) = sync_channel(0);
-        let peer = if matches!(ask, Ask::Claim(_)) { Some(stream.try_clone()?) } else { None };
-        if !pass(Asked { ask, reply, is_sent, peer }) {
+        let peer = if matches!(request, Request::Claim(_)) { Some(stream.try_clone()?) } else { None };
+        if !forward(SocketRequest { request, reply, is_sent, peer }) {
             return Ok(());
         }
-        pass_on(&mut stream, &answers)?;
+        send_all(&mut stream, &answers)?;
     }
 }
 
-/// Sends answers until whoever gives them has no more.
-fn pass_on(stream: &mut UnixStream, answers: &Receiver<Answer>) -> io::Result<()> {
+/// Sends answers until the channel closes.
+fn send_all(stream: &mut UnixStream, answers: &Receiver<Answer>) -> io::Result<()> {
     for answer in answers {
         protocol::send(stream, &protocol::answer_line(answer))?;
     }

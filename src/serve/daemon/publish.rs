@@ -1,170 +1,167 @@
-//! Tells what changed once it has settled: a save is seen whole, and what looks half-written gets a second look.
+//! Finds out what changed in the plans that have settled, so that a save is seen whole. What looks half-written is
+//! checked a second time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::event_loop::{Daemon, Flow};
 use crate::api::context::Context;
-use crate::api::error::Error;
-use crate::disk::OwnWrite;
+use crate::disk::{OwnLog, OwnWrite, PlansDir};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::serve::daemon::api::End;
-use crate::serve::daemon::diff::{Teller, left};
-use crate::serve::ipc::event::Told;
-use crate::serve::ipc::protocol::Answer;
-use crate::store::load;
+use crate::serve::daemon::baseline::BaselinePlan;
+use crate::serve::daemon::diff::{Differ, left};
+use crate::serve::daemon::times::{RECHECK, SETTLE, SETTLE_LIMIT, WRITER_LIMIT};
+use crate::serve::ipc::event::Event;
 
-/// How long a plan must be quiet before its changes are told, so that a save is seen whole.
-const SETTLE: Duration = Duration::from_millis(40);
+#[derive(Default)]
+pub(crate) struct Publisher {
+    pub(crate) baseline: BTreeMap<PlanId, BaselinePlan>,
+    pub(crate) pending: BTreeMap<PlanId, PendingPlan>,
+    own_log: OwnLog,
+    /// Writes of planwatch that are already published or older than this process. If the same content appears again,
+    /// it is an outside edit.
+    attributed: HashSet<OwnWrite>,
+}
 
-/// A plan that is written to all the time is told of all the same.
-const LONGEST_SETTLE: Duration = Duration::from_millis(400);
-
-/// What looks half-written, or is gone, is looked at once more after this.
-const SECOND_LOOK: Duration = Duration::from_millis(300);
-
-/// How long a command may take from a write to its line in planwatch's log: longer only if it was stopped.
-const LONGEST_WRITE: Duration = Duration::from_secs(2);
-
-/// A plan that may have something to tell.
+/// A plan that may have changes to publish.
 #[derive(Debug, Default)]
-pub(crate) struct Untold {
-    /// Since when a command may be about to say that a change is its own.
+pub(crate) struct PendingPlan {
+    /// Since when a writer holds the lock that may yet log the change as its own.
     writer: Option<Instant>,
-    /// Since when it is quiet, and since when there is something new; none once that was looked at.
+    /// The time of the last and of the first unhandled event; `None` once they are handled.
     news: Option<(Instant, Instant)>,
-    /// Files that are held back, each since its own first look: one that is half-written says nothing of another.
+    /// Files that are held back, each since its first check. Files are held independently of each other.
     pub(crate) held: BTreeMap<Box<str>, Instant>,
 }
 
-impl Untold {
-    /// When it has to be looked at; none: never.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        let settled =
-            self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + LONGEST_SETTLE));
-        let second = self.held.values().min().map(|it| *it + SECOND_LOOK);
+impl PendingPlan {
+    /// When to check it; `None`: never.
+    fn due(&self) -> Option<Instant> {
+        let settled = self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));
+        let second = self.held.values().min().map(|it| *it + RECHECK);
         settled.into_iter().chain(second).min()
-    }
-
-    /// Whether something has happened that was not looked at.
-    pub(crate) fn has_news(&self) -> bool {
-        self.news.is_some()
     }
 
     fn is_due(&self, now: Instant) -> bool {
         self.due().is_none_or(|it| it <= now)
     }
 
-    /// What has been held back for long enough.
-    fn seen_long(&self, now: Instant) -> HashSet<&str> {
-        self.held.iter().filter(|(_, since)| **since + SECOND_LOOK <= now).map(|(name, _)| &**name).collect()
+    /// The files that were held back long enough.
+    fn overdue(&self, now: Instant) -> HashSet<&str> {
+        self.held.iter().filter(|(_, since)| **since + RECHECK <= now).map(|(name, _)| &**name).collect()
     }
 }
 
-impl Daemon<'_> {
-    /// Notes that something happened in a plan.
-    pub(crate) fn note(&mut self, id: PlanId) {
+impl Publisher {
+    /// Takes every write so far as published.
+    pub(crate) fn begin(plans: &PlansDir) -> Self {
+        let mut publisher = Self::default();
+        publisher.own_log.read(plans);
+        publisher.attributed = publisher.own_log.writes().iter().cloned().collect();
+        publisher
+    }
+
+    /// Marks a plan as changed.
+    pub(crate) fn mark(&mut self, id: PlanId) {
         let now = Instant::now();
-        let news = &mut self.untold.entry(id).or_default().news;
+        let news = &mut self.pending.entry(id).or_default().news;
         let first = news.map_or(now, |(_, first)| first);
         *news = Some((now, first));
     }
 
-    /// What planwatch's log says of writes, as far as it was not told.
-    fn not_yet_told(&mut self, context: &Context) -> Vec<OwnWrite> {
-        let is_other = self.own_log.read(&context.plans);
+    /// Returns whether the last published state of a plan is this one.
+    pub(crate) fn is_published(&self, plan: &Plan) -> bool {
+        self.baseline.get(&plan.id).is_some_and(|it| *it == BaselinePlan::of(plan))
+    }
+
+    /// Marks the plans that differ from the baseline. `seen` are all live plans, and whether each is as published.
+    pub(crate) fn mark_differing(&mut self, seen: Vec<(PlanId, bool)>) {
+        let seen: BTreeMap<_, _> = seen.into_iter().collect();
+        let gone: Vec<_> = self.baseline.keys().filter(|it| !seen.contains_key(it)).cloned().collect();
+        let changed = seen.into_iter().filter(|(_, is_published)| !is_published).map(|(id, _)| id);
+        changed.chain(gone).for_each(|it| self.mark(it));
+    }
+
+    /// Whether there are unhandled events.
+    pub(crate) fn has_news(&self) -> bool {
+        self.pending.values().any(|it| it.news.is_some())
+    }
+
+    /// When to check the next plan; `None`: never.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.pending.values().filter_map(PendingPlan::due).min()
+    }
+
+    /// Takes the plans that have settled, or that are checked a second time.
+    pub(crate) fn take_due(&mut self, now: Instant) -> BTreeMap<PlanId, PendingPlan> {
+        let (due, later) = std::mem::take(&mut self.pending).into_iter().partition(|(_, it)| it.is_due(now));
+        self.pending = later;
+        due
+    }
+
+    /// The entries of the write log that are not published yet.
+    pub(crate) fn unpublished_writes(&mut self, plans: &PlansDir) -> Vec<OwnWrite> {
+        let is_other = self.own_log.read(plans);
         let own = self.own_log.writes();
         if is_other {
             let logged: HashSet<_> = own.iter().collect();
-            self.credited.retain(|it| logged.contains(it));
+            self.attributed.retain(|it| logged.contains(it));
         }
-        own.iter().filter(|it| !self.credited.contains(it)).cloned().collect()
+        own.iter().filter(|it| !self.attributed.contains(it)).cloned().collect()
     }
 
-    /// A plan as the last look has it, or as its files do if something may have happened there since.
-    fn plan(&mut self, context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
-        self.indexed(id).map_or_else(|| load::one_plan(context, id), Ok)
-    }
-
-    /// What the last look found of a plan; none if that may be another by now.
-    fn indexed(&mut self, id: &PlanId) -> Option<Option<Plan>> {
-        let sees_all = self.polling.is_none() && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
-        let is_dirty = || self.dirty.plans.iter().any(|it| PlanId::new(it.clone()) == *id);
-        if !sees_all || self.dirty.is_everything || is_dirty() {
-            return None;
-        }
-        // Telling makes no index where somebody deleted it.
-        let snapshot = self.index.as_mut().filter(|it| it.has_its_name())?.snapshot().ok()?;
-        let commit = snapshot.generation().ok()?;
-        (commit.is_some() && commit == self.sure).then(|| snapshot.load_plan(id).ok()).flatten()
-    }
-
-    /// Tells of the plans that have settled.
+    /// Compares a settled plan with the baseline, and returns the changes as events. `own` are the unpublished writes.
     ///
-    /// A command changes a file first and says so in planwatch's log then, with the lock in its hands. So what nobody has
-    /// said of a change counts only if it was read when the lock was free.
-    pub(crate) fn tell(&mut self) -> Result<Flow, Error> {
+    /// A command writes a file first and its log entry afterwards, both under the lock. A change without a log entry
+    /// therefore counts as an outside edit only if it was read while the lock was free.
+    pub(crate) fn events(
+        &mut self,
+        context: &Context,
+        own: &mut Vec<OwnWrite>,
+        (id, pending): (PlanId, PendingPlan),
+        plan: Option<&Plan>,
+    ) -> Vec<Event> {
         let now = Instant::now();
-        let (due, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.untold).into_iter().partition(|(_, it)| it.is_due(now));
-        self.untold = later.into_iter().collect();
-        if due.is_empty() {
-            return Ok(Flow::Continue(()));
+        let (root, overdue) = (context.root_name(), pending.overdue(now));
+        let baseline = self.baseline.get(&id).cloned();
+        let diff_with = |own: &[OwnWrite]| {
+            Differ { now: context.now, root: &root, own, overdue: &overdue }.plan(
+                &id,
+                baseline.as_ref(),
+                plan,
+            )
+        };
+        let mut diff = diff_with(own);
+        if diff.has_outside_change() {
+            let since = pending.writer.unwrap_or(now);
+            if since + WRITER_LIMIT > now && context.plans.is_being_written() == Some(true) {
+                let news = Some((now, now));
+                self.pending.insert(id, PendingPlan { writer: Some(since), news, held: pending.held });
+                return Vec::new();
+            }
+            // The lock is free, so the log entry of any writer is there by now.
+            *own = self.unpublished_writes(&context.plans);
+            diff = diff_with(own);
         }
-        let context = self.now()?;
-        let (root, mut own) = (context.root_name(), self.not_yet_told(&context));
-        for (id, untold) in due {
-            let plan = self.plan(&context, &id)?.filter(|it| !it.is_archived);
-            let seen_long = untold.seen_long(now);
-            let known = self.known.get(&id).cloned();
-            let told_by = |own: &[OwnWrite]| {
-                let teller = Teller { now: context.now, root: &root, own, seen_long: &seen_long };
-                teller.plan(&id, known.as_ref(), plan.as_ref())
-            };
-            let mut told = told_by(&own);
-            if told.is_by_others() {
-                let since = untold.writer.unwrap_or(now);
-                if since + LONGEST_WRITE > now && context.plans.is_being_written() == Some(true) {
-                    let news = Some((now, now));
-                    self.untold.insert(id, Untold { writer: Some(since), news, held: untold.held });
-                    continue;
-                }
-                // Whoever wrote what was read has said so by now.
-                own = self.not_yet_told(&context);
-                told = told_by(&own);
-            }
-            match told.known {
-                Some(known) => drop(self.known.insert(id.clone(), known)),
-                None => drop(self.known.remove(&id)),
-            }
-            if told.held.is_empty() {
-                let etag = |path: &Path| etag_of(plan.as_ref(), path);
-                self.credited.extend(told_with(&own, &id, etag).into_iter().cloned());
-            } else {
-                let since = |name: &str| untold.held.get(name).copied().unwrap_or(now);
-                let held = told.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
-                self.untold.insert(id, Untold { held, ..Untold::default() });
-            }
-            for event in &told.events {
-                if let Some(feed) = &self.feed {
-                    feed.publish(Told::Event(Arc::new(event.clone())));
-                }
-                let json = event.to_json();
-                self.followers.retain(|it| it.reply.try_send(Answer::Event { event: json.clone() }).is_ok());
-                if self.listener.event(event).is_break() {
-                    return Ok(Flow::Break(End::BrokenOff));
-                }
-            }
+        match diff.baseline {
+            Some(baseline) => drop(self.baseline.insert(id.clone(), baseline)),
+            None => drop(self.baseline.remove(&id)),
         }
-        Ok(Flow::Continue(()))
+        if diff.held.is_empty() {
+            let etag = |path: &Path| etag_of(plan, path);
+            self.attributed.extend(covered_writes(own, &id, etag).into_iter().cloned());
+        } else {
+            let since = |name: &str| pending.held.get(name).copied().unwrap_or(now);
+            let held = diff.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
+            self.pending.insert(id, PendingPlan { held, ..PendingPlan::default() });
+        }
+        diff.events
     }
 }
 
-/// What planwatch's log says of a plan, up to what was read of it: whatever came after that is told with the next look.
-fn told_with<'a>(
+/// The log entries of a plan, up to the content that was read. Later entries belong to the next round.
+fn covered_writes<'a>(
     own: &'a [OwnWrite],
     id: &PlanId,
     etag: impl Fn(&Path) -> Option<&'a str>,
@@ -172,8 +169,8 @@ fn told_with<'a>(
     let of_plan: Vec<_> = own.iter().filter(|it| it.path.starts_with(id.as_str())).collect();
     let is_read = |it: &OwnWrite| it.left.as_deref() == left(etag(&it.path));
     let last_read = |path: &Path| of_plan.iter().rposition(|it| it.path == path && is_read(it));
-    let is_told = |(at, it): &(usize, &&OwnWrite)| last_read(&it.path).is_none_or(|last| *at <= last);
-    of_plan.iter().enumerate().filter(is_told).map(|(_, it)| *it).collect()
+    let is_covered = |(at, it): &(usize, &&OwnWrite)| last_read(&it.path).is_none_or(|last| *at <= last);
+    of_plan.iter().enumerate().filter(is_covered).map(|(_, it)| *it).collect()
 }
 
 fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
@@ -187,7 +184,8 @@ fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// Writes of a step in their order, by what each left, `-` for nothing; then what is read, and how many are told with it.
+    /// `wrote` lists the writes of a step by what each left, `-` for nothing. `expected` is the number of entries
+    /// covered by `read`.
     #[track_caller]
     fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
         let write = |(unit, left): (usize, &str)| OwnWrite {
@@ -200,17 +198,17 @@ mod tests {
         let mut own: Vec<_> = wrote.split(' ').enumerate().map(write).collect();
         let other = OwnWrite { path: "q/step-1.md".into(), ..own[0].clone() };
         own.push(other);
-        let told = told_with(&own, &PlanId::new("p".to_owned()), |_| read);
-        assert_eq!(told, own[..expected].iter().collect::<Vec<_>>(), "{wrote}: {read:?}");
+        let covered = covered_writes(&own, &PlanId::new("p".to_owned()), |_| read);
+        assert_eq!(covered, own[..expected].iter().collect::<Vec<_>>(), "{wrote}: {read:?}");
     }
 
     #[test]
-    fn what_was_written_after_a_plan_was_read_is_told_later() {
+    fn writes_after_a_plan_was_read_belong_to_the_next_round() {
         check("one two", Some("one"), 1);
         check("one two", Some("two"), 2);
         check("one - three", None, 2);
         check("one two one", Some("one"), 3);
-        // An editor has written over it.
+        // An editor has overwritten it.
         check("one two", Some("other"), 2);
         check("one", None, 1);
     }

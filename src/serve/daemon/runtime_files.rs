@@ -1,155 +1,146 @@
-//! The daemon's own things in `.planwatch`: made, and made again if somebody deletes them.
+//! The daemon's files in `.planwatch`: lock, socket and cookies. They are recreated if they are deleted.
 //!
-//! `.planwatch` itself is made once, at the start. Whoever deletes it may be deleting the plans with it, and would fail
-//! if something appeared in what is being removed; so the daemon goes on without, and has its things there again when a
-//! command has made the directory. For the same reason deletions are let come to an end before anything is indexed.
+//! `.planwatch` itself is created only at the start. If it is deleted, the plans may be in deletion too, and a new
+//! file would make `rm -rf` fail. The daemon continues without it, and recreates its files once a command has created
+//! the directory. For the same reason it waits for the end of a deletion before it indexes.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::event_loop::{Daemon, Flow};
-use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{DaemonLock, PlansDir};
-use crate::serve::daemon::api::{End, Message};
-use crate::serve::daemon::listener::{Asked, Door};
-use crate::serve::ipc::protocol::Ask;
-use crate::serve::ipc::socket_path;
+use crate::serve::daemon::api::{End, Exit, Observer};
+use crate::serve::daemon::listener::{Forward, SocketListener};
+use crate::serve::daemon::times::{DELETION_LIMIT, DELETION_PAUSE};
+use crate::serve::ipc::socket_path::{self, SocketDirs};
 
-/// How long a deletion may pause.
-const PATIENCE: Duration = Duration::from_millis(200);
-
-/// Where something is deleted all the time it is looked at all the same.
-const LONGEST: Duration = Duration::from_secs(2);
-
-#[derive(Debug)]
-pub(crate) struct Own {
-    lock: DaemonLock,
-    door: Option<Door>,
+pub(crate) struct RuntimeFiles {
+    /// `None` if planwatch may not keep files in `.planwatch`.
+    held: Option<Held>,
+    socket_dirs: SocketDirs,
+    /// Forwards the requests from the socket.
+    forward: Forward,
+    /// When to recreate deleted files.
+    pub(crate) restore_at: Option<Instant>,
+    pub(crate) deletion: Option<Deletion>,
 }
 
-/// A deletion of many files, as far as it was told.
-#[derive(Debug)]
-pub(crate) struct Deleting {
+struct Held {
+    lock: DaemonLock,
+    /// `None` if there can be no socket.
+    socket: Option<SocketListener>,
+}
+
+/// A deletion of many files, as far as events reported it.
+pub(crate) struct Deletion {
     first: Instant,
     last: Instant,
 }
 
-impl Deleting {
-    pub(crate) fn due(&self) -> Instant {
-        (self.last + PATIENCE).min(self.first + LONGEST)
+impl Deletion {
+    /// When it counts as finished.
+    fn due(&self) -> Instant {
+        (self.last + DELETION_PAUSE).min(self.first + DELETION_LIMIT)
     }
 }
 
-/// Another process has the lock.
-#[derive(Debug)]
-pub(crate) struct Taken;
+impl RuntimeFiles {
+    /// Takes the lock. The socket is opened later.
+    pub(crate) fn begin(plans: &PlansDir, socket_dirs: &SocketDirs, forward: Forward) -> Result<Self, Exit> {
+        let socket_dirs = socket_dirs.clone();
+        Ok(Self { held: take(plans)?, socket_dirs, forward, restore_at: None, deletion: None })
+    }
 
-impl Own {
-    /// Takes the lock; nothing where planwatch may keep nothing.
-    pub(crate) fn take(plans: &PlansDir) -> Result<Result<Option<Self>, Taken>, Error> {
-        if plans.made_runtime_dir().is_none() {
-            return Ok(Ok(None));
+    /// Whether planwatch may keep files in `.planwatch`.
+    pub(crate) fn are_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    pub(crate) fn are_whole(&self, plans: &PlansDir) -> bool {
+        self.is_reachable(plans) && plans.is_cookies_there()
+    }
+
+    /// Whether lock and socket are there.
+    fn is_reachable(&self, plans: &PlansDir) -> bool {
+        self.held.as_ref().is_some_and(|it| {
+            plans.is_locked_by(&it.lock) && it.socket.as_ref().is_none_or(SocketListener::is_there)
+        })
+    }
+
+    /// Opens the socket in place of a dead daemon's. Without a socket, commands read the files themselves.
+    pub(crate) fn open_socket(&mut self, plans: &PlansDir, observer: &mut dyn Observer) {
+        let Some(held) = &mut self.held else { return };
+        let state = plans.state_dir();
+        let path = socket_path::socket(&state, &self.socket_dirs);
+        // Checked before anything is removed there.
+        if let Err(untrusted) = socket_path::check(&path, &state) {
+            observer.without_socket(&untrusted);
+            return;
         }
-        let Some(lock) = plans.daemon_lock()? else { return Ok(Err(Taken)) };
-        plans.clear_cookies()?;
-        Ok(Ok(Some(Self { lock, door: None })))
+        // The holder of the lock is the only process that may have a socket here.
+        plans.remove_socket(&path);
+        held.socket = SocketListener::open(&state, &path, self.forward.clone()).ok();
     }
 
-    fn is_whole(&self, plans: &PlansDir) -> bool {
-        plans.is_locked_by(&self.lock) && self.door.as_ref().is_none_or(Door::is_there)
+    /// Schedules the recreation, late enough not to disturb a deletion.
+    pub(crate) fn restore_soon(&mut self) {
+        self.restore_at = Some(Instant::now() + DELETION_PAUSE);
     }
 
-    pub(crate) fn leave(self, plans: &PlansDir) {
-        if let Some(door) = self.door.filter(Door::is_there) {
-            plans.remove_socket(door.path());
+    /// Recreates the files that were deleted; returns whether there were any.
+    pub(crate) fn restore(&mut self, plans: &PlansDir, observer: &mut dyn Observer) -> Result<bool, End> {
+        self.restore_at = None;
+        if self.are_whole(plans) {
+            return Ok(false);
+        }
+        if self.is_reachable(plans) {
+            plans.clear_cookies().ok();
+            return Ok(true);
+        }
+        // The old lock is released first.
+        self.held = None;
+        self.held = match take(plans) {
+            Ok(held) => held,
+            Err(Exit::End(end)) => return Err(end),
+            Err(Exit::Failed(_)) => None,
+        };
+        self.open_socket(plans, observer);
+        observer.mended();
+        Ok(true)
+    }
+
+    /// Records a deletion. More deletions may follow at once.
+    pub(crate) fn note_deletion(&mut self) {
+        let now = Instant::now();
+        self.deletion = Some(Deletion { first: self.deletion.take().map_or(now, |it| it.first), last: now });
+    }
+
+    /// Whether a deletion seems to be in progress.
+    pub(crate) fn is_deleting(&mut self) -> bool {
+        self.deletion.take_if(|it| it.due() <= Instant::now());
+        self.deletion.is_some()
+    }
+
+    /// When a deletion counts as finished.
+    pub(crate) fn deletion_due(&self) -> Option<Instant> {
+        self.deletion.as_ref().map(Deletion::due)
+    }
+
+    /// Removes the files and releases the lock.
+    pub(crate) fn remove(&mut self, plans: &PlansDir) {
+        let Some(held) = self.held.take() else { return };
+        if let Some(socket) = held.socket.filter(SocketListener::is_there) {
+            plans.remove_socket(socket.path());
         }
         plans.remove_cookies();
     }
 }
 
-impl Daemon<'_> {
-    /// Opens the socket, in the place of a dead daemon's; without one commands look at the files themselves.
-    pub(crate) fn open_door(&mut self, now: &Context) {
-        let Some(own) = &mut self.own else { return };
-        let state = now.plans.state_dir();
-        let path = socket_path::socket(&state, self.homes);
-        // Before anything is removed there.
-        if let Err(untrusted) = socket_path::check(&path, &state) {
-            self.listener.without_socket(&untrusted);
-            return;
-        }
-        // Whoever has the lock is the only one who may have a socket here.
-        now.plans.remove_socket(&path);
-        let (sender, clerk) = (self.sender.clone(), self.clerk.clone());
-        own.door = open(&state, &path, move |asked| match (asked, &clerk) {
-            (Asked { ask: Ask::Claim(errand), reply, peer, .. }, Some(clerk)) => {
-                clerk.take(errand, reply, peer)
-            }
-            (asked, _) => sender.send(Message::Asked(asked)).is_ok(),
-        });
+/// Takes the lock; `None` if planwatch may not keep files here.
+fn take(plans: &PlansDir) -> Result<Option<Held>, Exit> {
+    if plans.made_runtime_dir().is_none() {
+        return Ok(None);
     }
-
-    /// Whoever deletes `.planwatch` is not disturbed while at it.
-    pub(crate) fn mend_soon(&mut self, now: &Context) {
-        if now.plans.identity() == self.identity && self.is_whole(now) {
-            return;
-        }
-        self.sure = None;
-        self.index = None;
-        self.mending = Some(Instant::now() + PATIENCE);
-    }
-
-    pub(crate) fn is_whole(&self, now: &Context) -> bool {
-        self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) && now.plans.is_cookies_there()
-    }
-
-    /// Notes a deletion: of one the next may follow at once, up to that of all there is.
-    pub(crate) fn saw_deletion(&mut self) {
-        let now = Instant::now();
-        self.deleting = Some(Deleting { first: self.deleting.take().map_or(now, |it| it.first), last: now });
-    }
-
-    /// Whether somebody still seems to be deleting; an answer that is asked for does not wait for the end.
-    pub(crate) fn is_deleting(&mut self) -> bool {
-        let is_over = self.deleting.as_ref().is_none_or(|it| it.due() <= Instant::now());
-        if is_over {
-            self.deleting = None;
-        }
-        !is_over && !self.waiting.iter().any(|it| it.has_come)
-    }
-
-    /// Looks after lock, socket and cookies; what was deleted is made again, and then nothing else is sure either.
-    pub(crate) fn mend_own(&mut self, now: &Context) -> Flow {
-        if now.plans.identity() != self.identity {
-            return Flow::Break(End::Gone);
-        }
-        self.mending = None;
-        if self.is_whole(now) {
-            return Flow::Continue(());
-        }
-        self.refuse_waiting();
-        self.dirty.is_everything = true;
-        if self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) {
-            now.plans.clear_cookies().ok();
-        } else {
-            self.own = None;
-            match Own::take(&now.plans) {
-                Ok(Ok(own)) => self.own = own,
-                Ok(Err(Taken)) => return Flow::Break(End::Another),
-                Err(_) => {}
-            }
-            self.open_door(now);
-            self.listener.mended();
-        }
-        if let Some(eyes) = &mut self.eyes {
-            eyes.cover_own(&now.plans);
-        }
-        Flow::Continue(())
-    }
-}
-
-fn open(state: &Path, path: &Path, pass: impl Fn(Asked) -> bool + Send + Sync + 'static) -> Option<Door> {
-    Door::open(state, path, Arc::new(pass)).ok()
+    let lock = plans.daemon_lock().map_err(Error::from)?.ok_or(End::Another)?;
+    plans.clear_cookies().map_err(Error::from)?;
+    Ok(Some(Held { lock, socket: None }))
 }

@@ -109,7 +109,11 @@ fn hints_are_translated_or_left_out() {
             Some("finish or skip them, or give `force`"),
             Some("finish or skip them, or send `force` to the route of the verb"),
         ),
-        ("--after 2 puts it behind", Some("after_step 2 puts it behind"), Some("`after` 2 puts it behind")),
+        (
+            "--after 2 inserts it after that step",
+            Some("after_step 2 inserts it after that step"),
+            Some("`after` 2 inserts it after that step"),
+        ),
         ("--from FILE names one, --from - reads standard input", None, None),
         (
             "planwatch next 'a, b; c'",
@@ -117,17 +121,17 @@ fn hints_are_translated_or_left_out() {
             Some("POST /api/plans/a%2C%20b%3B%20c/claim"),
         ),
         (
-            "`planwatch show auth:2` tells since when; --force takes it over, which is recorded",
-            Some("get_step `auth:2` tells since when"),
-            Some("`GET /api/show/auth:2` tells since when; `force` takes it over, which is recorded"),
+            "`planwatch show auth:2` shows the claim; --force takes it over, which is recorded",
+            Some("get_step `auth:2` shows the claim"),
+            Some("`GET /api/show/auth:2` shows the claim; `force` takes it over, which is recorded"),
         ),
         (
-            "read it, then `planwatch trust build --trust-hash 1f` lets it run",
+            "read it, then `planwatch trust build --trust-hash 1f` allows it",
             Some("read it, a person has to trust it at a terminal"),
             Some("read it, a person has to trust it at a terminal"),
         ),
         (
-            "a person types `planwatch confirm auth:2`; --force goes past it, which is recorded",
+            "a person types `planwatch confirm auth:2`; --force overrides this, which is recorded",
             Some("confirm_gate asks the person"),
             Some("a person confirms it at a terminal"),
         ),

@@ -1,8 +1,8 @@
-//! Who may keep a connection: a bounded number, so that nobody who talks slowly keeps others out.
+//! Limits the number of connections, so that slow clients cannot exclude others.
 //!
-//! When there is no more room, one goes: first of those that never said a whole head, then of those that were answered
-//! or are sending a body, the one that has been so for longest. Nobody goes for whom the engine works, and no stream of
-//! events.
+//! At the limit one connection is closed: first those that never sent a complete head, then those that were answered
+//! or are sending a body; among them the one that has been in that state for longest. A connection whose request is
+//! being worked on is never closed, and neither is an event stream.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,14 +19,14 @@ tokio::task_local! {
     pub(super) static CONNECTION: Arc<Connection>;
 }
 
-/// What a connection is doing, from the one that can be spared most.
+/// The state of a connection, the most expendable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Doing {
-    /// It never said a whole head.
+    /// It never sent a complete head.
     Nothing,
-    /// Its body is being read, or it was answered and may ask again.
+    /// Its body is being read, or it was answered and may send another request.
     Talking,
-    /// The engine works for it, or it follows the events.
+    /// Its request is being worked on, or it follows the events.
     Working,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Connection {
 #[derive(Debug)]
 struct State {
     doing: Doing,
-    /// Grows with each change of any connection: the smallest has been so for longest.
+    /// Incremented with each change of any connection: the smallest value is the oldest state.
     since: u64,
     abort: Option<AbortHandle>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Connections {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in it is whole between any two statements.
+    // No statement leaves the state half-changed, so a poisoned lock is usable.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -66,7 +66,7 @@ impl Connection {
         (state.doing, state.since) = (doing, since);
     }
 
-    /// Whether it never said a whole head.
+    /// Whether it never sent a complete head.
     pub(super) fn is_silent(&self) -> bool {
         self.doing().0 == Doing::Nothing
     }
@@ -84,7 +84,7 @@ impl Connection {
 }
 
 impl Connections {
-    /// Lets one more in, in the place of another one if need be; none if nobody can be spared.
+    /// Admits a connection, closing another one if necessary; `None` if none can be closed.
     pub(super) fn enter(&self, local: SocketAddr) -> Option<(u64, Arc<Connection>)> {
         let mut open = lock(&self.open);
         if open.len() >= MOST {
@@ -104,7 +104,7 @@ impl Connections {
         Some((id, connection))
     }
 
-    /// Says how a connection that has entered can be ended.
+    /// Registers how to close an admitted connection.
     pub(super) fn note(&self, id: u64, abort: AbortHandle) {
         if let Some(it) = lock(&self.open).get(&id) {
             lock(&it.state).abort = Some(abort);
@@ -119,7 +119,7 @@ impl Connections {
         lock(&self.open).is_empty()
     }
 
-    /// Ends those that never said a whole head.
+    /// Closes those that never sent a complete head.
     pub(super) fn end_silent(&self) {
         lock(&self.open).retain(|_, it| {
             let is_silent = it.is_silent();
@@ -131,11 +131,11 @@ impl Connections {
     }
 }
 
-/// Keeps the present request's connection from being spared until it is dropped.
+/// Protects the current request's connection from being closed until dropped.
 #[derive(Debug)]
 pub(super) struct Busy(Option<Arc<Connection>>);
 
-/// Marks the present request's connection as one that is worked for.
+/// Marks the current request's connection as worked on.
 pub(super) fn busy() -> Busy {
     let connection = CONNECTION.try_with(Arc::clone).ok();
     if let Some(it) = &connection {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_said_nothing_for_longest_goes() {
+    fn the_longest_silent_connection_is_closed_first() {
         let (connections, all) = full();
         all[0].1.set(Doing::Working);
         all[1].1.set(Doing::Talking);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_were_answered_the_one_that_is_idle_for_longest_goes() {
+    fn the_longest_idle_connection_is_closed_next() {
         let (connections, all) = full();
         all.iter().rev().for_each(|(_, it)| it.set(Doing::Talking));
         all[MOST - 1].1.set(Doing::Talking);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_goes_for_whom_the_engine_works() {
+    fn busy_connections_are_not_closed() {
         let (connections, all) = full();
         all.iter().for_each(|(_, it)| it.set(Doing::Working));
         assert!(enter(&connections).is_none());

@@ -27,12 +27,12 @@ pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response 
 /// The hexadecimal digits of an answer's part.
 const DIGITS: usize = 32;
 
-/// An answer of more bytes than this is hashed in a thread that may wait.
+/// A longer answer is hashed in a blocking thread.
 const LONG: usize = 1 << 16;
 
-/// Gives each answer to a `GET` an etag of all that it says, and answers 304 without a body if the client has it.
+/// Adds an etag of its content to each answer to a `GET`, and answers 304 without a body if the client has it.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
-    // Asking for the next step claims it, so each answer is another one.
+    // Requesting the next step claims it, so each answer is different.
     if request.method() != Method::GET || request.uri().path().ends_with("/next-step") {
         return next.run(request).await;
     }
@@ -60,7 +60,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     Response::from_parts(parts, Body::empty())
 }
 
-/// The etags of `If-None-Match`, with their quotes and compared as weak ones; what is none is like no header.
+/// The etags of `If-None-Match`, quoted, compared as weak ones; invalid ones are ignored.
 fn known(headers: &HeaderMap) -> Vec<String> {
     let texts = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
     let etags = texts.flat_map(|it| it.split(',')).map(|it| it.trim().trim_start_matches("W/").to_owned());
@@ -77,12 +77,12 @@ async fn hash(bytes: &Bytes) -> String {
     hashed.unwrap_or_else(|_| of(&here))
 }
 
-/// What `If-Match` asks for: the etags of which the file has to have one; none if anything will do.
+/// The file etags of `If-Match`; `None` if any will do.
 #[derive(Debug, Default)]
 pub(super) struct IfMatch(pub(super) Option<Vec<String>>);
 
 impl IfMatch {
-    /// As the engine asks for it.
+    /// As operations expect it.
     pub(super) fn expected(self) -> Option<Expected> {
         self.0.map(Expected::new)
     }
@@ -105,12 +105,12 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 }
 
 fn unread() -> Problem {
-    let detail = "`If-Match` is no list of etags";
+    let detail = "`If-Match` is not a list of etags";
     Problem::new(StatusCode::BAD_REQUEST, "etag-invalid", detail)
         .hint("send what `ETag` said, with its quotes")
 }
 
-/// Reads a list of etags of files, with or without the part of an answer; weak ones are like no file.
+/// Parses a list of file etags, with or without an answer part; weak ones match no file.
 fn read(text: &str) -> Option<Vec<String>> {
     let mut etags = Vec::new();
     for part in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {

@@ -1,7 +1,7 @@
-//! `GET /api/events`: what is told of changes, as server-sent events, from where the viewer left off.
+//! `GET /api/events`: changes as server-sent events, resumable from the last one received.
 //!
-//! A viewer that does not read is not waited for: what it misses is told as a `reset`, upon which it looks at everything
-//! again. Nothing wakes while nobody follows.
+//! A slow viewer is not waited for: if it misses events it gets a `reset` and must read everything again. Nothing
+//! wakes without followers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,18 +19,18 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 use crate::api::views::envelope;
-use crate::serve::daemon::feed::{Following, Since};
+use crate::serve::daemon::feed::{Since, Subscription};
 use crate::serve::http::connections::{self, Busy};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
-use crate::serve::ipc::event::Told;
+use crate::serve::ipc::event::Notification;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How often a quiet stream says that it is alive, so that whoever is gone is noticed.
+/// The interval of keep-alive messages, which detect closed connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How many events wait for a viewer who does not read, beside those that the feed remembers.
+/// The number of unsent events for a slow viewer, beyond the feed's history.
 const WAITING: usize = 64;
 
 pub(super) fn router() -> Router<App> {
@@ -42,33 +42,34 @@ async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, 
     let Ok(permit) = app.streams().clone().try_acquire_owned() else {
         let detail = "too many viewers follow the events already";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail);
-        return Err(problem.hint("close some, or ask again later").retry_after(5));
+        return Err(problem.hint("close some, or try again later").retry_after(5));
     };
     let last = headers.get(LAST_EVENT_ID).map(|it| it.to_str().ok().and_then(|it| it.trim().parse().ok()));
-    // What is no number was never told here.
+    // An invalid number is treated as unknown.
     let last = last.map(|it| it.unwrap_or(0));
     let following = app.feed().follow(last);
     let (sender, receiver) = mpsc::channel(WAITING);
-    let telling = Telling { sender, is_ending: app.is_ending(), _permit: permit, _busy: connections::busy() };
-    tokio::spawn(telling.run(following, last));
+    let stream =
+        EventStream { sender, is_ending: app.is_ending(), _permit: permit, _busy: connections::busy() };
+    tokio::spawn(stream.run(following, last));
     let headers = [(CONTENT_TYPE, "text/event-stream"), (HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((headers, Body::new(Stream(receiver))).into_response())
 }
 
-/// One viewer's share.
-struct Telling {
+/// The stream of one viewer.
+struct EventStream {
     sender: mpsc::Sender<Bytes>,
     is_ending: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
     _busy: Busy,
 }
 
-impl Telling {
-    async fn run(mut self, following: Following, asked: Option<u64>) {
-        let Following { since, last, mut receiver } = following;
+impl EventStream {
+    async fn run(mut self, following: Subscription, asked: Option<u64>) {
+        let Subscription { since, last, mut receiver } = following;
         let (mut last, mut missed) = (last, Vec::new());
-        // The id of `ready` is that of the last event before those which follow it, so that a connection that breaks here
-        // misses nothing. Before a reset there is none: the viewer keeps its old id, which leads to the reset again.
+        // The id of `ready` is that of the last event before the stream, so that a connection that breaks here misses
+        // nothing. A reset has no id: the viewer keeps its old one, which leads to the reset again.
         let id = match since {
             Since::TooFar => {
                 missed.push(reset(last));
@@ -105,22 +106,22 @@ impl Telling {
     }
 }
 
-fn line(id: u64, told: &Told) -> Bytes {
+fn line(id: u64, told: &Notification) -> Bytes {
     written(Some(id), told.kind(), &told.to_json()).into()
 }
 
-/// Says that everything has to be looked at again.
+/// The event that makes a viewer read everything again.
 fn reset(id: u64) -> Bytes {
     written(Some(id), "reset", &envelope("reset", json!({}))).into()
 }
 
 fn written(id: Option<u64>, kind: &str, data: &Value) -> String {
     let id = id.map(|it| format!("id: {it}\n")).unwrap_or_default();
-    // JSON has no line ends outside of its texts, where they are escaped.
+    // JSON contains line ends only escaped in its texts.
     format!("{id}event: {kind}\ndata: {data}\n\n")
 }
 
-/// A body that goes on until its other end is dropped.
+/// A body that continues until its sender is dropped.
 struct Stream(mpsc::Receiver<Bytes>);
 
 impl hyper::body::Body for Stream {

@@ -7,46 +7,50 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::plan::id::{PlanId, StepId, read_number};
+use crate::plan::id::{PlanId, read_number};
 use crate::serve::http::problem::Problem;
 
-/// The plan of a path: the name of a directory, never a path, a number or a pattern.
-#[derive(Debug, Clone)]
-pub(super) struct PlanName(pub(super) PlanId);
-
-impl PlanName {
-    /// As the engine's requests refer to it: with nothing but this very plan meant.
-    pub(super) fn reference(&self) -> String {
-        format!("{}/", self.0)
-    }
+/// A plan by its name, as the engine's requests refer to it: exactly this plan, and never a path, a number or a pattern.
+pub(super) fn plan_named(name: &str) -> Result<String, Problem> {
+    if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }
 
-/// The step of a path, `<plan>:<number>`.
-#[derive(Debug, Clone)]
-pub(super) struct StepName(pub(super) StepId);
-
-impl StepName {
-    /// As the engine's requests refer to it: also where a plan is called like the step's id.
-    pub(super) fn reference(&self) -> String {
-        format!("{}/step-{}", self.0.plan, self.0.number)
-    }
+/// As [`plan_named`], where a plan may be named.
+pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> {
+    named.map(|it| plan_named(&it)).transpose()
 }
 
-/// A name that no plan and no step can have.
+/// A step by its whole id, `<plan>:<number>`, as the engine's requests refer to it: also where a plan has the same name.
+pub(super) fn step_named(name: &str) -> Result<String, Problem> {
+    let read = name.rsplit_once(':').and_then(|(plan, number)| {
+        let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
+        Some(format!("{plan}/step-{number}"))
+    });
+    read.ok_or_else(|| no_such("step", name).hint("a step's id is <plan>:<number>"))
+}
+
+/// The refusal of a name that nothing can have.
 fn no_such(what: &str, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
 }
+
+/// The plan of a path, as [`plan_named`] reads it.
+#[derive(Debug, Clone)]
+pub(super) struct PlanName(pub(super) String);
+
+/// The step of a path, as [`step_named`] reads it.
+#[derive(Debug, Clone)]
+pub(super) struct StepName(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PlanName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Path(name) = Path::<String>::from_request_parts(parts, state).await.map_err(unread_path)?;
-        if PlanId::is_plan_name(&name) { Ok(Self(PlanId::new(name))) } else { Err(no_such("plan", &name)) }
+        plan_named(&name).map(Self)
     }
 }
 
@@ -55,11 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for StepName {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Path(name) = Path::<String>::from_request_parts(parts, state).await.map_err(unread_path)?;
-        let read = name.rsplit_once(':').and_then(|(plan, number)| {
-            let plan = PlanId::is_plan_name(plan).then(|| PlanId::new(plan))?;
-            Some(Self(StepId { plan, number: read_number(number)? }))
-        });
-        read.ok_or_else(|| no_such("step", &name).hint("a step's id is <plan>:<number>"))
+        step_named(&name).map(Self)
     }
 }
 
@@ -130,22 +130,5 @@ pub(super) struct Json<T>(pub(super) T);
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         axum::Json(self.0).into_response()
-    }
-}
-
-/// A step number, sent as a JSON number or as a text.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Number(pub(super) String);
-
-impl TryFrom<Value> for Number {
-    type Error = &'static str;
-
-    fn try_from(value: Value) -> Result<Self, Self::Error> {
-        match value {
-            Value::Number(number) => Ok(Self(number.to_string())),
-            Value::String(text) => Ok(Self(text)),
-            _ => Err("a step number is a number, as 2 or 2.5"),
-        }
     }
 }

@@ -1,8 +1,8 @@
-//! Who may ask at all: decided on the head of a request, before its body is read.
+//! Authorization: decided on the head of a request, before its body is read.
 //!
 //! A page in the user's browser can send requests to this address, with a name of its own that leads here (DNS
-//! rebinding), from a form or an image (no preflight), or with the password that the browser keeps. So the name that was asked for,
-//! where the request comes from and the token are looked at on every route, reading ones too: one of them claims.
+//! rebinding), from a form or an image (no preflight), or with the password that the browser stores. So the host
+//! name, the origin and the token are checked on every route, also on those that read: one of them claims.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -49,10 +49,10 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     body(request)
 }
 
-/// The name that was asked for is one of this machine's own, with this port.
+/// The host name of the request is one of this machine's own, with this port.
 fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
     let refused = || {
-        let detail = "the host that was asked for is not this daemon's";
+        let detail = "the requested host is not this daemon's";
         let hint = format!("ask for http://127.0.0.1:{}", local.port());
         Problem::new(StatusCode::FORBIDDEN, "host-refused", detail).hint(hint)
     };
@@ -88,7 +88,7 @@ fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
         (None, _) => Ok(()),
         (Some(origin), None) if is_own(origin) => Ok(()),
         _ => {
-            let detail = "pages of other origins may not ask here";
+            let detail = "requests from other origins are refused";
             Err(Problem::new(StatusCode::FORBIDDEN, "origin-refused", detail))
         }
     }
@@ -100,11 +100,11 @@ fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.get_all(SEC_FETCH_SITE).iter().all(is_fine) {
         return Ok(());
     }
-    let detail = "pages of other sites may not ask here, also not by a link or an image";
+    let detail = "requests from other sites are refused, including links and images";
     Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail))
 }
 
-/// Whether a browser only prepares for what somebody may look at later.
+/// Whether a browser prefetches a page.
 pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
     let names = ["purpose", "sec-purpose", "x-purpose", "x-moz"];
     let says = |it: &HeaderValue| it.to_str().is_ok_and(|it| it.to_ascii_lowercase().contains("pre"));
@@ -136,7 +136,7 @@ fn is_discovery(uri: &Uri) -> bool {
     name.starts_with("oauth-") || name.starts_with("openid-configuration")
 }
 
-/// The token stands in one header, by itself or as a password: an address is kept in histories and logs, and a cookie is
+/// The token is sent in one header, alone or as a password: URLs are stored in histories and logs, and a cookie is
 /// sent to every port of this machine.
 fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(expected) = expected else { return Ok(()) };
@@ -219,8 +219,8 @@ pub(super) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A body is JSON, which no form and no image can send, and not too large. What writes wants one, so that nothing is done
-/// for who sends none.
+/// A body is JSON, which no form and no image can send, and not too large. A writing route needs one, so that a
+/// request without it changes nothing.
 fn body(request: &Request) -> Result<(), Problem> {
     let has_body = !request.body().is_end_stream();
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! What a key did is recorded with the change that it made (`store::idempotency`), and the answer is put beside it. So the
 //! answer is given again after a restart. If the process was killed between the two, the answer is made from the record.
-//! A refusal is not kept: nothing was done, and the request may succeed the next time.
+//! A refusal is not stored: nothing was done, and the request may succeed the next time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,21 +27,21 @@ use crate::store::idempotency;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// What the records of a day may come to. Beyond that new keys are refused, because none may be forgotten.
+/// The size limit of a day's records. Beyond it new keys are refused, because no record may be removed early.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// How long to wait where there is no room: records go by the hour.
+/// How long to wait if there is no room: records are removed by the hour.
 const ROOM_AFTER: u64 = 60 * 60;
 
-/// An answer that is not kept because it is too large. What the key did is remembered all the same.
+/// A larger answer is not stored; what the key did is remembered all the same.
 const LARGEST: usize = 4 << 20;
 
 tokio::task_local! {
-    /// The key of the request that the present task answers.
+    /// The key of the request that the current task answers.
     pub(super) static KEY: Arc<RequestKey>;
 }
 
-/// The keys of requests that are being answered, and how many bytes the records have.
+/// The keys of requests in progress, and the total size of the records.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight(Arc<Mutex<Flights>>);
 
@@ -52,7 +52,7 @@ struct Flights {
     bytes: Option<u64>,
 }
 
-/// Takes the key out again, however the request ends.
+/// Removes the key again, however the request ends.
 struct Flying {
     all: InFlight,
     name: String,
@@ -68,7 +68,7 @@ impl InFlight {
         is_new.then(|| Flying { all: self.clone(), name: name.to_owned() })
     }
 
-    /// Whether one more key can be remembered. The records are counted at the first key, and again before a refusal.
+    /// Whether another key can be stored. The records are counted with the first key, and again before a refusal.
     fn has_room(&self, count: impl FnOnce() -> Result<u64, Problem>) -> Result<bool, Problem> {
         let known = self.flights().bytes;
         if known.is_some_and(|it| it < MOST_BYTES) {
@@ -92,12 +92,12 @@ impl Drop for Flying {
     }
 }
 
-/// Answers a request with a key once, and again with the same.
+/// Answers a request with a key once, and repeats that answer for the same key.
 pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
     let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
-    // What no route answers is refused for that, whatever the key was used for.
+    // A request without a route is refused as such, whatever its key was used for.
     let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
     let is_declared = has_key && routes::is_declared(request.method(), request.uri().path());
     let is_meant = (is_writing || is_claiming) && !is_mcp && is_declared;
@@ -123,7 +123,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
     let flying = app.in_flight().begin(&name).ok_or_else(is_in_flight)?;
     let (named, in_flight) = (name.clone(), app.in_flight().clone());
     let look = move |context: &Context| {
-        // A command, or another daemon, may be at work with the key.
+        // A command or another daemon may be using the key.
         let lock = idempotency::lock(context, &named, Duration::ZERO)?.ok_or_else(is_in_flight)?;
         Ok((look(context, &in_flight, &named)?, lock, context.now))
     };
@@ -138,7 +138,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
     }
     let key = Arc::new(RequestKey::new(&name, &asked, now, earlier).locked(lock));
     let request = Request::from_parts(parts, Body::from(body));
-    // In a task of its own: what has begun is finished and kept, also when the client goes away.
+    // In a task of its own: work that has begun is finished and recorded, even if the client disconnects.
     let work = KEY.scope(Arc::clone(&key), async move {
         let mut response = next.run(request).await;
         if key.is_replayed() && response.status().is_success() {
@@ -160,7 +160,7 @@ fn is_in_flight() -> Problem {
     Problem::new(StatusCode::CONFLICT, "request-in-flight", detail).retry_after(1)
 }
 
-/// Finds what is remembered of a key; a new one is refused where there is no room for it.
+/// Finds the record of a key; a new key is refused if there is no room for it.
 fn look(context: &Context, in_flight: &InFlight, name: &str) -> Result<Option<Record>, Problem> {
     let found = idempotency::find(context, name)?;
     if found.is_none() && !in_flight.has_room(|| Ok(idempotency::bytes(context)?))? {
@@ -182,7 +182,7 @@ fn fingerprint(method: &Method, target: &str, body: &[u8]) -> String {
 
 fn other_request() -> Problem {
     let detail = "this key belongs to another request";
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("take a new key")
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("use a new key")
 }
 
 async fn keep(app: &App, name: String, request: String, response: Response) -> Response {
@@ -202,7 +202,7 @@ async fn keep(app: &App, name: String, request: String, response: Response) -> R
     };
     let in_flight = app.in_flight().clone();
     if body.len() <= LARGEST {
-        // The change was made all the same if its answer cannot be kept, and its record is there.
+        // If the answer cannot be stored, the change is made all the same, and its record exists.
         app.ask_or(move |context| {
             in_flight.add(idempotency::keep(context, &name, &request, answer)?);
             Ok(())
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_a_request_makes_another_one_of_it() {
+    fn every_part_of_a_request_distinguishes_it() {
         let requests = [
             (Method::POST, "/api/plans", "{}"),
             (Method::GET, "/api/plans", "{}"),

@@ -1,4 +1,4 @@
-//! What every refusal looks like: RFC 9457's `application/problem+json`, with the code that the command line has.
+//! Refusals: RFC 9457's `application/problem+json`, with the error codes of the command line.
 
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -13,7 +13,7 @@ use crate::serve::hints::{self, Surface};
 /// Its media type.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// A refusal. The path that was asked for is put in when the answer goes out.
+/// A refusal. The requested path is filled in when the response is sent.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
@@ -43,7 +43,7 @@ pub(super) struct ProblemShape {
     pub(super) status: u16,
     /// What is wrong here, in one sentence.
     pub(super) detail: String,
-    /// The path that was asked for.
+    /// The requested path.
     pub(super) instance: String,
     /// The word that every surface of planwatch has for it.
     pub(super) code: String,
@@ -58,7 +58,7 @@ impl Problem {
         Self { status, code, detail: detail.into(), rest: Box::default() }
     }
 
-    /// With the saves of others that were kept meanwhile.
+    /// Adds the saves of other programs that were kept meanwhile.
     #[must_use]
     pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         if let Some(kept) = kept.to_json() {
@@ -92,9 +92,9 @@ impl Problem {
         self
     }
 
-    /// Something broke that the request is not to blame for; it is not told what.
+    /// An internal error, without details.
     pub(super) fn internal() -> Self {
-        let detail = "something went wrong inside planwatch; its log may say more";
+        let detail = "an internal error occurred; the log may have details";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
@@ -111,7 +111,7 @@ impl Problem {
             StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),
             StatusCode::METHOD_NOT_ALLOWED => ("method-not-allowed", "this path does not know this method"),
             StatusCode::NOT_ACCEPTABLE => {
-                ("not-acceptable", "no form of the answer is acceptable to the asker")
+                ("not-acceptable", "no form of the answer is acceptable to the client")
             }
             StatusCode::PAYLOAD_TOO_LARGE => ("body-too-large", "the body is larger than 1 MiB"),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {

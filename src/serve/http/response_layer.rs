@@ -1,4 +1,4 @@
-//! What every answer goes through on its way out: problems get their body, all get their headers, one line is logged.
+//! Applied to every answer: formats problems, sets headers, and logs one line.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::serve::daemon::malloc;
 use crate::serve::http::problem::{MEDIA_TYPE, Problem};
 use crate::serve::http::state::{REQUEST_LIMIT, too_slow};
 
-/// Who was worked for so long may have been answered from all plans.
+/// A request that took this long may have used much memory.
 const LONG: Duration = Duration::from_millis(100);
 
-/// Answers in time, in the one form that problems have, and logs what was asked.
+/// Answers within the time limit, formats problems, and logs the request.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -33,7 +33,7 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
     with_headers(response)
 }
 
-/// A refusal that no handler of ours made, such as that of an unknown path, gets the same form.
+/// A refusal from outside our handlers, such as an unknown path, gets the same form.
 fn in_form(mut response: Response, path: &str) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         return problem.answer(path);
@@ -51,7 +51,7 @@ fn in_form(mut response: Response, path: &str) -> Response {
     answer
 }
 
-/// Nothing is kept by caches, guessed by browsers, shown in frames or told to other sites.
+/// Forbids caching, content sniffing, framing and referrers.
 fn with_headers(mut response: Response) -> Response {
     let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
     let all = [

@@ -18,9 +18,6 @@ use crate::serve::http::extract::Json;
 use crate::serve::http::guard::encoded;
 use crate::serve::http::state::App;
 
-pub(super) use plans::NewPlan;
-pub(super) use steps::{NewStep, StepUpdate};
-
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/api/plans", get(plans::list).post(plans::create))
@@ -30,7 +27,7 @@ pub(super) fn router() -> Router<App> {
         .route("/api/steps/{id}", get(steps::show).patch(steps::update))
 }
 
-/// A plan as scripts know it, and all that every other surface tells of it.
+/// A plan as the script routes return it: the common view and more.
 #[derive(Debug, Clone, Serialize)]
 struct SeedPlan {
     #[serde(flatten)]
@@ -47,7 +44,7 @@ struct SeedPlanWithBody {
     body: String,
 }
 
-/// A step as scripts know it, and all that every other surface tells of it.
+/// A step as the script routes return it: the common view and more.
 #[derive(Debug, Clone, Serialize)]
 struct SeedStep {
     #[serde(flatten)]
@@ -92,7 +89,7 @@ fn earlier(context: &Context) -> Option<String> {
     Some(id)
 }
 
-/// Something new has an address from here on; what was there already has had one.
+/// Answers 201 with the location of something new, and 200 for something that existed.
 fn made(is_new: bool, (path, id): (&str, &str), answer: Response) -> Response {
     if !is_new {
         return answer;

@@ -1,4 +1,4 @@
-//! The server itself: one thread that waits for the network, and its end in good order.
+//! The server: one thread for the network, and its orderly end.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,13 +16,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio_io_timeout::TimeoutWriter;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::api::error::Error;
 use crate::disk::PlansDir;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections::{CONNECTION, Connection, Connections, Doing};
 use crate::serve::http::etag::conditional;
@@ -32,30 +33,32 @@ use crate::serve::http::problem::Problem;
 use crate::serve::http::response_layer::finish;
 use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
-use crate::serve::http::write_timeout::Patient;
 use crate::serve::http::{api, connections, guard};
 use crate::serve::mcp;
 
-/// How long a connection's first head may take to come.
+/// The time limit for a connection's first head.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a connection is kept for another request. Longer than the five seconds for which common clients keep theirs:
-/// who asks on a connection at the moment at which it is closed gets no answer.
+/// How long an idle connection stays open. Common clients use five seconds; a longer time avoids closing a connection
+/// just when the client sends a request.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The time limit for a write: how long a client may leave an answer unread.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 
 /// The largest head, in bytes.
 const HEAD_SIZE: usize = 16 << 10;
 
-/// How long an end waits for requests that are being answered.
+/// How long an end waits for requests in progress.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
-/// How many requests the engine works on at once; the others wait for their turn.
+/// How many requests are worked on at once; others wait.
 const WORKERS: usize = 8;
 
-/// How long a thread of the engine's stays when there is nothing to do.
+/// How long an idle worker thread stays.
 const REST: Duration = Duration::from_secs(2);
 
-/// An address that nobody else can have from here on; nobody is answered yet.
+/// A bound address; requests are not answered yet.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -65,15 +68,15 @@ pub struct Bound {
 /// How to serve.
 #[derive(Clone)]
 pub struct Settings {
-    pub contexts: Contexts,
+    pub contexts: ContextFactory,
     pub feed: Feed,
-    /// False: whoever reaches the loopback address may ask. Elsewhere the token is always needed.
+    /// False: every process that reaches the loopback address has access. On other addresses the token is always needed.
     pub needs_token: bool,
     /// Whether a new token replaces the stored one.
     pub is_token_new: bool,
 }
 
-/// A server that runs until it is told to end.
+/// A running server.
 #[derive(Debug)]
 pub struct Serving {
     thread: Option<JoinHandle<()>>,
@@ -81,7 +84,7 @@ pub struct Serving {
     token: Option<(PlansDir, Token)>,
 }
 
-/// Takes an address; port 0 is any free one.
+/// Binds an address; port 0 selects a free one.
 pub fn bind(address: SocketAddr) -> io::Result<Bound> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
@@ -94,7 +97,7 @@ impl Bound {
         self.address
     }
 
-    /// Begins to answer; from here on there is a stored token if requests need one.
+    /// Begins to answer; if requests need a token, one is stored from here on.
     pub fn serve(self, settings: Settings) -> Result<Serving, Error> {
         let token = if settings.needs_token || !self.address.ip().is_loopback() {
             let plans = (settings.contexts)()?.plans;
@@ -109,7 +112,7 @@ impl Bound {
         let begun = runtime().and_then(|runtime| {
             std::thread::Builder::new().name("http".to_owned()).spawn(move || {
                 runtime.block_on(take(self.listener, &app, ending));
-                // What still runs after the last word ends by itself, or with the process.
+                // Remaining work ends on its own, or with the process.
                 runtime.shutdown_background();
             })
         });
@@ -130,7 +133,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 impl Serving {
-    /// Accepts no new connection from here on.
+    /// Accepts no more connections.
     pub fn close(&self) {
         self.is_ending.send_replace(true);
     }
@@ -144,11 +147,11 @@ impl Serving {
         }
     }
 
-    /// Ends, and waits until those are answered for whom something is being done; at most ten seconds.
+    /// Ends, and waits at most ten seconds for requests in progress.
     pub fn end(mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
-            // It never panics, and if it did there would be nothing left to end.
+            // The thread does not panic; if it did there would be nothing left to end.
             thread.join().ok();
         }
     }
@@ -168,7 +171,7 @@ fn router(app: &App) -> Router {
     api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
 }
 
-/// What answers without the handlers of this module keeps its connection as they do.
+/// Answers from outside our handlers keep their connection like others.
 async fn at_work(request: Request, next: Next) -> Response {
     let _busy = connections::busy();
     next.run(request).await
@@ -188,7 +191,7 @@ async fn take(listener: TcpListener, app: &App, mut ending: watch::Receiver<bool
         };
         match accepted {
             Ok((stream, _)) => enter(stream, &router, &connections, &ending),
-            // There are no more descriptors, or the peer is gone already.
+            // File descriptors are exhausted, or the peer is gone.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     }
@@ -206,7 +209,7 @@ fn enter(
     connections: &Connections,
     ending: &watch::Receiver<bool>,
 ) {
-    // Answers are small, and nobody waits for more of them to come together.
+    // Answers are small and should not wait to be merged.
     stream.set_nodelay(true).ok();
     let Ok(local) = stream.local_addr() else { return };
     let Some((id, connection)) = connections.enter(local) else { return };
@@ -218,7 +221,7 @@ fn enter(
     connections.note(id, task.abort_handle());
 }
 
-/// Takes a connection out of the list when it ends, however it ends.
+/// Unregisters a connection when it ends.
 struct Leaving {
     id: u64,
     all: Connections,
@@ -230,7 +233,7 @@ impl Drop for Leaving {
     }
 }
 
-/// Answers the requests of one connection, one after the other.
+/// Answers the requests of one connection in order.
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
@@ -249,13 +252,15 @@ async fn speak(
         request.extensions_mut().insert(Arc::clone(&connection));
         tower::ServiceExt::oneshot(router.clone(), request)
     });
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(WRITE_LIMIT));
     let speaking = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(KEEP_ALIVE)
         .max_header_size(HEAD_SIZE)
-        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
     tokio::pin!(speaking);
-    // A peer that breaks off or talks nonsense is its own problem.
+    // An error concerns this connection only.
     tokio::select! {
         _ = speaking.as_mut() => return,
         () = never_speaks => return,
@@ -270,13 +275,13 @@ mod tests {
 
     use super::*;
 
-    /// How long a connection stays open on which so much is sent; the clock goes by itself when nobody does anything.
+    /// How long a connection stays open after sending this much; idle time counts separately.
     fn kept(sent: &str) -> Duration {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {
             let (mut client, served) = tokio::io::duplex(1 << 12);
             let begun = tokio::time::Instant::now();
-            let served = tokio::spawn(serve(served));
+            let served = tokio::spawn(serve(served, Router::new()));
             client.write_all(sent.as_bytes()).await.unwrap();
             client.read_to_end(&mut Vec::new()).await.unwrap();
             served.await.unwrap();
@@ -284,11 +289,11 @@ mod tests {
         })
     }
 
-    async fn serve(stream: DuplexStream) {
+    async fn serve(stream: DuplexStream, router: Router) {
         let connections = Connections::default();
         let (_, connection) = connections.enter(([127, 0, 0, 1], 1).into()).unwrap();
         let (_is_ending, ending) = watch::channel(false);
-        speak(stream, Router::new(), connection, ending).await;
+        speak(stream, router, connection, ending).await;
     }
 
     #[test]
@@ -298,8 +303,29 @@ mod tests {
     }
 
     #[test]
-    fn who_was_answered_may_ask_again_for_longer() {
+    fn an_answered_connection_stays_open_for_longer() {
         assert_eq!(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\n").as_secs(), KEEP_ALIVE.as_secs());
         assert_eq!(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /").as_secs(), KEEP_ALIVE.as_secs());
+    }
+    #[test]
+    fn a_client_that_does_not_read_its_answer_is_cut_off() {
+        let long = "x".repeat(1 << 20);
+        let router = Router::new().route("/", axum::routing::get(move || async move { long }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let (mut client, served) = tokio::io::duplex(1 << 12);
+            let served = tokio::spawn(serve(served, router));
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            let begun = tokio::time::Instant::now();
+            // A client that reads a little now and then is not cut off.
+            for _ in 0..2 {
+                tokio::time::sleep(WRITE_LIMIT * 2 / 3).await;
+                client.read_exact(&mut [0; 1 << 10]).await.unwrap();
+                assert!(!served.is_finished());
+            }
+            let last = begun.elapsed();
+            served.await.unwrap();
+            assert_eq!((begun.elapsed() - last).as_secs(), WRITE_LIMIT.as_secs());
+        });
     }
 }

@@ -1,4 +1,4 @@
-//! What every handler has: the engine to ask, in a thread that may wait.
+//! The state of all handlers; operations run in blocking threads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections;
 use crate::serve::http::etag::IfMatch;
@@ -20,17 +20,17 @@ use crate::serve::http::token::Token;
 /// How long a request may take, its body included.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// How many viewers may follow the events at once.
+/// The limit of event streams.
 pub(super) const MOST_STREAMS: usize = 16;
 
-/// The state of all handlers; copies are the same.
+/// The state of all handlers; clones share it.
 #[derive(Clone)]
 pub(super) struct App(Arc<Inner>);
 
 struct Inner {
-    contexts: Contexts,
+    contexts: ContextFactory,
     feed: Feed,
-    /// None: whoever reaches the loopback address may ask.
+    /// None: every process that reaches the loopback address has access.
     token: Option<Token>,
     address: SocketAddr,
     streams: Arc<Semaphore>,
@@ -41,7 +41,7 @@ struct Inner {
 
 impl App {
     pub(super) fn new(
-        contexts: Contexts,
+        contexts: ContextFactory,
         feed: Feed,
         token: Option<Token>,
         address: SocketAddr,
@@ -59,7 +59,7 @@ impl App {
         }))
     }
 
-    pub(super) fn contexts(&self) -> &Contexts {
+    pub(super) fn contexts(&self) -> &ContextFactory {
         &self.0.contexts
     }
 
@@ -87,9 +87,9 @@ impl App {
         self.0.is_ending.clone()
     }
 
-    /// Runs the engine in a thread that may wait, and brings back what it says.
+    /// Runs an operation in a blocking thread and returns its result.
     ///
-    /// What has begun is finished, also when the asker goes away meanwhile.
+    /// Work that has begun is finished even if the client disconnects.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Context) -> Result<T, Error> + Send + 'static,
@@ -97,7 +97,7 @@ impl App {
         self.ask_or(move |context| work(context).map_err(Problem::from)).await
     }
 
-    /// As [`Self::ask`], where a change is made only if the file is what the asker last saw.
+    /// As [`Self::ask`]; a change is made only if the file is the version that the client last saw.
     pub(super) async fn ask_if<T: Send + 'static>(
         &self,
         condition: IfMatch,
@@ -107,7 +107,7 @@ impl App {
         self.run(move |context| work(&Context { expected, ..context }).map_err(Problem::from)).await
     }
 
-    /// As [`Self::ask`], for work that knows more ways to refuse than the engine.
+    /// As [`Self::ask`], for work with errors beyond those of operations.
     pub(super) async fn ask_or<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Context) -> Result<T, Problem> + Send + 'static,
@@ -115,7 +115,7 @@ impl App {
         self.run(move |context| work(&context)).await
     }
 
-    /// As [`Self::ask_if`], for work that knows more ways to refuse than the engine.
+    /// As [`Self::ask_if`], for work with errors beyond those of operations.
     pub(super) async fn ask_if_or<T: Send + 'static>(
         &self,
         condition: IfMatch,
@@ -143,7 +143,7 @@ impl App {
     }
 }
 
-/// A request that takes too long is answered; what it began is finished all the same.
+/// The answer to a request that takes too long; its work is finished all the same.
 pub(super) fn too_slow() -> Problem {
     let detail = "the request took longer than 30 seconds; what it began may still be done";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time-limit", detail).retry_after(1)

@@ -1,4 +1,4 @@
-//! The secret that every request has to bring.
+//! The secret that requests must contain.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ pub(super) struct Token {
 }
 
 impl fmt::Debug for Token {
-    /// No log and no message shows it.
+    /// Not shown in logs and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
 impl Token {
-    /// Returns the stored token of these plans; makes one if there is none, or if a new one is wanted.
+    /// Returns the stored token of these plans; creates one if there is none, or if a new one is requested.
     pub(super) fn of(plans: &PlansDir, is_new: bool) -> Result<Self, Error> {
         let stored = if is_new { None } else { token::token(plans)? };
         let secret = stored.map_or_else(|| token::renew(plans), Ok)?;
@@ -31,9 +31,9 @@ impl Token {
         &self.secret
     }
 
-    /// Compares in a time that does not depend on how much of it is right.
+    /// Compares in constant time.
     pub(super) fn is(&self, given: &[u8]) -> bool {
-        // Equal hashes in constant time; blake3 compares its own so.
+        // blake3 compares hashes in constant time.
         blake3::hash(given) == blake3::hash(self.secret.as_bytes())
     }
 }

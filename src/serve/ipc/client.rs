@@ -1,7 +1,6 @@
-//! The other end of a daemon's socket: what a command asks, and the events that a second `watch` follows.
+//! The client side of the daemon's socket: requests of commands, and the event stream for a second `watch`.
 //!
-//! Nothing here waits long or fails loudly: without a daemon, or with one that does not answer, every command goes its
-//! own way.
+//! No call here waits long or fails hard. Without a daemon, or if it does not answer, a command continues on its own.
 
 use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
@@ -17,16 +16,15 @@ use crate::api::daemon::{DaemonClient, Neighbours};
 use crate::disk::PlansDir;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
-use crate::serve::ipc::event::Event;
-use crate::serve::ipc::event::Told;
-use crate::serve::ipc::protocol::{self, Answer, Ask, Status};
-use crate::serve::ipc::socket_path::{self, Homes};
+use crate::serve::ipc::event::{Event, Notification};
+use crate::serve::ipc::protocol::{self, Answer, Request, Status};
+use crate::serve::ipc::socket_path::{self, SocketDirs};
 
-/// Beyond this a command looks at the files itself.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a command waits for an answer. Then it reads the files itself.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a daemon that was told to end may take.
-const END: Duration = Duration::from_secs(20);
+/// How long a daemon may take to end after a stop request.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to the daemon of a plans directory.
 #[derive(Debug)]
@@ -35,108 +33,102 @@ pub struct Client {
     answers: BufReader<UnixStream>,
 }
 
-/// How following a daemon's events ended.
+/// Why the event stream of a daemon ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// The daemon said why.
+    /// The daemon sent the reason.
     Said(String),
-    /// Without a word: it crashed, or does not wait for who does not read.
+    /// The stream broke: the daemon crashed, or disconnected a client that did not read.
     Broken,
-    /// The one who listened broke off.
+    /// The callback returned `Break`.
     BrokenOff,
 }
 
-/// Who watches a plans directory.
+/// The process that watches a plans directory.
 #[derive(Debug)]
 pub enum Holder {
-    Nobody,
-    /// A process that takes connections and says nothing: it was stopped (`SIGSTOP`), or hangs.
+    None,
+    /// It accepts connections but does not answer: it was stopped (`SIGSTOP`) or hangs.
     Silent {
-        /// None where the system does not tell.
+        /// `None` where the system cannot say.
         pid: Option<u32>,
     },
     Answering(Client, Status),
 }
 
-/// Asks who watches; whoever does not answer in a second is silent.
-pub fn holder(plans: &PlansDir, homes: &Homes) -> Holder {
-    holder_at(&plans.state_dir(), homes)
+/// Finds out which process watches. It counts as silent if it does not answer within a second.
+pub fn holder(plans: &PlansDir, socket_dirs: &SocketDirs) -> Holder {
+    holder_at(&plans.state_dir(), socket_dirs)
 }
 
-fn holder_at(state: &Path, homes: &Homes) -> Holder {
-    match Client::connected(state, homes) {
+fn holder_at(state: &Path, socket_dirs: &SocketDirs) -> Holder {
+    match Client::connected(state, socket_dirs) {
         Ok(mut client) => match client.status() {
             Some(status) => Holder::Answering(client, status),
-            // One that ended meanwhile closes the connection.
-            None if client.is_closed() => Holder::Nobody,
+            // A daemon that ended meanwhile closes the connection.
+            None if client.is_closed() => Holder::None,
             None => Holder::Silent { pid: socket_path::peer(&client.stream) },
         },
-        // As many as may wait do so already.
+        // The backlog of the socket is full.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Holder::Silent { pid: None },
-        Err(_) => Holder::Nobody,
+        Err(_) => Holder::None,
     }
 }
 
-/// The daemon of a plans directory, if one runs, as those know it who ask through its socket.
+/// The daemon of a plans directory, if one runs, behind its socket.
 #[derive(Debug, Clone)]
 pub struct Daemon {
-    /// Where the own state is.
+    /// The directory of planwatch's own state.
     state: PathBuf,
-    pub(super) homes: Homes,
+    pub(super) socket_dirs: SocketDirs,
 }
 
 impl Daemon {
-    pub fn of(plans: &PlansDir, homes: Homes) -> Self {
-        Self { state: plans.state_dir(), homes }
+    pub fn of(plans: &PlansDir, socket_dirs: SocketDirs) -> Self {
+        Self { state: plans.state_dir(), socket_dirs }
     }
 
     fn connect(&self) -> Option<Client> {
-        Client::connected(&self.state, &self.homes).ok()
+        Client::connected(&self.state, &self.socket_dirs).ok()
     }
 }
 
 impl DaemonClient for Daemon {
     fn commit(&self) -> Option<Generation> {
-        match self.connect()?.ask(Ask::Sync)? {
-            Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
-            _ => None,
-        }
+        self.connect()?.ask(Request::Sync)?.commit()
     }
 
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
-        let answer = self.connect().and_then(|mut it| it.ask(Ask::Next));
-        protocol::commit_and_next(answer)
+        let answer = self.connect().and_then(|mut it| it.ask(Request::Next));
+        answer.map_or((None, None), Answer::commit_and_next)
     }
 
     fn cache_next(&self, answer: String) {
         let Some(mut client) = self.connect() else { return };
-        protocol::send(&mut client.stream, &protocol::request_line(Ask::CacheNext(answer))).ok();
+        protocol::send(&mut client.stream, &protocol::request_line(Request::CacheNext(answer))).ok();
     }
 
     fn daemon(&self) -> DaemonStatus {
-        if let Err(it) = socket_path::check(&socket_path::socket(&self.state, &self.homes), &self.state) {
+        if let Err(it) = socket_path::check(&socket_path::socket(&self.state, &self.socket_dirs), &self.state)
+        {
             return DaemonStatus::Unreachable { why: it.to_string(), hint: it.hint() };
         }
-        match holder_at(&self.state, &self.homes) {
-            Holder::Nobody => DaemonStatus::None,
+        match holder_at(&self.state, &self.socket_dirs) {
+            Holder::None => DaemonStatus::None,
             Holder::Silent { pid } => DaemonStatus::Silent { pid },
             Holder::Answering(_, status) => status.into(),
         }
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        let ask = Ask::Around(plan.as_str().to_owned());
-        match self.connect()?.ask(ask)? {
-            Answer::Around { around } => around.map(Neighbours::from),
-            _ => None,
-        }
+        self.connect()?.ask(Request::Around(plan.as_str().to_owned()))?.neighbours()
     }
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
         let Some(mut client) = self.connect() else { return ClaimReply::Nothing };
         let Some(delegated) = delegated() else { return ClaimReply::Nothing };
         client.stream.set_read_timeout(Some(REPLY_WITHIN)).ok();
-        match client.ask(Ask::Claim(delegated.clone())) {
+        match client.ask(Request::Claim(delegated.clone())) {
             Some(Answer::Claimed { handed }) => handed.map_or(ClaimReply::Nothing, ClaimReply::Claimed),
             // A daemon that does not know this request.
             Some(_) => ClaimReply::Nothing,
@@ -146,23 +138,23 @@ impl DaemonClient for Daemon {
 }
 
 impl Client {
-    /// Connects; none if nobody answers there.
-    pub fn connect(plans: &PlansDir, homes: &Homes) -> Option<Self> {
-        Self::connected(&plans.state_dir(), homes).ok()
+    /// Connects; `None` if there is no daemon.
+    pub fn connect(plans: &PlansDir, socket_dirs: &SocketDirs) -> Option<Self> {
+        Self::connected(&plans.state_dir(), socket_dirs).ok()
     }
 
-    fn connected(state: &Path, homes: &Homes) -> io::Result<Self> {
-        let path = socket_path::socket(state, homes);
+    fn connected(state: &Path, socket_dirs: &SocketDirs) -> io::Result<Self> {
+        let path = socket_path::socket(state, socket_dirs);
         socket_path::check(&path, state).map_err(|_| io::ErrorKind::PermissionDenied)?;
         let stream = connect(&path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let answers = BufReader::new(stream.try_clone()?);
         let is_ours = socket_path::is_same_user(&stream);
         is_ours.then_some(Self { stream, answers }).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
     }
 
-    /// Whether the other end has gone; one that says nothing has not.
+    /// Whether the other end has closed the connection; a silent one has not.
     fn is_closed(&mut self) -> bool {
         let waits =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
@@ -170,43 +162,43 @@ impl Client {
             || self.answers.fill_buf().map_or_else(|error| !waits(error), <[u8]>::is_empty)
     }
 
-    fn ask(&mut self, ask: Ask) -> Option<Answer> {
-        protocol::send(&mut self.stream, &protocol::request_line(ask)).ok()?;
+    fn ask(&mut self, request: Request) -> Option<Answer> {
+        protocol::send(&mut self.stream, &protocol::request_line(request)).ok()?;
         protocol::read_answer(&mut self.answers).ok()?
     }
 
     pub fn status(&mut self) -> Option<Status> {
-        self.status_after(Ask::Status)
+        self.status_after(Request::Status)
     }
 
-    fn status_after(&mut self, ask: Ask) -> Option<Status> {
-        match self.ask(ask)? {
+    fn status_after(&mut self, request: Request) -> Option<Status> {
+        match self.ask(request)? {
             Answer::Status(status) => Some(status),
             _ => None,
         }
     }
 
-    /// Ends the daemon and returns how it was, once it is gone; none if it does not go.
+    /// Stops the daemon and returns its last status once it has ended; `None` if it does not end.
     ///
-    /// A process that gives way goes on with something else: it is not waited for, and lets go in a moment.
+    /// A process that gives way continues with its main job, so this does not wait for its end.
     pub fn stop(mut self) -> Option<Status> {
-        let status = self.status_after(Ask::Stop)?;
+        let status = self.status_after(Request::Stop)?;
         if status.gives_way {
             return Some(status);
         }
-        self.stream.set_read_timeout(Some(END)).ok()?;
-        // The end of the process is the end of the stream.
+        self.stream.set_read_timeout(Some(STOP_TIMEOUT)).ok()?;
+        // The stream ends when the process does.
         while let Some(_more) = protocol::read_answer(&mut self.answers).or_else(end_of_stream).ok()? {}
         Some(status)
     }
 
-    /// Passes on every event from here on; `ready` is called first.
+    /// Passes on every event from now on; `ready` is called first.
     pub fn follow(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
         event: &mut dyn FnMut(&Event) -> ControlFlow<()>,
     ) -> End {
-        self.follow_answers(Ask::Events, ready, &mut |answer| match answer {
+        self.follow_answers(Request::Events, ready, &mut |answer| match answer {
             Answer::Event { event: json } => {
                 Event::from_json(&json).map_or(ControlFlow::Continue(()), |it| event(&it))
             }
@@ -214,27 +206,27 @@ impl Client {
         })
     }
 
-    /// As [`Self::follow`], with the hints that come before events, for whoever looks again at each.
+    /// As [`Self::follow`], with the early notices of changing plans.
     pub fn follow_changes(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
-        told: &mut dyn FnMut(Told) -> ControlFlow<()>,
+        on_message: &mut dyn FnMut(Notification) -> ControlFlow<()>,
     ) -> End {
-        self.follow_answers(Ask::Changes, ready, &mut |answer| match answer {
+        self.follow_answers(Request::Changes, ready, &mut |answer| match answer {
             Answer::Event { event } => Event::from_json(&event)
-                .map_or(ControlFlow::Continue(()), |it| told(Told::Event(Arc::new(it)))),
-            Answer::Changed { plan } => told(Told::Changed { plan: plan.map(PlanId::new) }),
+                .map_or(ControlFlow::Continue(()), |it| on_message(Notification::Event(Arc::new(it)))),
+            Answer::Changed { plan } => on_message(Notification::Changed { plan: plan.map(PlanId::new) }),
             _ => ControlFlow::Continue(()),
         })
     }
 
     fn follow_answers(
         mut self,
-        ask: Ask,
+        request: Request,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
-        told: &mut dyn FnMut(Answer) -> ControlFlow<()>,
+        on_message: &mut dyn FnMut(Answer) -> ControlFlow<()>,
     ) -> End {
-        let Some(status) = self.status_after(ask) else { return End::Broken };
+        let Some(status) = self.status_after(request) else { return End::Broken };
         if ready(&status).is_break() {
             return End::BrokenOff;
         }
@@ -244,7 +236,7 @@ impl Client {
         loop {
             let flow = match protocol::read_answer(&mut self.answers) {
                 Ok(Some(Answer::End { why })) => return End::Said(why),
-                Ok(Some(answer)) => told(answer),
+                Ok(Some(answer)) => on_message(answer),
                 Ok(None) | Err(_) => return End::Broken,
             };
             if flow.is_break() {
@@ -261,7 +253,7 @@ fn end_of_stream(error: io::Error) -> io::Result<Option<Answer>> {
     }
 }
 
-/// Connects at once or not at all: to a daemon that was stopped, and has many waiting, it could last for ever.
+/// Connects at once or not at all: connecting to a stopped daemon with a full backlog could block for ever.
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
@@ -278,28 +270,28 @@ mod tests {
 
     use super::*;
 
-    /// A directory of own state with a socket in the place of a daemon's.
-    fn listening() -> (tempfile::TempDir, Homes, UnixListener) {
+    /// A state directory with a socket in place of a daemon's.
+    fn listening() -> (tempfile::TempDir, SocketDirs, UnixListener) {
         let root = tempfile::tempdir().unwrap();
-        let homes = Homes { runtime: None, temporary: root.path().to_path_buf() };
-        let listener = UnixListener::bind(socket_path::socket(root.path(), &homes)).unwrap();
-        (root, homes, listener)
+        let socket_dirs = SocketDirs { runtime: None, temporary: root.path().to_path_buf() };
+        let listener = UnixListener::bind(socket_path::socket(root.path(), &socket_dirs)).unwrap();
+        (root, socket_dirs, listener)
     }
 
     #[test]
-    fn a_daemon_that_ends_while_it_is_asked_is_nobody() {
-        let (root, homes, listener) = listening();
+    fn a_daemon_that_ends_during_a_request_counts_as_none() {
+        let (root, socket_dirs, listener) = listening();
         let ending = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        assert!(matches!(holder_at(root.path(), &homes), Holder::Nobody));
+        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::None));
         ending.join().unwrap();
-        // Nobody listens any more.
-        assert!(matches!(holder_at(root.path(), &homes), Holder::Nobody));
+        // The listener is closed now.
+        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::None));
     }
 
     #[test]
-    fn an_errand_that_is_not_answered_may_have_been_run() {
-        let (root, homes, listener) = listening();
-        let daemon = Daemon { state: root.path().to_path_buf(), homes };
+    fn a_delegated_claim_without_a_reply_may_have_been_made() {
+        let (root, socket_dirs, listener) = listening();
+        let daemon = Daemon { state: root.path().to_path_buf(), socket_dirs };
         let delegated = serde_json::json!({
             "claim": "k0000001", "by": "ann", "asker": "bo", "lease": 60, "at": "2026-11-21T12:00:00Z",
             "begin_before": 1, "surroundings": "x",
@@ -311,7 +303,7 @@ mod tests {
                     let mut stream = listener.accept().unwrap().0;
                     let asked =
                         protocol::read_request(&mut BufReader::new(stream.try_clone().unwrap())).unwrap();
-                    assert!(matches!(asked, Some(Ask::Claim(_))));
+                    assert!(matches!(asked, Some(Request::Claim(_))));
                     if let Some(answer) = answer {
                         protocol::send(&mut stream, &protocol::answer_line(answer)).unwrap();
                     }
@@ -321,17 +313,17 @@ mod tests {
         };
         assert!(matches!(answering(None), ClaimReply::Unheard(_)));
         assert!(matches!(answering(Some(Answer::Claimed { handed: None })), ClaimReply::Nothing));
-        // One of another release.
+        // A daemon of another release.
         assert!(matches!(answering(Some(Answer::Refused { why: String::new() })), ClaimReply::Nothing));
         drop(listener);
-        assert!(matches!(daemon.claim(&|| panic!("there is nobody")), ClaimReply::Nothing));
+        assert!(matches!(daemon.claim(&|| panic!("there is no daemon")), ClaimReply::Nothing));
     }
 
     #[test]
-    fn a_daemon_for_which_no_more_may_wait_is_silent() {
-        let (root, homes, listener) = listening();
+    fn a_daemon_with_a_full_backlog_is_silent() {
+        let (root, socket_dirs, listener) = listening();
         rustix::net::listen(&listener, 0).unwrap();
-        let path = socket_path::socket(root.path(), &homes);
+        let path = socket_path::socket(root.path(), &socket_dirs);
         let mut waiting = Vec::new();
         let full = loop {
             match connect(&path) {
@@ -340,6 +332,6 @@ mod tests {
             }
         };
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
-        assert!(matches!(holder_at(root.path(), &homes), Holder::Silent { pid: None }));
+        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::Silent { pid: None }));
     }
 }

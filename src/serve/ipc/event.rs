@@ -10,11 +10,11 @@ use crate::plan::id::PlanId;
 use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 
-/// What an event tells.
+/// What changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// A plan's or step's status; as it is shown, so that a plan's last step completes it.
+    /// The status of a plan or a step. A plan's is the displayed one: its last step completes the plan.
     Status {
         old: String,
         new: String,
@@ -48,7 +48,7 @@ impl What {
 pub enum Source {
     /// A change of the files by another program.
     Files,
-    /// planwatch itself, as its own log says.
+    /// planwatch itself, according to its write log.
     Engine { verb: String, by: String },
 }
 
@@ -69,9 +69,9 @@ pub struct Event {
     pub id: String,
     pub plan: String,
     pub title: String,
-    /// With the plans directory's name.
+    /// Begins with the plans directory's name.
     pub path: String,
-    /// When it was seen.
+    /// When the daemon noticed it.
     pub at: Time,
     #[serde(flatten)]
     pub source: Source,
@@ -109,15 +109,15 @@ impl Event {
 
 /// A message to followers.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum Notification {
     /// A change that has settled, as `watch` prints it.
     Event(Arc<Event>),
-    /// Something in this plan's files is being changed, told before it has settled; with none, anything may have been.
+    /// This plan is changing; sent before the change has settled. `None`: any plan may be.
     Changed { plan: Option<PlanId> },
 }
 
-impl Told {
-    /// The kind that its JSON object has.
+impl Notification {
+    /// The kind of its JSON object.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Event(_) => "event",
@@ -125,7 +125,7 @@ impl Told {
         }
     }
 
-    /// One object; an event's is the one of `watch --json`.
+    /// The JSON object; of an event, the one that `watch --json` prints.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Event(event) => event.to_json(),

@@ -1,4 +1,4 @@
-//! How commands and the daemon talk through a local socket.
+//! Communication between commands and the daemon through a local socket.
 
 pub mod client;
 pub mod event;

@@ -1,4 +1,4 @@
-//! What is said over the daemon's socket: one JSON object a line, a request and its answer, or a stream of events.
+//! The protocol of the daemon's socket: one JSON object per line, a request and its answer or a stream of events.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -8,51 +8,51 @@ use serde_json::Value;
 use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Neighbours};
 use crate::index::{Generation, Key};
 
-/// Raised when an older partner would misunderstand.
+/// Raised when an older peer would misunderstand a message.
 pub(crate) const VERSION: u32 = 1;
 
-/// No line is longer that is meant well.
+/// No valid message is longer.
 const LINE_LIMIT: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Ask {
-    /// Whether every change that was finished before this request is in the index.
+pub(crate) enum Request {
+    /// Asks whether the index holds every change that was finished before this request.
     Sync,
-    /// As [`Ask::Sync`], with the cached answer of `next`.
+    /// As [`Request::Sync`], with the cached answer of `next`.
     Next,
-    /// An answer of `next` to keep in memory; there is no reply.
+    /// An answer of `next` to cache in memory; there is no reply.
     CacheNext(String),
-    /// What lies around the plan of this id, every change included that was finished before this request.
+    /// Asks what relates to the plan with this id, including every change that was finished before this request.
     Around(String),
-    /// Claims the most urgent step for who asks.
+    /// Claims the most urgent step for the client.
     Claim(DelegatedClaim),
     Status,
-    /// Every event from here on, after the status.
+    /// Subscribes to events; the first answer is the status.
     Events,
-    /// As [`Ask::Events`], and at once which plan is being changed.
+    /// As [`Request::Events`], with early notices of changing plans.
     Changes,
-    /// End; the answer is the status, and the end of the stream is the daemon's.
+    /// Stops the daemon; the answer is the status, and the stream ends when the daemon does.
     Stop,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct RequestEnvelope {
     pub(crate) version: u32,
-    pub(crate) request: Ask,
+    pub(crate) request: Request,
 }
 
-/// Directories by whether they are archived and by name; see `api::daemon::Neighbours`.
+/// Directories, each as whether it is archived and its name; see `api::daemon::Neighbours`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Around {
+pub(crate) struct Dependents {
     pub(crate) spellings: Vec<(bool, String)>,
     pub(crate) odd: Vec<(bool, String)>,
     pub(crate) waiting: Vec<(bool, String)>,
 }
 
-impl From<Around> for Neighbours {
-    fn from(around: Around) -> Self {
-        let Around { spellings, odd, waiting } = around;
+impl From<Dependents> for Neighbours {
+    fn from(message: Dependents) -> Self {
+        let Dependents { spellings, odd, waiting } = message;
         let keys = |of: Vec<(bool, String)>| {
             of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
         };
@@ -60,23 +60,23 @@ impl From<Around> for Neighbours {
     }
 }
 
-/// How a daemon is.
+/// The status of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub pid: u32,
-    /// The release that it runs.
+    /// Its version.
     pub release: String,
     pub since: String,
     pub plans: usize,
     pub steps: usize,
-    /// Why it looks at everything every two seconds; none while the system tells of changes.
+    /// Why it polls; `None` while the system reports events.
     pub polling: Option<String>,
-    /// How many follow its events.
+    /// The number of clients that follow its events.
     pub followers: usize,
-    /// Where it answers over HTTP, if it does.
+    /// Its HTTP URL, if it has one.
     #[serde(default)]
     pub http: Option<String>,
-    /// It watches only beside something else that it does, and goes on with that when another process is to watch.
+    /// Watching is a side job of this process and ends when another process wants to watch.
     #[serde(default)]
     pub gives_way: bool,
 }
@@ -91,21 +91,21 @@ impl From<Status> for DaemonStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The commit of the index that is right; none if nobody can say.
+    /// The current commit of the index; `None` if unknown.
     Sync {
         fresh: bool,
         generation: Option<String>,
     },
-    /// The commit of the index that is right, if it is known, and the last answer of `next` that was cached.
+    /// The current commit of the index, `None` if unknown, and the cached answer of `next`.
     Next {
         generation: Option<String>,
         cached: Option<String>,
     },
-    /// None if nobody can say.
+    /// `None` if unknown.
     Around {
-        around: Option<Around>,
+        around: Option<Dependents>,
     },
-    /// None: whoever asks has to claim alone.
+    /// `None`: the client has to claim without the daemon.
     Claimed {
         handed: Option<ClaimedStep>,
     },
@@ -113,11 +113,11 @@ pub(crate) enum Answer {
     Event {
         event: Value,
     },
-    /// Something in this plan is being changed; with none, anything may have been.
+    /// This plan is changing; `None`: any plan may be.
     Changed {
         plan: Option<String>,
     },
-    /// The daemon ends; nothing comes after this.
+    /// The daemon ends; this is the last message.
     End {
         why: String,
     },
@@ -133,16 +133,34 @@ struct Envelope {
     answer: Answer,
 }
 
-/// Reads the answer to [`Ask::Next`].
-pub(crate) fn commit_and_next(answer: Option<Answer>) -> (Option<Generation>, Option<String>) {
-    match answer {
-        Some(Answer::Next { generation, cached }) => (generation.and_then(|it| it.parse().ok()), cached),
-        _ => (None, None),
+impl Answer {
+    /// The current commit of the index, as the answer to [`Request::Sync`].
+    pub(crate) fn commit(self) -> Option<Generation> {
+        match self {
+            Self::Sync { fresh: true, generation } => generation?.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::commit`], with the cached answer of `next`, as the answer to [`Request::Next`].
+    pub(crate) fn commit_and_next(self) -> (Option<Generation>, Option<String>) {
+        match self {
+            Self::Next { generation, cached } => (generation.and_then(|it| it.parse().ok()), cached),
+            _ => (None, None),
+        }
+    }
+
+    /// The answer to [`Request::Around`].
+    pub(crate) fn neighbours(self) -> Option<Neighbours> {
+        match self {
+            Self::Around { around } => around.map(Neighbours::from),
+            _ => None,
+        }
     }
 }
 
-pub(crate) fn request_line(request: Ask) -> Vec<u8> {
-    line(&Request { version: VERSION, request })
+pub(crate) fn request_line(request: Request) -> Vec<u8> {
+    line(&RequestEnvelope { version: VERSION, request })
 }
 
 pub(crate) fn answer_line(answer: Answer) -> Vec<u8> {
@@ -150,20 +168,20 @@ pub(crate) fn answer_line(answer: Answer) -> Vec<u8> {
 }
 
 fn line(of: &impl Serialize) -> Vec<u8> {
-    // Only maps with keys that are no text cannot be written, and there are none.
+    // Serialization fails only for maps with keys that are not strings, and there are none.
     let mut bytes = serde_json::to_vec(of).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// Reads one request; none at the end of the stream.
-pub(crate) fn read_request(from: &mut BufReader<impl Read>) -> io::Result<Option<Ask>> {
+/// Reads one request; `None` at the end of the stream.
+pub(crate) fn read_request(from: &mut BufReader<impl Read>) -> io::Result<Option<Request>> {
     let Some(line) = read_line(from)? else { return Ok(None) };
-    let request: Request = serde_json::from_slice(&line)?;
+    let request: RequestEnvelope = serde_json::from_slice(&line)?;
     if request.version == VERSION { Ok(Some(request.request)) } else { Err(other_version()) }
 }
 
-/// Reads one answer; none at the end of the stream.
+/// Reads one answer; `None` at the end of the stream.
 pub(crate) fn read_answer(from: &mut BufReader<impl Read>) -> io::Result<Option<Answer>> {
     let Some(line) = read_line(from)? else { return Ok(None) };
     let envelope: Envelope = serde_json::from_slice(&line)?;
@@ -184,7 +202,6 @@ fn read_line(from: &mut BufReader<impl Read>) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Sends a line whole.
 pub(crate) fn send(to: &mut impl Write, line: &[u8]) -> io::Result<()> {
     to.write_all(line).and_then(|()| to.flush())
 }
@@ -194,19 +211,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
-        let around = Ask::Around("Prüfung:1".to_owned());
-        let errand = serde_json::json!({
+    fn messages_round_trip() {
+        let around = Request::Around("Prüfung:1".to_owned());
+        let delegated = serde_json::json!({
             "claim": "k0000001", "by": "ann", "asker": "bo", "lease": 60, "at": "2026-11-21T12:00:00Z",
             "begin_before": 1, "surroundings": "x",
         });
-        let claim = Ask::Claim(serde_json::from_value(errand).unwrap());
-        let cache = Ask::CacheNext("{\"at\": 1}".to_owned());
-        for ask in
-            [Ask::Sync, Ask::Next, cache, around, claim, Ask::Status, Ask::Events, Ask::Changes, Ask::Stop]
-        {
-            let line = request_line(ask.clone());
-            assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
+        let claim = Request::Claim(serde_json::from_value(delegated).unwrap());
+        let cache = Request::CacheNext("{\"at\": 1}".to_owned());
+        for request in [
+            Request::Sync,
+            Request::Next,
+            cache,
+            around,
+            claim,
+            Request::Status,
+            Request::Events,
+            Request::Changes,
+            Request::Stop,
+        ] {
+            let line = request_line(request.clone());
+            assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(request));
         }
         let status = Status {
             pid: 7,
@@ -247,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_requests_are_refused() {
         check("{\"version\":2,\"request\":\"sync\"}\n");
         check("{\"version\":1,\"request\":\"delete\"}\n");
         check("{\"version\":1}\n");

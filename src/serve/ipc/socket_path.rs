@@ -1,4 +1,4 @@
-//! Where a daemon's socket is, and who may be at its other end: nobody but the same user.
+//! The location of the daemon's socket, and the check that its other end belongs to the same user.
 
 use std::fmt;
 use std::io;
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::PlansDir;
 
-/// What the environment says of places for sockets.
+/// The directories for sockets, from the environment.
 #[derive(Debug, Clone)]
-pub struct Homes {
+pub struct SocketDirs {
     /// `XDG_RUNTIME_DIR`.
     pub runtime: Option<PathBuf>,
     /// The directory for temporary files.
     pub temporary: PathBuf,
 }
 
-/// The longest path that fits a socket's address on every system; macOS has 104 bytes with the last one zero.
+/// The longest path that fits a socket address on every system; macOS has 104 bytes including the final zero.
 const LONGEST: usize = 103;
 
-/// Why a directory for sockets is not used: another user could have put a socket into it.
+/// Why a socket directory is not used: another user could have put a socket into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untrusted {
     directory: PathBuf,
@@ -43,28 +43,28 @@ impl Untrusted {
     }
 }
 
-/// Returns where the socket of a plans directory is: with its own state, or where that is too long in a place for
-/// sockets.
-pub(crate) fn socket(state: &Path, homes: &Homes) -> PathBuf {
+/// Returns the socket's path: in the plans directory's own state, or in a socket directory if that path is too long.
+pub(crate) fn socket(state: &Path, socket_dirs: &SocketDirs) -> PathBuf {
     let own = state.join("daemon.sock");
     let fits = |path: &Path| path.as_os_str().len() <= LONGEST;
     if fits(&own) {
         return own;
     }
     let name = format!("{}.sock", &blake3::hash(state.as_os_str().as_bytes()).to_hex()[..24]);
-    let runtime = homes.runtime.as_ref().map(|it| it.join("planwatch").join(&name));
-    let temporary =
-        || homes.temporary.join(format!("planwatch-{}", rustix::process::getuid().as_raw())).join(&name);
+    let runtime = socket_dirs.runtime.as_ref().map(|it| it.join("planwatch").join(&name));
+    let temporary = || {
+        socket_dirs.temporary.join(format!("planwatch-{}", rustix::process::getuid().as_raw())).join(&name)
+    };
     runtime.filter(|it| fits(it)).unwrap_or_else(temporary)
 }
 
-/// Why the socket of a plans directory cannot be where it should be; `None` where nothing keeps it from that.
-pub fn untrusted(plans: &PlansDir, homes: &Homes) -> Option<Untrusted> {
+/// Why the socket of a plans directory cannot be used; `None` if it can.
+pub fn untrusted(plans: &PlansDir, socket_dirs: &SocketDirs) -> Option<Untrusted> {
     let state = plans.state_dir();
-    check(&socket(&state, homes), &state).err()
+    check(&socket(&state, socket_dirs), &state).err()
 }
 
-/// Makes the directory of a socket that is not in the own state.
+/// Creates the socket's directory if it is not the state directory.
 pub(crate) fn prepare(socket: &Path, state: &Path) -> io::Result<()> {
     let Some(dir) = socket.parent().filter(|it| *it != state) else { return Ok(()) };
     match std::fs::DirBuilder::new().mode(0o700).create(dir) {
@@ -75,7 +75,7 @@ pub(crate) fn prepare(socket: &Path, state: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a directory in which another user could have put a socket; one that is not there has none.
+/// Rejects a directory in which another user could have put a socket. A missing directory is fine.
 pub(crate) fn check(socket: &Path, state: &Path) -> Result<(), Untrusted> {
     let Some(dir) = socket.parent().filter(|it| *it != state) else { return Ok(()) };
     let why = match dir.symlink_metadata() {
@@ -97,7 +97,7 @@ pub(crate) fn is_same_user(stream: impl AsFd) -> bool {
     peer.is_ok_and(|it| it.uid == rustix::process::getuid())
 }
 
-/// Whether the other end of a connection was closed, as when its process is dead; what it sent stays to be read.
+/// Whether the other end has closed the connection, for example because its process died. Unread data stays.
 pub(crate) fn has_gone(stream: &UnixStream) -> bool {
     use rustix::net::RecvFlags;
 
@@ -105,7 +105,7 @@ pub(crate) fn has_gone(stream: &UnixStream) -> bool {
     rustix::net::recv(stream, &mut [0_u8; 1], flags).is_ok_and(|(_, len)| len == 0)
 }
 
-/// Returns the process at the other end of a connection, where the system tells.
+/// Returns the process at the other end, where the system can say.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn peer(stream: impl AsFd) -> Option<u32> {
     let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
@@ -117,7 +117,7 @@ pub(crate) fn peer(_stream: impl AsFd) -> Option<u32> {
     None
 }
 
-/// Elsewhere the socket's own mode keeps others out.
+/// Elsewhere the socket's file mode excludes other users.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn is_same_user(_stream: impl AsFd) -> bool {
     true
@@ -129,14 +129,14 @@ mod tests {
 
     #[track_caller]
     fn check_place(state: &str, runtime: Option<&str>, expected: &str) {
-        let homes = Homes { runtime: runtime.map(PathBuf::from), temporary: "/tmp".into() };
-        let found = socket(Path::new(state), &homes);
+        let socket_dirs = SocketDirs { runtime: runtime.map(PathBuf::from), temporary: "/tmp".into() };
+        let found = socket(Path::new(state), &socket_dirs);
         assert!(found.to_string_lossy().starts_with(expected), "{}", found.display());
         assert!(found.as_os_str().len() <= LONGEST);
     }
 
     #[test]
-    fn a_long_path_goes_elsewhere() {
+    fn a_long_path_uses_another_directory() {
         let long = format!("/{}", "x".repeat(100));
         check_place("/plans/.planwatch", Some("/run/user/7"), "/plans/.planwatch/daemon.sock");
         check_place(&long, Some("/run/user/7"), "/run/user/7/planwatch/");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_directory_of_ones_own_is_trusted() {
+    fn only_an_own_private_directory_is_trusted() {
         use std::os::unix::fs::{PermissionsExt, chown, symlink};
         let place = tempfile::tempdir().unwrap();
         let (dir, state) = (place.path().join("own"), place.path().join("state"));
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(why(socket), Some(expected));
             assert!(prepare(socket, &state).is_err(), "{expected}");
         };
-        assert_eq!(why(&socket), None, "what is not there holds nobody's socket");
+        assert_eq!(why(&socket), None, "a missing directory is fine");
         prepare(&socket, &state).unwrap();
         prepare(&socket, &state).unwrap();
         assert_eq!(dir.metadata().unwrap().mode() & 0o777, 0o700);
@@ -163,13 +163,13 @@ mod tests {
             std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
             is_refused(&socket, "has permissions for other users");
         }
-        // The own state is known by its stamp.
+        // The own state directory is trusted by its stamp.
         assert_eq!(check(&socket, &dir).err(), None);
         symlink(&dir, place.path().join("link")).unwrap();
         is_refused(&place.path().join("link/it.sock"), "is a symbolic link");
         std::fs::File::create(place.path().join("file")).unwrap();
         is_refused(&place.path().join("file/it.sock"), "is not a directory");
-        // Only root can give a directory away; everybody has one of root's.
+        // Only root can change the owner; for other users `/` belongs to another user.
         let theirs = if rustix::process::getuid().is_root() {
             let theirs = place.path().join("theirs");
             std::fs::DirBuilder::new().mode(0o700).create(&theirs).unwrap();

@@ -1,13 +1,11 @@
-//! Tools under the names, and with the arguments, that prompts written for other plan tools use; each is a thin cover
-//! of one of planwatch's own.
+//! Tools under the names, and with the arguments, that prompts for other plan tools use; each is a thin wrapper of one
+//! of planwatch's own.
 //!
-//! Where two of those tools have one name, its cover takes the arguments of both. Answers use planwatch's words.
+//! If two of those tools have the same name, the wrapper accepts the arguments of both. Answers use planwatch's words.
 
 mod memory;
 mod plans;
 mod steps;
-
-pub(super) use memory::without_plans;
 
 use std::sync::OnceLock;
 
@@ -16,7 +14,8 @@ use serde_json::{Value, json};
 use crate::ops::upsert;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools as tools_of};
+use crate::serve::mcp::tool::{Call, Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools as tools_of};
 
 /// The same tools as planwatch's own set has under these names.
 const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
@@ -27,10 +26,10 @@ pub(super) fn tools() -> Vec<Tool> {
     covers.chain(same).map(|it| it.covered(check_ids, reworded)).collect()
 }
 
-/// What clients tell their model of this set.
+/// What clients show their model about this set.
 pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 
-/// Who makes what comes through these tools, if it does not say.
+/// The `created_by` of what these tools make, if the call does not name one.
 const MAKER: &str = "agent";
 
 /// Refuses ids that are numbers: those of other tools name nothing here.
@@ -39,7 +38,7 @@ fn check_ids(given: &Object) -> Result<(), Refusal> {
     const A_STEP: &str = "a step's id is its plan and its number, as `auth:2`; get_plan_steps names them";
     for (key, form) in [("plan_id", A_PLAN), ("program_id", A_PLAN), ("step_id", A_STEP)] {
         if let Some(number @ Value::Number(_)) = given.get(key) {
-            return Err(Refusal::usage(format!("`{key}` is no number, and was given as {number}"), form));
+            return Err(Refusal::usage(format!("`{key}` is not a number, and was given as {number}"), form));
         }
     }
     Ok(())
@@ -52,13 +51,13 @@ fn find(name: &str) -> Result<&'static Tool, Refusal> {
     own.iter().find(|it| it.name == name).ok_or_else(missing)
 }
 
-/// Calls one of planwatch's own tools that may ask a person; arguments that are null are not given.
+/// Calls one of planwatch's own tools that may need a confirmation; null arguments are omitted.
 fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
     let Value::Object(given) = without_nulls(arguments) else { return Ok(Turn::Done(json!({}))) };
     (find(name)?.run)(call, given)
 }
 
-/// As [`turn`], for one that asks nobody.
+/// As [`turn`], for a tool without confirmation.
 fn own(call: &Call, name: &str, arguments: Value) -> Result<Value, Refusal> {
     match turn(call, name, arguments)? {
         Turn::Done(done) => Ok(done),
@@ -76,9 +75,9 @@ fn without_nulls(mut arguments: Value) -> Value {
 /// Names the tools of this set where a hint names those of the other one.
 fn reworded(refusal: Refusal) -> Refusal {
     const WORDS: [(&str, &str); 12] = [
-        ("claim_next_step with the plan alone hands out", "peek_next_step names"),
-        ("claim_next_step hands out", "peek_next_step names"),
-        ("give the id of your claim as `claim`; ", "somebody else works on it; "),
+        ("claim_next_step with the plan alone claims", "peek_next_step names"),
+        ("claim_next_step claims", "peek_next_step names"),
+        ("give the id of your claim as `claim`; ", "another worker has claimed it; "),
         ("confirm_gate asks", "memory_plan with action `confirm` asks"),
         ("list_assets with kind `templates` names", "memory_plan with action `list_templates` names"),
         ("list_assets with kind `scripts` names", "memory_plan with action `list_build_scripts` names"),
@@ -86,7 +85,7 @@ fn reworded(refusal: Refusal) -> Refusal {
         ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
         ("restructure_plan", "memory_plan with action `update`"),
         ("update_plan changes", "memory_plan changes"),
-        ("list_plans with status `all` names", "list_plans names"),
+        ("list_plans with status `all` lists", "list_plans lists"),
         ("claim_next_step", "peek_next_step"),
     ];
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))

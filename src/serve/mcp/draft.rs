@@ -6,17 +6,18 @@ use serde_json::Value;
 
 use crate::ops::draft::turns::{self, BeginRequest};
 use crate::serve::mcp::result::{self, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![Tool::new(
+    let refine = Tool::new(
         ("refine_draft", "Refine a draft"),
         Effect::Adds,
-        "Makes a draft plan of a conversation in several passes. Start with `plan` and `conversation`; answer each `prompt` as \
+        "Drafts a plan from a conversation in several passes. Start with `plan` and `conversation`; answer each `prompt` as \
          `output` with the last `draft`, until none is left. Then add_step, and update_plan with status active.",
         "state pass:int passes:int draft? focus? prompt? plan? path? change? why?",
         refine_draft,
-    )]
+    );
+    vec![refine.without(|_| Without::Makes)]
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +44,7 @@ fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {
             turns::begin(context, &BeginRequest { name, conversation, passes, limit: CONVERSATION })?
         }
         _ => {
-            let hint = "start with `plan` and `conversation`, go on with `draft` and `output`";
+            let hint = "start with `plan` and `conversation`, continue with `draft` and `output`";
             return Err(Refusal::usage("it is neither a start nor an answer", hint));
         }
     };

@@ -1,7 +1,7 @@
-//! The end of a client's input comes when what it asked before is answered.
+//! Delays the end of a client's input until earlier requests are answered.
 //!
-//! The library takes the end of the input for that of the client, and gives answers five seconds more. A script writes what it
-//! wants, closes, and then reads: so the end is held back here as long as answers go out or something is being done.
+//! The library treats the end of input as the end of the client, and allows answers five more seconds. A script writes
+//! its requests, closes the input, and then reads. So the end is delayed here while answers are pending.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 /// After the end, how long nothing may be answered while nothing is being done.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A transport whose input ends when nothing is unanswered.
-pub(super) struct Unanswered<T> {
+/// A transport whose input ends once everything is answered.
+pub(super) struct DrainedTransport<T> {
     inner: T,
     open: Arc<Open>,
     /// Whether there is something to wait for.
@@ -36,15 +36,15 @@ struct Open {
 
 #[derive(Default)]
 struct Ids {
-    /// What the client asked.
+    /// Requests from the client.
     asked: HashSet<RequestId>,
-    /// What the client was asked.
+    /// Requests to the client.
     questions: HashSet<RequestId>,
 }
 
 impl Open {
     fn ids(&self) -> MutexGuard<'_, Ids> {
-        // What is in it is whole between any two statements.
+        // No statement leaves the state half-changed, so a poisoned lock is usable.
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +70,7 @@ impl Open {
     }
 }
 
-impl<T> Unanswered<T> {
+impl<T> DrainedTransport<T> {
     /// `is_at_work` says whether answers may still come, however long that takes.
     pub(super) fn new(
         inner: T,
@@ -81,7 +81,7 @@ impl<T> Unanswered<T> {
         Self { inner, open: Arc::default(), is_at_work, at_end, has_ended: false }
     }
 
-    /// After the end nobody answers questions any more.
+    /// After the end of input the client can no longer answer.
     fn unheard(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut ids = self.open.ids();
         let id = ids.questions.iter().next().cloned()?;
@@ -90,7 +90,7 @@ impl<T> Unanswered<T> {
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Unanswered<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for DrainedTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    type Scripted = Unanswered<AsyncRwTransport<RoleServer, &'static [u8], tokio::io::Sink>>;
+    type Scripted = DrainedTransport<AsyncRwTransport<RoleServer, &'static [u8], tokio::io::Sink>>;
 
     const INPUT: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
@@ -164,9 +164,10 @@ mod tests {
 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
 "#;
 
-    /// A transport of which the whole input was read.
+    /// A transport whose whole input was read.
     async fn read() -> Scripted {
-        let mut transport = Unanswered::new(AsyncRwTransport::new(INPUT, tokio::io::sink()), || true, || ());
+        let mut transport =
+            DrainedTransport::new(AsyncRwTransport::new(INPUT, tokio::io::sink()), || true, || ());
         for _ in 0..4 {
             transport.receive().await.expect("there is more");
         }
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_closed_answers_no_question() {
+    fn a_closed_client_answers_no_question() {
         run(async {
             let mut transport = read().await;
             assert!(now(&mut transport).is_pending());

@@ -1,7 +1,8 @@
-//! What a person has to say yes to: the question, the ways to put it, and the tools that ask.
+//! Confirmations by a person: the question, the ways to ask it, and the tools that need it.
 //!
-//! A modern client is answered with the question and calls again with the answer; a client of the older protocol is asked
-//! while the call waits; one that can ask nobody gets the command for the person to type. No argument of a call is a yes.
+//! A client of the current protocol gets the question as the answer and calls again with the reply. A client of an
+//! older protocol is asked while the call waits. A client without either gets the command to type. No argument of a
+//! call counts as a confirmation.
 
 use std::time::Duration;
 
@@ -21,33 +22,17 @@ use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
 use crate::ops::remove::{self, RemoveRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
+use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
 use crate::store::transaction::{ChangeReport, Mode};
 
-/// Something that a person has to say yes to.
-pub(super) struct Question {
-    /// What the person reads.
-    pub(super) message: String,
-    /// What the box says.
-    pub(super) yes: &'static str,
-    /// What a person types where no client can ask.
-    pub(super) command: String,
-    /// What it is about, with its content as it is now: a yes to something else is none.
-    pub(super) about: String,
-    pub(super) act: Act,
-}
-
-/// What is done after a yes; the text is what the person wrote beside it.
-pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
-
-/// What a person said.
+/// The person's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     Yes { note: Option<String> },
     No,
 }
 
-/// How a question can be put to the person at this client.
+/// How this client can ask the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// The call is answered with the question, and made again with the answer.
@@ -57,40 +42,41 @@ enum Way {
     None,
 }
 
-/// The name that the question has in a call that is made again.
+/// The key of the question in a repeated call.
 const KEY: &str = "person";
 
-/// How long a person may think.
+/// How long to wait for the person.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
-/// What comes of the attempt to ask.
-pub(super) enum Asked {
+/// The result of an attempt to ask.
+pub(super) enum Elicited {
     Said(Said),
-    /// The client has to be answered so.
+    /// The answer for the client.
     Answer(Box<CallToolResponse>),
 }
 
-/// Asks the person, or finds the answer in the call.
+/// Asks the person, or finds the reply in the call.
 pub(super) async fn ask(
     question: &Question,
     seal: &RequestStateCodec,
     request: &CallToolRequestParams,
     rc: &RequestContext<RoleServer>,
-) -> Result<Asked, ErrorData> {
+) -> Result<Elicited, ErrorData> {
     let way = way(rc);
     let bound = format!("{}\n{}\n{}", request.name, json!(request.arguments), question.about);
     if let (Way::CallAgain, Some(answers), Some(state)) =
         (way, &request.input_responses, &request.request_state)
     {
-        // An answer to a question that was not put, or is about something that has changed since, is asked for anew.
+        // A reply to another question, or about something that has changed since, is ignored and the question is asked
+        // again.
         if seal.open_with(state, bound.as_bytes()).is_ok()
             && let Some(answer) = answers.get(KEY).and_then(|it| serde_json::from_value(it.clone()).ok())
         {
-            return Ok(Asked::Said(said(&answer)));
+            return Ok(Elicited::Said(said(&answer)));
         }
     }
     let Ok(params) = form(question) else {
-        return Err(ErrorData::internal_error("the question could not be put", None));
+        return Err(ErrorData::internal_error("the question could not be sent", None));
     };
     match way {
         Way::CallAgain => {
@@ -101,19 +87,19 @@ pub(super) async fn ask(
             let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(PATIENCE);
             let state = seal.seal_with(KEY.as_bytes(), &options);
             let asking = InputRequiredResult::new(Some(requests), Some(state));
-            Ok(Asked::Answer(Box::new(asking.into())))
+            Ok(Elicited::Answer(Box::new(asking.into())))
         }
         Way::Now => {
             let answer = tokio::select! {
                 answer = rc.peer.create_elicitation(params) => answer,
-                () = rc.ct.cancelled() => return Ok(Asked::Said(Said::No)),
+                () = rc.ct.cancelled() => return Ok(Elicited::Said(Said::No)),
             };
             match answer {
-                Ok(answer) => Ok(Asked::Said(said(&answer))),
-                Err(_) => Ok(Asked::Answer(Box::new(nobody(question)))),
+                Ok(answer) => Ok(Elicited::Said(said(&answer))),
+                Err(_) => Ok(Elicited::Answer(Box::new(nobody(question)))),
             }
         }
-        Way::None => Ok(Asked::Answer(Box::new(nobody(question)))),
+        Way::None => Ok(Elicited::Answer(Box::new(nobody(question)))),
     }
 }
 
@@ -140,12 +126,12 @@ fn said(answer: &ElicitResult) -> Said {
     Said::Yes { note: note.map(str::to_owned) }
 }
 
-/// The refusal for a client that can ask nobody.
+/// The refusal for a client that cannot ask.
 fn nobody(question: &Question) -> CallToolResponse {
     let refusal = Refusal::new(
         "confirmation-needed",
         format!(
-            "{} A person has to say that, and this client cannot ask one; nothing was done",
+            "{} A person has to confirm this, and this client cannot ask; nothing was done",
             question.message
         ),
         format!("tell the person to type: {}", question.command),
@@ -168,7 +154,7 @@ fn way(rc: &RequestContext<RoleServer>) -> Way {
 
 /// What is answered after a no.
 pub(super) fn declined() -> Value {
-    json!({"state": "declined", "did": "nothing: the person said no", "written": false})
+    json!({"state": "declined", "did": "nothing: the person declined", "written": false})
 }
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -176,7 +162,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("confirm_gate", "Ask for a confirmation"),
             Effect::Adds,
-            "Asks the person to confirm a step, or a phase, that waits for it. You cannot say yes yourself.",
+            "Asks the person to confirm a step, or a phase, that waits for it. You cannot confirm it yourself.",
             ASKED,
             confirm_gate,
         ),
@@ -190,10 +176,10 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What is told of something that a person was asked.
+/// The result of a tool that asks a person.
 const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
 
-/// A change that a person said yes to.
+/// A change that a person confirmed.
 fn done(report: ChangeReport) -> Result<Value, Refusal> {
     let mut object = json!({"state": "done"});
     let changed = result::pick(&result::changed(report)?, CHANGED);
@@ -231,7 +217,7 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
     };
     let request = ConfirmRequest { id, phase, answer, ..ConfirmRequest::default() };
     let looked = confirm::confirm(&call.context, &ConfirmRequest { mode: Mode::DryRun, ..request.clone() })?;
-    // What cannot be confirmed is refused before anybody is asked.
+    // An impossible confirmation is refused before the person is asked.
     let diff = looked.diff.clone();
     if looked.changes.iter().all(|it| !it.was_written) && looked.refused.is_empty() {
         return done(looked).map(Turn::Done);
@@ -252,12 +238,12 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
         Answer::No => (format!("Reject {what}?"), "Yes, reject it"),
     };
     let act: Act = Box::new(move |call, note| {
-        // Whoever sits there said it, not the client.
+        // The author is the person at this machine, not the client.
         let by = Some(call.person.clone());
         let request = ConfirmRequest { note, by, asker: Asker::Person, ..request };
         done(confirm::confirm(&call.context, &request)?)
     });
-    // The time stands in the diff, which is about the same gate a moment later.
+    // The diff contains the time, so it differs for the same gate a moment later.
     let about = format!("{id} {} {}", shown["status"], diff.is_empty());
     Ok(Turn::Asks(Question { message, yes, command, about, act }))
 }
@@ -286,7 +272,7 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
     let shown = result::changed(looked)?;
     let id = shown["id"].as_str().unwrap_or_default().to_owned();
     let title = shown["title"].as_str().unwrap_or_default();
-    let message = format!("Delete the plan `{id}` ({title}) with all its steps? It goes to the archive.");
+    let message = format!("Delete the plan `{id}` ({title}) with all its steps? It is moved to the archive.");
     let command = format!("planwatch remove {} --yes", crate::text::typed::quoted(&id));
     let about = format!("{id} {title}");
     let act: Act = Box::new(move |call, _| {

@@ -1,4 +1,4 @@
-//! The server over HTTP: each request by itself, without sessions, which clients keep past a restart.
+//! MCP over HTTP: stateless requests, so that clients survive a restart.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use axum::{Json, Router};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 
 /// The service that answers at `/mcp`, and with other sets of tools at paths below it.
 ///
-/// It does not look at the names that requests ask for and come from: whoever nests it has done that, with a guard that
-/// knows the address.
-pub fn service(contexts: &Contexts, feed: &Feed) -> Router {
+/// It does not check the host and the origin of requests: the server that nests it does so, with a guard that knows the
+/// address.
+pub fn service(contexts: &ContextFactory, feed: &Feed) -> Router {
     let sets = [
         ("/", Toolset::All, false),
         ("/executor", Toolset::Executor, false),

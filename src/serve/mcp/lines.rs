@@ -1,4 +1,4 @@
-//! Messages as lines: what is no message is answered here, so that no client waits for an answer that never comes.
+//! Messages as lines. Invalid messages are answered here, so that no client waits in vain.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) struct Lines<R, W> {
     from: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
-    /// The rest of a line that is too long is read, but not kept.
+    /// The rest of a line that is too long is read and discarded.
     is_skipping: bool,
     has_ended: bool,
     to: Arc<Mutex<Writer<W>>>,

@@ -46,7 +46,7 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
     let request = |id: &str| ShowRequest { id: id.to_owned(), full, graph: None };
     match plan(call, typed, |id| show::show(&call.context, &request(id)))? {
         ShowReport::Plan(shown) => Ok(*shown),
-        _ => Err(Refusal::usage(format!("`{typed}` is no plan"), otherwise)),
+        _ => Err(Refusal::usage(format!("`{typed}` is not a plan"), otherwise)),
     }
 }
 

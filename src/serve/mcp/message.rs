@@ -1,7 +1,7 @@
-//! One message of JSON-RPC as a client sends it, and the answer to bytes that are none.
+//! One JSON-RPC message of a client, and the answer to invalid bytes.
 //!
-//! The library drops such bytes, or answers without an id, so they are read here. What a client sent as a notification
-//! gets no answer, as JSON-RPC demands.
+//! The library drops such bytes, or answers without an id, so they are parsed here. As JSON-RPC demands, a
+//! notification gets no answer.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in both eras of the protocol.
 //!
-//! A call is a request to the engine, made in a thread of its own; nothing is kept between two calls but the key that
-//! seals questions. `tool` has what a tool is, the other modules have the tools. Clients are told what a tool did; what
-//! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
+//! A call is a request to the engine, made in a thread of its own. The only state between two calls is the key that seals
+//! questions. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent can act on
+//! it. Only the call of an unknown tool is an error of the protocol.
 
 mod claim;
 mod compat;
@@ -10,7 +10,7 @@ mod draft;
 mod drain;
 mod elicitation;
 mod http;
-mod know;
+mod knowledge;
 mod lines;
 mod lookup;
 mod message;
@@ -22,6 +22,7 @@ mod schema;
 mod stdio;
 mod subscriptions;
 mod tool;
+mod toolset;
 mod write;
 
 use std::sync::{Arc, OnceLock};
@@ -40,10 +41,10 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::words::nearest;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
-use crate::serve::ipc::socket_path::Homes;
-use crate::serve::mcp::elicitation::{Asked, Said};
+use crate::serve::ipc::socket_path::SocketDirs;
+use crate::serve::mcp::elicitation::{Elicited, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
 use crate::serve::mcp::subscriptions::{Beginnings, Followed, Source, Watching};
@@ -51,12 +52,12 @@ use crate::serve::mcp::tool::{Call, Tool, Turn, Without};
 
 pub use http::service;
 pub use stdio::stdio;
-pub use tool::Toolset;
+pub use toolset::Toolset;
 
 /// The name that clients know the server by.
 const NAME: &str = "planwatch";
 
-/// What clients tell their model of the server; some cut it after 2 kB.
+/// What clients show their model about the server; some truncate it after 2 kB.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 const EXECUTOR: &str = include_str!("executor.md");
 const READ_ONLY: &str = include_str!("read_only.md");
@@ -79,15 +80,15 @@ pub struct Planwatch {
 }
 
 struct Inner {
-    contexts: Contexts,
+    contexts: ContextFactory,
     /// As `contexts`, but makes the plans directory if there is none.
-    to_make: Option<Contexts>,
+    to_make: Option<ContextFactory>,
     /// As `contexts`, but empty if there is no plans directory.
-    to_look: Option<Contexts>,
+    to_look: Option<ContextFactory>,
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
-    /// Of the one client over standard input and output; none: calls are made in any order.
+    /// For the one client over standard input and output; `None`: calls run in any order.
     lane: Option<Lane>,
     /// Where live updates come from.
     source: Source,
@@ -95,15 +96,15 @@ struct Inner {
     followed: Arc<Followed>,
 }
 
-/// Calls are made in the order in which they came, as long as somebody takes the answers.
+/// Calls run in the order of their arrival while answers are being read.
 struct Lane {
     turn: tokio::sync::Mutex<()>,
     line: Arc<Line>,
 }
 
 impl Planwatch {
-    pub fn new(contexts: Contexts, options: Options) -> Self {
-        let tools = tool::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
+    pub fn new(contexts: ContextFactory, options: Options) -> Self {
+        let tools = toolset::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
         let instructions = instructions(options);
         let inner = Inner {
             contexts,
@@ -120,15 +121,15 @@ impl Planwatch {
         Self { inner: Arc::new(inner) }
     }
 
-    /// With surroundings for whoever makes the first plan of a directory.
+    /// Adds the contexts for creating the first plan of a directory.
     #[must_use]
-    pub fn with_maker(self, to_make: Contexts) -> Self {
+    pub fn with_maker(self, to_make: ContextFactory) -> Self {
         self.changed(|it| it.to_make = Some(to_make))
     }
 
     /// With an empty context for readers where there is no plans directory yet.
     #[must_use]
-    pub fn with_viewer(self, to_look: Contexts) -> Self {
+    pub fn with_viewer(self, to_look: ContextFactory) -> Self {
         self.changed(|it| it.to_look = Some(to_look))
     }
 
@@ -138,9 +139,9 @@ impl Planwatch {
         self.changed(|it| it.source = Source::Feed(feed))
     }
 
-    /// With live updates, for which another process is followed, or this one watches, as soon as somebody wants them.
+    /// Adds live updates: with the first subscription, another process is followed, or this one watches.
     #[must_use]
-    pub fn with_following(self, homes: Homes) -> Self {
+    pub fn with_following(self, homes: SocketDirs) -> Self {
         self.changed(|it| {
             it.source = Source::Thread(Arc::new(Watching::new(Arc::clone(&it.contexts), homes)));
         })
@@ -195,7 +196,7 @@ impl Planwatch {
             None => None,
         };
         if self.inner.lane.as_ref().is_some_and(|it| it.line.is_broken()) {
-            return Err(ErrorData::internal_error("nobody takes the answer", None));
+            return Err(ErrorData::internal_error("the client does not read the answer", None));
         }
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || {
@@ -206,7 +207,7 @@ impl Planwatch {
     }
 }
 
-/// What clients tell their model of a set: no tool that the set does not have.
+/// What clients show their model about a set; names only its tools.
 fn instructions(of: Options) -> &'static str {
     match of.tools {
         _ if of.is_read_only => READ_ONLY,
@@ -221,7 +222,7 @@ impl Inner {
     fn answered(&self, done: Result<Value, Refusal>) -> CallToolResponse {
         static ALL: OnceLock<Vec<&'static str>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
-            let sets = [Toolset::All, Toolset::Compat].map(|it| tool::tools(it, false));
+            let sets = [Toolset::All, Toolset::Compat].map(|it| toolset::tools(it, false));
             sets.iter().flatten().map(|it| it.name).collect()
         });
         let has = |name: &str| self.tools.iter().any(|it| it.name == name);
@@ -231,8 +232,8 @@ impl Inner {
         }
     }
 
-    /// What clients tell their model, with the place of the plans, which need not be where the client works.
-    fn told(&self) -> String {
+    /// The instructions for the client's model, with the path of the plans, which may differ from the client's directory.
+    fn instructions(&self) -> String {
         match (self.contexts)() {
             Ok(context) => {
                 format!(
@@ -261,7 +262,7 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person })
     }
 
-    /// The key lives as long as the process: what was asked before is asked again.
+    /// The key lasts as long as the process; questions from before are asked again.
     fn seal(&self, call: &Call) -> Result<RequestStateCodec, Refusal> {
         if let Some(seal) = self.seal.get() {
             return Ok(seal.clone());
@@ -275,7 +276,7 @@ impl Inner {
     }
 }
 
-/// A name that somebody made up, as it is said again.
+/// An unknown name, shortened for messages.
 fn short(name: &str) -> String {
     const LONG: usize = 60;
     result::cut(name, LONG).map_or_else(|| name.to_owned(), |it| format!("{it}…"))
@@ -284,7 +285,7 @@ fn short(name: &str) -> String {
 /// The client's name as it is recorded: one short line, or none.
 fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
     let info = rc.client_info()?;
-    // Over HTTP a client of the older protocol names itself in another request; here stands what the library calls itself.
+    // Over HTTP a client of an older protocol names itself in another request; here this is the library's own name.
     if info == Implementation::from_build_env() {
         return None;
     }
@@ -309,7 +310,7 @@ impl ServerHandler for Planwatch {
             resources.list_changed = can_follow.then_some(true);
         }
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.told())
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions())
     }
 
     async fn initialize(
@@ -333,7 +334,7 @@ impl ServerHandler for Planwatch {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(|it| it.told()).collect()))
+        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(|it| it.listed()).collect()))
     }
 
     async fn call_tool(
@@ -344,7 +345,7 @@ impl ServerHandler for Planwatch {
         let tool = self.find(&request.name)?;
         let by = name_of(&rc);
         let given = request.arguments.clone().unwrap_or_default();
-        let without = tool.without_plans(&given);
+        let without = (tool.without_plans)(&given);
         let turn = self.work(without, by.clone(), move |inner, call| match (tool.run)(call, given)? {
             Turn::Done(done) => Ok(Ok(done)),
             Turn::Asks(question) => Ok(Err((question, inner.seal(call)?))),
@@ -355,9 +356,9 @@ impl ServerHandler for Planwatch {
             Err(refusal) => return Ok(self.inner.answered(Err(refusal))),
         };
         match elicitation::ask(&question, &seal, &request, &rc).await? {
-            Asked::Answer(answer) => Ok(*answer),
-            Asked::Said(Said::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
-            Asked::Said(Said::Yes { note }) => {
+            Elicited::Answer(answer) => Ok(*answer),
+            Elicited::Said(Said::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
+            Elicited::Said(Said::Yes { note }) => {
                 let done = self.work(without, by, move |_, call| {
                     let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
                     done.map(|mut done| {
@@ -437,7 +438,7 @@ impl ServerHandler for Planwatch {
         request: SubscribeRequestParams,
         rc: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Over HTTP there is nobody to tell once the request is answered.
+        // Over HTTP there is no client to notify once the request is answered.
         if self.inner.lane.is_none() {
             return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
         }
@@ -476,7 +477,7 @@ pub(super) fn tool_names(set: Option<&str>) -> Vec<&'static str> {
         Some("read-only") => &[(Toolset::All, true)],
         Some(_) => &[(Toolset::All, false)],
     };
-    sets.iter().flat_map(|(of, is_read_only)| tool::tools(*of, *is_read_only)).map(|it| it.name).collect()
+    sets.iter().flat_map(|(of, is_read_only)| toolset::tools(*of, *is_read_only)).map(|it| it.name).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::plan::words::nearest;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
 
-/// What `prompts/list` tells.
+/// The answer to `prompts/list`.
 pub(super) fn list() -> Vec<Prompt> {
     let prompt = |it: &skills::Skill| {
         let argument = it.argument.map(|argument| {
@@ -45,14 +45,14 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
     }
     let plan = arguments.get("plan").and_then(|it| it.as_str()).map(str::trim).filter(|it| !it.is_empty());
     if plan.is_none() && skill.argument.is_some_and(|it| it.is_required) {
-        return Err(wrong(format!("the prompt `{name}` wants the argument `plan`")));
+        return Err(wrong(format!("the prompt `{name}` needs the argument `plan`")));
     }
     let text = skill.prompt(plan).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);
     Ok(result.with_description(skill.description()))
 }
 
-/// What begins, else holds, what was typed so far; `plan` is the plan whose steps are meant.
+/// Names that begin with the typed text, else those that contain it; `plan` is the plan whose steps are meant.
 pub(super) fn complete(
     call: &Call,
     argument: &str,

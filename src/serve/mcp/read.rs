@@ -1,4 +1,4 @@
-//! Tools that look: plans, steps, what comes next, what needs attention.
+//! Tools that read plans and steps.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use crate::ops::show::ShowReport;
 use crate::ops::status::{self, StatusRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
+use crate::serve::mcp::schema::{self, Object};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::store::typed_words;
 
@@ -33,22 +34,25 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("get_step", "Read a step"),
             Effect::Reads,
-            "Reads a step whole: text, attempts, what it waits for, who has it.",
+            "Reads a step in full: text, attempts, dependencies, owner.",
             GOT_STEP,
             get_step,
         ),
-        Tool::new(
+        Tool::of::<NextRequest>(
             ("peek_next_step", "Look at the next step"),
             Effect::Reads,
-            "Names the step to do now, and why, without claiming it. Without a plan: of all active plans.",
-            "state why step:line? path?",
+            "Returns the next ready step, and why, without claiming it. Without a plan: of all active plans.",
+            ("plan", "state why step:line? path?"),
             peek_next_step,
         ),
-        Tool::new(
+        Tool::of::<StatusRequest>(
             ("briefing", "What needs attention"),
             Effect::Reads,
-            "Tells what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
-            "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
+            "Lists what failed, is blocked, is stale or waits for a person, who works on what, and what is ready.",
+            (
+                "days(Until a step counts as stale) limit:int?(Of each list)",
+                "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
+            ),
             briefing,
         ),
     ]
@@ -100,14 +104,14 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
     let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), shape)?;
     let mut object = json!({});
     put(&mut object, "plans", page);
-    // Who finds nothing is told that there is more.
+    // An empty list says how many plans the filter hides.
     if hidden > 0 && plans.len() == n_all {
         object["hidden"] = hidden.into();
     }
     Ok(object)
 }
 
-/// What is told of a plan, in the notation of results.
+/// The fields of a plan, in the notation of results.
 const GOT_PLAN: &str = "id title status state kind priority? due? program? goals:strs? steps_total:int steps_completed:int \
                         steps_ready:int? incomplete:bool? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
                         next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
@@ -218,13 +222,13 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
     }
 }
 
-/// A step as `get_step` tells it.
+/// The fields of a step, in the notation of results.
 const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
                         touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? due:any? created_by:any? confirm:any? \
                         confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
                         confirmation:any? decisions:any? problem_list:any? held:any?";
 
-/// What is answered besides, where it says something.
+/// More fields of a step, left out if they are empty.
 const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list? held?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -237,7 +241,7 @@ fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     let GetStep { step } = asked;
     let ShowReport::Step(shown) = lookup::step(call, step.trim())? else {
         return Err(Refusal::usage(
-            format!("`{step}` is no step"),
+            format!("`{step}` is not a step"),
             "get_plan reads a plan and names its steps",
         ));
     };
@@ -256,15 +260,10 @@ fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Peek {
-    plan: Option<String>,
-}
-
-fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
-    let Peek { plan } = asked;
+fn peek_next_step(call: &Call, given: Object) -> Result<Value, Refusal> {
+    let request: NextRequest = schema::read(given)?;
     let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan, most: Some(1) });
-    let report = match &plan {
+    let report = match &request.plan {
         Some(plan) => lookup::plan(call, plan, |id| next(Some(id.to_owned())))?,
         None => next(None)?,
     };
@@ -277,19 +276,11 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-struct Briefing {
-    /// Until a step counts as stale
-    days: Option<u32>,
-    /// Of each list
-    limit: Option<usize>,
-}
-
 type Shape<'a> = &'a dyn Fn(&Value) -> Value;
 
-fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
-    let Briefing { days, limit } = asked;
-    let report = status::status(&call.context, &StatusRequest { days })?;
+fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let limit = schema::take(&mut given, "limit")?;
+    let report = status::status(&call.context, &schema::read(given)?)?;
     let n_plans = report.plans.len();
     let whole = report.to_json();
     let attention = |it: &Value| {

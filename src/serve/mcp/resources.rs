@@ -1,6 +1,6 @@
 //! Resources: plans, steps, decisions and the briefing as texts that a client can show, attach and follow.
 //!
-//! A plan or step is its file, byte by byte. A name that leads nowhere is told with the URI that was asked for.
+//! A plan or step is its file, byte by byte. The error for a missing one contains the requested URI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,8 +16,7 @@ use crate::ops::decide::{self, DecisionsRequest};
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::ops::upsert;
-use crate::serve::ipc::event::Told;
-use crate::serve::ipc::event::{Of, What};
+use crate::serve::ipc::event::{Notification, Of, What};
 use crate::serve::mcp::result;
 
 const SCHEME: &str = "planwatch:///";
@@ -62,14 +61,16 @@ impl Named {
         }
     }
 
-    /// Whether its text may be another one after this.
-    fn is_touched_by(&self, told: &Told) -> bool {
+    /// Whether a notification may have changed its text.
+    fn is_touched_by(&self, told: &Notification) -> bool {
         match (self, told) {
-            (_, Told::Changed { plan: None }) | (Self::Briefing, _) => true,
+            (_, Notification::Changed { plan: None }) | (Self::Briefing, _) => true,
             (Self::Topic(_), _) => false,
-            (Self::Plan(of) | Self::Step(of, _), Told::Changed { plan: Some(plan) }) => of == plan.as_str(),
-            (Self::Plan(of), Told::Event(event)) => *of == event.plan,
-            (Self::Step(plan, number), Told::Event(event)) => event.id == format!("{plan}:{number}"),
+            (Self::Plan(of) | Self::Step(of, _), Notification::Changed { plan: Some(plan) }) => {
+                of == plan.as_str()
+            }
+            (Self::Plan(of), Notification::Event(event)) => *of == event.plan,
+            (Self::Step(plan, number), Notification::Event(event)) => event.id == format!("{plan}:{number}"),
         }
     }
 }
@@ -116,7 +117,7 @@ pub(super) fn is_uri(uri: &str) -> bool {
     Named::read(uri).is_some()
 }
 
-/// What `resources/templates/list` tells.
+/// The answer to `resources/templates/list`.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = |path: &str, name: &str, title: &str| {
         ResourceTemplate::new(format!("{SCHEME}{path}"), name).with_title(title).with_mime_type(MARKDOWN)
@@ -135,7 +136,7 @@ pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResour
         None => 0,
         Some(cursor) => {
             let last = all.iter().position(|it| it.uri == cursor);
-            let gone = || ErrorData::invalid_params("the cursor leads nowhere any more", None);
+            let gone = || ErrorData::invalid_params("the cursor is no longer valid", None);
             last.ok_or_else(gone)? + 1
         }
     };
@@ -235,7 +236,7 @@ fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
     Ok(format!("# Decisions: {topic}\n{}", all.iter().map(one).collect::<String>()))
 }
 
-/// What the briefing tool tells, as a text.
+/// The briefing tool's answer as text.
 fn briefing(context: &Context) -> Result<String, Error> {
     const MOST: usize = 20;
     let report = status::status(context, &StatusRequest::default())?.to_json();
@@ -270,7 +271,7 @@ fn briefing(context: &Context) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Stands for the list of resources among the URIs that a client follows; no resource has it as its URI.
+/// Represents the list of resources among the URIs that a client follows; no resource has this URI.
 pub(super) const LIST: &str = "";
 
 /// The hash of what a resource was when it was last read; `None` if it could not be read.
@@ -289,7 +290,10 @@ pub(super) fn seen(context: &Context, uris: impl IntoIterator<Item = String>) ->
 }
 
 /// Which of the URIs that a client follows may name other texts after this; they have to be compared.
-pub(super) fn touched<'a>(followed: impl IntoIterator<Item = &'a String>, told: &[Told]) -> BTreeSet<String> {
+pub(super) fn touched<'a>(
+    followed: impl IntoIterator<Item = &'a String>,
+    told: &[Notification],
+) -> BTreeSet<String> {
     let is_touched = |uri: &&String| match Named::read(uri) {
         None => *uri == LIST && changes_list(told),
         Some(named) => told.iter().any(|it| named.is_touched_by(it)),
@@ -297,11 +301,11 @@ pub(super) fn touched<'a>(followed: impl IntoIterator<Item = &'a String>, told: 
     followed.into_iter().filter(is_touched).cloned().collect()
 }
 
-/// Whether the list of resources may be another one after this.
-fn changes_list(told: &[Told]) -> bool {
+/// Whether notifications may have changed the list of resources.
+fn changes_list(told: &[Notification]) -> bool {
     told.iter().any(|it| match it {
-        Told::Changed { plan } => plan.is_none(),
-        Told::Event(event) => {
+        Notification::Changed { plan } => plan.is_none(),
+        Notification::Event(event) => {
             event.of == Of::Plan && matches!(event.what, What::Added { .. } | What::Removed { .. })
         }
     })
@@ -323,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_name_what_they_say_and_nothing_else() {
+    fn uris_are_exact() {
         check_uri("planwatch:///briefing", &Named::Briefing);
         check_uri("planwatch:///plans/auth", &Named::Plan("auth".into()));
         check_uri("planwatch:///plans/auth/steps/2.5", &Named::Step("auth".into(), "2.5".into()));
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_uri() {
+    fn errors_for_missing_resources_contain_the_uri() {
         for uri in [
             "planwatch:///plans/other",
             "planwatch:///plans/auth/steps/7",
@@ -386,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_comes_in_pages_that_hold_each_resource_once() {
+    fn the_pages_of_the_list_contain_each_resource_once() {
         let files: Vec<_> =
             (0..250).map(|n| (format!("/plans/p{n:03}/plan.md"), format!("# Plan {n}\n"))).collect();
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
@@ -441,8 +445,8 @@ mod tests {
         ]
         .map(str::to_owned)
         .into();
-        let of = |plan: Option<&str>| Told::Changed { plan: plan.map(PlanId::new) };
-        let touched = |told: &[Told]| Vec::from_iter(touched(&followed, told));
+        let of = |plan: Option<&str>| Notification::Changed { plan: plan.map(PlanId::new) };
+        let touched = |told: &[Notification]| Vec::from_iter(touched(&followed, told));
         assert_eq!(
             touched(&[of(Some("a"))]),
             ["planwatch:///briefing", "planwatch:///plans/a", "planwatch:///plans/a/steps/1"]

@@ -14,7 +14,7 @@ use crate::store::transaction::ChangeReport;
 /// So many bytes of JSON are less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// A page that somebody asked to be long.
+/// The room of a page for which a limit is given.
 pub(super) const LONG_PAGE: usize = 40_000;
 
 /// The longest text of a step or plan that is answered whole.
@@ -23,7 +23,7 @@ pub(super) const TEXT: usize = 20_000;
 /// The longest message or hint of a refusal.
 const MOST_SAID: usize = 1_000;
 
-/// Why a tool did not do what it was asked.
+/// The reason why a tool did nothing.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: String,
@@ -54,7 +54,7 @@ impl Refusal {
         if done["written"] == true { Self { message, ..self } } else { self }
     }
 
-    /// With the saves of others that were kept meanwhile.
+    /// Adds the saves of other programs that were kept meanwhile.
     pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         kept.put_into(&mut self.details);
         self
@@ -114,23 +114,21 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::NoPlansDir => "create_plan makes the plans directory with its first plan".to_owned(),
         Error::WhichPlan { .. } => "name the step with its plan, as in `auth:2`".to_owned(),
         Error::DependenciesOpen { open, .. } if !open.iter().any(|it| it.contains("does not exist")) => {
-            "finish these steps first; claim_next_step hands out what is ready".to_owned()
+            "finish these steps first; claim_next_step claims a ready step".to_owned()
         }
         Error::ConfirmationNeeded { .. } => "confirm_gate asks the person".to_owned(),
         Error::Claimed { id, .. } => {
-            format!(
-                "give the id of your claim as `claim`; claim_next_step hands out another step than `{id}`"
-            )
+            format!("give the id of your claim as `claim`; claim_next_step claims a step other than `{id}`")
         }
-        Error::Held { .. } => "claim_next_step with the plan alone hands out another step".to_owned(),
-        Error::NotExpected { .. } => "read it again with get_plan or get_step, and decide anew".to_owned(),
+        Error::Held { .. } => "claim_next_step with the plan alone claims another step".to_owned(),
+        Error::NotExpected { .. } => "read it again with get_plan or get_step, then try again".to_owned(),
         Error::NotFound { what: "draft", .. } => {
-            "start anew: refine_draft with `plan` and `conversation`".to_owned()
+            "start again: refine_draft with `plan` and `conversation`".to_owned()
         }
         Error::ClaimedWithin { .. } => "wait until the work is done".to_owned(),
-        Error::ClaimGone { .. } => "claim_next_step hands out a step".to_owned(),
+        Error::ClaimGone { .. } => "claim_next_step claims a step".to_owned(),
         Error::ClaimLost { id, .. } => {
-            format!("stop working on it: it is not yours any more; get_step with `{id}` tells how it stands")
+            format!("stop working on it: the step is no longer yours; get_step with `{id}` shows its state")
         }
         other => return hints::said(&other.hint()?, Surface::Tools),
     };
@@ -138,7 +136,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
 }
 
 /// Hints of a report that was carried out, as one.
-pub(super) fn told_hints(hints: &[String]) -> Option<String> {
+pub(super) fn joined_hints(hints: &[String]) -> Option<String> {
     let told: Vec<_> = hints.iter().filter_map(|it| hints::said(it, Surface::Tools)).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
@@ -220,7 +218,7 @@ pub(super) fn line(of: &Value) -> Value {
     line
 }
 
-/// A step with what somebody who works on it has to know; of a long history the end.
+/// A step with everything that its worker needs; only the end of a long history.
 pub(super) fn step(of: &Value) -> Value {
     const ATTEMPTS: usize = 10;
     let mut step = pick(of, schema::STEP);
@@ -286,10 +284,7 @@ pub(super) fn page<T>(
         Some(from) => {
             let last = all.iter().enumerate().position(|(nth, it)| key(nth, it) == from);
             let gone = || {
-                Refusal::usage(
-                    format!("the cursor `{from}` leads nowhere any more"),
-                    "begin without a cursor",
-                )
+                Refusal::usage(format!("the cursor `{from}` is no longer valid"), "start without a cursor")
             };
             last.ok_or_else(gone)? + 1
         }
@@ -313,7 +308,7 @@ pub(super) fn plan_key(plan: &PlanShape) -> String {
     if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
 }
 
-/// What names a step in a page: two files may have one number, and one that stands only in the Steps list has none.
+/// The key of a step in a page: two files may have one number, and a step only in the Steps list has no file.
 pub(super) fn step_key(path: &str, id: &str) -> String {
     path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()
 }
@@ -349,7 +344,7 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
             object[key] = value;
         }
     }
-    if let Some(hint) = told_hints(&hints) {
+    if let Some(hint) = joined_hints(&hints) {
         object["hint"] = hint.into();
     }
     Ok(object)

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::api::requests;
 use crate::plan::words::nearest;
 use crate::serve::mcp::result::Refusal;
 
@@ -22,21 +22,92 @@ pub(super) type Object = Map<String, Value>;
 ///
 /// Arguments are held to it. Clients get it as [`common`] makes it.
 pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
-    let settings = SchemaSettings::draft2020_12().with(|it| {
-        it.inline_subschemas = true;
-        it.meta_schema = None;
-    });
-    told(settings.into_generator().into_root_schema_for::<A>().to_value())
+    Arc::new(simplified(requests::schema::<A>()))
 }
 
 /// Apart from [`of_arguments`], because that is compiled once for each type.
-fn told(mut schema: Value) -> Arc<Object> {
-    plain(&mut schema);
+fn simplified(schema: Object) -> Object {
+    let mut schema = Value::Object(schema);
+    simplify(&mut schema);
     let mut object = schema.as_object().cloned().unwrap_or_default();
     object.remove("title");
     object.remove("description");
     object.entry("properties").or_insert_with(|| json!({}));
+    object
+}
+
+/// An argument of a tool, and the field of a request that it fills.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Argument {
+    pub(super) name: &'static str,
+    pub(super) field: &'static str,
+    /// A kind of this module's notation, for an argument that is not a field of the request; else empty.
+    kind: &'static str,
+    is_optional: bool,
+    description: &'static str,
+}
+
+/// Reads the notation of arguments: `name=field:kind?(description)`, of which all but the name may be left out.
+pub(super) fn arguments_of(notation: &'static str) -> Vec<Argument> {
+    let mut all = Vec::new();
+    let mut rest = notation.trim_start();
+    while !rest.is_empty() {
+        let (word, behind) = rest.split_at(rest.find([' ', '(']).unwrap_or(rest.len()));
+        let (description, behind) = match behind.strip_prefix('(') {
+            Some(inside) => inside.split_once(')').unwrap_or((inside, "")),
+            None => ("", behind),
+        };
+        let (word, is_optional) = (word.trim_end_matches('?'), word.ends_with('?'));
+        let (word, kind) = word.split_once(':').unwrap_or((word, ""));
+        let (name, field) = word.split_once('=').unwrap_or((word, word));
+        all.push(Argument { name, field, kind, is_optional, description });
+        rest = behind.trim_start();
+    }
+    all
+}
+
+/// The schema of arguments that fill the fields of a request, in the order of the arguments.
+pub(super) fn of_request<R: JsonSchema>(arguments: &[Argument]) -> Arc<Object> {
+    let request = simplified(requests::schema::<R>());
+    let needed = request.get("required").and_then(Value::as_array);
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for it in arguments {
+        let field = request["properties"].get(it.field);
+        let is_needed = field.is_none() || needed.is_some_and(|all| all.iter().any(|name| name == it.field));
+        required.extend((is_needed && !it.is_optional).then(|| Value::from(it.name)));
+        let mut property = field.cloned().unwrap_or_else(|| match it.kind {
+            "str" => json!({"type": "string"}),
+            // A misspelt field: no client accepts an argument without a type, and a test finds it.
+            "" => json!({}),
+            kind => of_kind(kind),
+        });
+        if let Some(object) = property.as_object_mut() {
+            object.remove("default");
+            object.remove("description");
+            if !it.description.is_empty() {
+                object.insert("description".to_owned(), it.description.into());
+            }
+        }
+        properties.insert(it.name.to_owned(), property);
+    }
+    let mut object = Map::from_iter([("type".to_owned(), "object".into())]);
+    object.insert("properties".to_owned(), properties.into());
+    if !required.is_empty() {
+        object.insert("required".to_owned(), required.into());
+    }
     Arc::new(object)
+}
+
+/// Reads a request, or an argument that is not part of it.
+pub(super) fn read<R: DeserializeOwned>(given: impl Into<Value>) -> Result<R, Refusal> {
+    let unread =
+        |error| Refusal::usage(format!("the arguments cannot be read: {error}"), "check their types");
+    serde_json::from_value(given.into()).map_err(unread)
+}
+
+/// Takes an argument out of those that are given.
+pub(super) fn take<T: DeserializeOwned>(given: &mut Object, name: &str) -> Result<Option<T>, Refusal> {
+    given.remove(name).map(read).transpose()
 }
 
 /// The schema of arguments in the words that the function calling of every vendor takes.
@@ -64,11 +135,11 @@ fn closed(schema: &mut Value) {
 }
 
 /// Takes out of a schema what clients do not agree on.
-fn plain(schema: &mut Value) {
+fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
-            object.remove("format");
-            object.remove("minimum");
+            const LIMITS: [&str; 6] = ["format", "minimum", "maximum", "pattern", "minLength", "minItems"];
+            object.retain(|word, _| !LIMITS.contains(&word.as_str()));
             if object.get("default") == Some(&Value::Null) {
                 object.remove("default");
             }
@@ -83,9 +154,9 @@ fn plain(schema: &mut Value) {
                 let some = choices.into_iter().find(|it| it["type"] != "null");
                 object.extend(some.and_then(|it| it.as_object().cloned()).unwrap_or_default());
             }
-            object.values_mut().for_each(plain);
+            object.values_mut().for_each(simplify);
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
     }
 }
@@ -106,16 +177,16 @@ pub(super) const PLAN: &str = "id title status state kind priority? due? program
 /// A step in one line.
 pub(super) const LINE: &str = "id title status ready:bool? waits_for:strs? phase? claimed_by?";
 
-/// A step that is handed out, with what names it.
+/// A claimed step.
 const TASK: &str = "id plan title status path etag? body? attempts:list? verify:list? touches:strs?";
 
-/// A step with what somebody who works on it has to know.
+/// A step with everything that its worker needs.
 pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool? depends:strs? waits_for:strs? phase? type? \
                                assignee? due? created_by claim:obj? confirm:bool? confirmed:obj? verify:list? touches:strs? \
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 
-/// The schema of a result. That of a tool which writes also names the saves of others that were kept.
+/// The schema of a result. A tool that writes also returns the saves of other programs that were kept.
 pub(super) fn of_result(notation: &str, writes: bool) -> Arc<Object> {
     let notation = if writes { format!("{notation} kept?") } else { notation.to_owned() };
     Arc::new(object(&notation).as_object().cloned().unwrap_or_default())
@@ -305,4 +376,22 @@ fn wrong_type(kind: &str, fields: Option<&Object>, name: &str, value: &Value) ->
         (other, _) => other.to_owned(),
     };
     Refusal::usage(format!("`{name}` has to be {what}"), format!("it was given as {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments_of;
+
+    #[test]
+    fn the_notation_of_arguments_is_read() {
+        let all = arguments_of("plan:str? note=text(In brief; in one line) limit:int?(At most) depends");
+        let all = all.iter().map(|it| (it.name, it.field, it.kind, it.is_optional, it.description));
+        let expected = [
+            ("plan", "plan", "str", true, ""),
+            ("note", "text", "", false, "In brief; in one line"),
+            ("limit", "limit", "int", true, "At most"),
+            ("depends", "depends", "", false, ""),
+        ];
+        assert_eq!(all.collect::<Vec<_>>(), expected);
+    }
 }

@@ -1,5 +1,5 @@
-//! One client over standard input and output. Whoever does not read what it is answered is not read from either, and
-//! whoever is gone gets nothing more done.
+//! One client over standard input and output. If the client does not read its answers, its requests are not read
+//! either; if it is gone, no more work is started.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::api::error::Error;
 use crate::serve::mcp::Planwatch;
-use crate::serve::mcp::drain::Unanswered;
+use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
 
 /// The length of a line, in bytes, above which it is refused unread, so that one without an end does not fill the
@@ -23,7 +23,7 @@ const MAX_LINE: usize = 128 << 20;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
 ///
-/// What was asked before the end of the input is answered.
+/// Requests before the end of the input are answered.
 pub fn stdio(server: Planwatch) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|it| failed(&it))?;
@@ -40,7 +40,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             let server = server.clone();
             move || server.inner.beginnings.end()
         };
-        let transport = Unanswered::new(Lines::new(input, output, MAX_LINE), is_at_work, at_end);
+        let transport = DrainedTransport::new(Lines::new(input, output, MAX_LINE), is_at_work, at_end);
         let running = tokio::select! {
             running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),
@@ -53,13 +53,13 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
                 }
                 Ok(())
             }
-            // Who closes before a first word wants nothing.
+            // The client closed the connection without a request.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(_) => Err(Error::Failed {
                 code: "protocol",
                 message: "the client began with something else than `initialize` or `server/discover`"
                     .to_owned(),
-                hint: "an agent starts this command; `planwatch help mcp` tells how".to_owned(),
+                hint: "an agent starts this command; see `planwatch help mcp`".to_owned(),
             }),
         }
     });
@@ -79,7 +79,7 @@ fn failed(error: &io::Error) -> Error {
 pub(super) struct Line {
     is_broken: AtomicBool,
     broken: Notify,
-    /// Who reads waits here while an answer is on its way out.
+    /// The reader waits here while an answer is being written.
     stuck: Mutex<Stuck>,
 }
 
@@ -90,7 +90,7 @@ struct Stuck {
 }
 
 impl Line {
-    /// Whether nobody takes answers any more.
+    /// Whether answers can no longer be written.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken.load(Ordering::Relaxed)
     }
@@ -108,7 +108,7 @@ impl Line {
         }
     }
 
-    /// Looks at what became of a write.
+    /// Records the result of a write.
     fn wrote<T>(&self, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.set_stuck(done.is_pending());
         if let Poll::Ready(Err(_)) = &done {
@@ -139,8 +139,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
                 return Poll::Pending;
             }
         }
-        // What was asked before is begun, and so perhaps found stuck, before more is read: requests come faster than they
-        // are answered, and would wait in memory.
+        // Earlier requests are started, and possibly found blocked, before more is read: requests arrive faster than
+        // they are answered, and would fill the memory.
         if !self.has_given_way {
             self.has_given_way = true;
             cx.waker().wake_by_ref();
@@ -191,7 +191,7 @@ mod tests {
         };
         assert_eq!([read(), read(), read()], [None, Some(b"ab".to_vec()), None]);
         line.set_stuck(true);
-        assert_eq!([read(), read()], [None, None], "an answer waits to be taken");
+        assert_eq!([read(), read()], [None, None], "an answer is available");
         line.set_stuck(false);
         assert_eq!(read(), Some(b"cd".to_vec()));
     }

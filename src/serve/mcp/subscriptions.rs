@@ -4,7 +4,7 @@
 //! from the one that was last read here. The first reading is finished before the client learns that it follows something:
 //! a change that it makes then is always another text.
 //!
-//! In a daemon its feed is there. Elsewhere nothing is watched until somebody follows something; from then on a thread
+//! In a daemon, its feed is used. Elsewhere nothing is watched before the first subscription; from then on a thread
 //! follows the process that watches these plans, or watches them itself while there is none.
 
 use std::collections::VecDeque;
@@ -21,14 +21,15 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use crate::api::context::Context;
 use crate::api::daemon::Freshness;
 use crate::api::error::Error;
-use crate::serve::daemon::api::{self, End, Inbox, Listener, Stopper};
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::api::{End, Inbox, Observer, Stopper};
+use crate::serve::daemon::context_factory::ContextFactory;
+use crate::serve::daemon::event_loop;
 use crate::serve::daemon::feed::{Feed, Receiver};
 use crate::serve::ipc::client::Client;
 use crate::serve::ipc::event::Event;
-use crate::serve::ipc::event::Told;
+use crate::serve::ipc::event::Notification;
 use crate::serve::ipc::protocol::Status;
-use crate::serve::ipc::socket_path::Homes;
+use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::resources::{self, LIST, Seen};
 
 /// A save is several events, and is settled soon after the first; one notification is enough for them.
@@ -37,16 +38,16 @@ const GATHERING: Duration = Duration::from_millis(60);
 /// How many prepared subscriptions may wait for their request; more only where clients disconnect while they subscribe.
 const MOST_PREPARED: usize = 64;
 
-/// How long a thread waits before it looks for a process that watches, when the one before has just ended.
+/// The delay before looking for another watching process after the last one has ended.
 const BETWEEN: Duration = Duration::from_secs(2);
 
 /// Where news come from.
 pub(super) enum Source {
-    /// Nobody can follow anything.
+    /// Live updates are not available.
     None,
     /// This process watches.
     Feed(Feed),
-    /// A thread is started when somebody follows something.
+    /// The thread is started with the first subscription.
     Thread(Arc<Watching>),
 }
 
@@ -58,10 +59,10 @@ impl Source {
     /// From here on.
     fn subscribe(&self) -> Result<Receiver, ErrorData> {
         let failed = |error: &dyn std::fmt::Display| {
-            ErrorData::internal_error(format!("nothing can be followed: {error}"), None)
+            ErrorData::internal_error(format!("changes cannot be followed: {error}"), None)
         };
         match self {
-            Self::None => Err(failed(&"nobody watches")),
+            Self::None => Err(failed(&"no daemon watches")),
             Self::Feed(feed) => Ok(feed.subscribe()),
             Self::Thread(watching) => watching.subscribe().map_err(|it| failed(&it)),
         }
@@ -76,8 +77,8 @@ impl Source {
 
 /// What a thread that follows the plans needs, and how it is ended.
 pub(super) struct Watching {
-    contexts: Contexts,
-    homes: Homes,
+    contexts: ContextFactory,
+    homes: SocketDirs,
     state: Mutex<State>,
 }
 
@@ -91,16 +92,16 @@ struct State {
 }
 
 impl Watching {
-    pub(super) fn new(contexts: Contexts, homes: Homes) -> Self {
+    pub(super) fn new(contexts: ContextFactory, homes: SocketDirs) -> Self {
         Self { contexts, homes, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What is in it is whole between any two statements.
+        // No statement leaves the state half-changed, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The surroundings of whoever watches: nobody else is asked.
+    /// The context for watching; does not ask another daemon.
     fn look(&self) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..(self.contexts)()? })
     }
@@ -125,7 +126,7 @@ impl Watching {
         Ok(receiver)
     }
 
-    /// Ends the watching, and waits until its lock is free; who only follows is left alone.
+    /// Stops the watching and waits until its lock is free; a follower is not waited for.
     fn stop(&self) {
         let (stopper, thread) = {
             let mut state = self.state();
@@ -139,15 +140,15 @@ impl Watching {
         }
     }
 
-    /// Follows whoever watches, and watches while nobody does, until the plans are gone or the client is.
+    /// Follows the watching process, or watches if there is none, until the plans or the client are gone.
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
             if let Some(client) = Client::connect(&now.plans, &self.homes) {
                 client.follow_changes(
                     &mut |_| {
-                        // What happened before somebody watched again nobody has seen.
-                        feed.publish(Told::Changed { plan: None });
+                        // Changes before watching resumed may have been missed.
+                        feed.publish(Notification::Changed { plan: None });
                         ControlFlow::Continue(())
                     },
                     &mut |told| {
@@ -158,7 +159,7 @@ impl Watching {
             } else {
                 match self.watch(feed) {
                     Ok(End::Gone) | Err(_) => break,
-                    // Whoever ended it may want to watch in its place.
+                    // Another process may have taken over the watching.
                     Ok(_) => {}
                 }
             }
@@ -179,18 +180,18 @@ impl Watching {
             }
             state.stopper = Some(inbox.stopper());
         }
-        let end = api::watch(&|| self.look(), &self.homes, inbox, &mut Quiet(feed));
+        let end = event_loop::watch(&|| self.look(), &self.homes, inbox, &mut Quiet(feed));
         self.state().stopper = None;
         end
     }
 }
 
-/// Tells the feed when watching has begun; what it sees goes there by itself.
+/// Reports to the feed when watching has begun; events reach the feed without it.
 struct Quiet<'a>(&'a Feed);
 
-impl Listener for Quiet<'_> {
+impl Observer for Quiet<'_> {
     fn ready(&mut self, _: &Status) -> ControlFlow<()> {
-        self.0.publish(Told::Changed { plan: None });
+        self.0.publish(Notification::Changed { plan: None });
         ControlFlow::Continue(())
     }
 
@@ -201,9 +202,9 @@ impl Listener for Quiet<'_> {
     fn polling(&mut self, _: Option<&str>) {}
 }
 
-/// What is told within a moment; none: nothing more ever comes.
-async fn gathered(receiver: &mut Receiver) -> Option<Vec<Told>> {
-    let everything = || Told::Changed { plan: None };
+/// The notifications of a short period; `None`: the feed has ended.
+async fn gathered(receiver: &mut Receiver) -> Option<Vec<Notification>> {
+    let everything = || Notification::Changed { plan: None };
     let mut told = match receiver.recv().await {
         Ok((_, first)) => vec![first],
         Err(RecvError::Lagged(_)) => vec![everything()],
@@ -220,7 +221,7 @@ async fn gathered(receiver: &mut Receiver) -> Option<Vec<Told>> {
 }
 
 /// Reads resources in a thread that may wait.
-async fn read(contexts: &Contexts, uris: Vec<String>) -> Seen {
+async fn read(contexts: &ContextFactory, uris: Vec<String>) -> Seen {
     let contexts = Arc::clone(contexts);
     let reading = tokio::task::spawn_blocking(move || match contexts() {
         Ok(context) => resources::seen(&context, uris),
@@ -234,7 +235,7 @@ fn unread(uris: Vec<String>) -> Seen {
 }
 
 /// Reads again what may have changed, and returns the URIs of what has.
-async fn changed(contexts: &Contexts, seen: &mut Seen, told: &[Told]) -> Vec<String> {
+async fn changed(contexts: &ContextFactory, seen: &mut Seen, told: &[Notification]) -> Vec<String> {
     let may_be = resources::touched(seen.keys(), told);
     if may_be.is_empty() {
         return Vec::new();
@@ -248,7 +249,7 @@ async fn changed(contexts: &Contexts, seen: &mut Seen, told: &[Told]) -> Vec<Str
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in it is whole between any two statements.
+    // No statement leaves the state half-changed, so a poisoned lock is usable.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -266,7 +267,7 @@ impl Followed {
     pub(super) async fn add(
         self: &Arc<Self>,
         source: &Source,
-        contexts: &Contexts,
+        contexts: &ContextFactory,
         peer: Peer<RoleServer>,
         uri: String,
     ) -> Result<(), ErrorData> {
@@ -283,7 +284,7 @@ impl Followed {
         Ok(())
     }
 
-    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: Contexts, peer: Peer<RoleServer>) {
+    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: ContextFactory, peer: Peer<RoleServer>) {
         while let Some(told) = gathered(&mut receiver).await {
             let changed = changed(&contexts, &mut *self.seen.lock().await, &told).await;
             for uri in changed {
@@ -338,7 +339,7 @@ impl Beginnings {
     pub(super) fn accept(
         &self,
         source: &Source,
-        contexts: &Contexts,
+        contexts: &ContextFactory,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         let accepted = accepted(requested);
@@ -377,7 +378,7 @@ fn uris(filter: &SubscriptionFilter) -> Vec<String> {
 /// Notifies a client of the newer protocol until it cancels the subscription.
 pub(super) async fn listen(
     beginnings: &Beginnings,
-    contexts: &Contexts,
+    contexts: &ContextFactory,
     subscription: SubscriptionContext,
 ) -> Result<(), ErrorData> {
     let Some(Prepared { mut receiver, mut seen }) = beginnings.take() else {
@@ -420,7 +421,7 @@ mod tests {
             ("/plans/auth/plan.md", "# Sign in\n"),
             ("/plans/auth/step-1.md", "# Schema\n"),
         ]));
-        let contexts: Contexts = {
+        let contexts: ContextFactory = {
             let machine = Arc::clone(&machine);
             Arc::new(move || Ok(call(&machine).context))
         };
@@ -435,7 +436,7 @@ mod tests {
                 let accepted = beginnings.accept(&source, &contexts, &wanted).unwrap();
                 assert_eq!(accepted.resource_subscriptions, Some(vec![STEP.to_owned()]));
                 machine.save("/plans/auth/step-1.md", "# Schema of users\n");
-                feed.publish(Told::Changed { plan: Some(PlanId::new("auth")) });
+                feed.publish(Notification::Changed { plan: Some(PlanId::new("auth")) });
                 let Prepared { mut receiver, mut seen } = beginnings.take().unwrap();
                 assert!(beginnings.take().is_none(), "each subscription is served once");
                 let told = gathered(&mut receiver).await.unwrap();
@@ -447,9 +448,9 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_that_nobody_serves_are_forgotten() {
+    fn unserved_subscriptions_are_removed() {
         let machine = Arc::new(Machine::with(&[("/plans/auth/plan.md", "# Sign in\n")]));
-        let contexts: Contexts = Arc::new(move || Ok(call(&machine).context));
+        let contexts: ContextFactory = Arc::new(move || Ok(call(&machine).context));
         let source = Source::Feed(Feed::beginning(contexts().unwrap().now));
         let beginnings = Beginnings::default();
         for _ in 0..=MOST_PREPARED {

@@ -8,11 +8,12 @@ use crate::api::context::{Context, Here};
 use crate::disk::model::Machine;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};
+use crate::serve::mcp::tool::{Call, Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// A tool list as a client gets it.
 fn told(of: Toolset, is_read_only: bool) -> Vec<Value> {
-    tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect()
+    tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect()
 }
 
 fn names(of: Toolset, is_read_only: bool) -> Vec<&'static str> {
@@ -149,7 +150,7 @@ fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, R
 #[track_caller]
 fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
     let answer = run(machine, name, arguments).unwrap_or_else(|it| panic!("{name}: {it:?}"));
-    let schema = serde_json::to_value(find(name).told()).unwrap()["outputSchema"].clone();
+    let schema = serde_json::to_value(find(name).listed()).unwrap()["outputSchema"].clone();
     let judge = jsonschema::validator_for(&schema).unwrap();
     let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
     assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");
@@ -294,7 +295,7 @@ fn refusals_say_what_to_do_next() {
     check(
         "update_step",
         json!({"step": "auth:3", "status": "completed"}),
-        "dependencies-open: `auth:3` waits for auth:1 (pending); finish these steps first; claim_next_step hands out what is ready",
+        "dependencies-open: `auth:3` waits for auth:1 (pending); finish these steps first; claim_next_step claims a ready step",
     );
     check(
         "claim_next_step",
@@ -304,7 +305,7 @@ fn refusals_say_what_to_do_next() {
     check(
         "get_plan",
         json!({"plan": "auth", "cursor": "x"}),
-        "usage: the cursor `x` leads nowhere any more; begin without a cursor",
+        "usage: the cursor `x` is no longer valid; start without a cursor",
     );
 }
 
@@ -348,10 +349,10 @@ fn hints_name_tools_where_commands_do_the_same() {
     check(
         "add_step",
         json!({"plan": "auth", "title": "X", "step_number": 1}),
-        "; after_step 1 puts it behind",
+        "; after_step 1 inserts it after that step",
     );
     let unknown = json!({"step": "auth:1", "status": "completed", "claim": "c0000000"});
-    check("update_step", unknown, "; get_step `auth:1` tells who has it");
+    check("update_step", unknown, "; get_step `auth:1` shows its owner");
     answer(&machine, "update_plan", &json!({"plan": "auth", "archived": true}));
     check(
         "add_step",
@@ -363,7 +364,7 @@ fn hints_name_tools_where_commands_do_the_same() {
     check(
         "peek_next_step",
         json!({"plan": "nothing-like-it"}),
-        "; list_plans with status `all` names the plans",
+        "; list_plans with status `all` lists the plans",
     );
     let made = answer(&machine, "create_plan", &json!({"title": "Billing", "steps": ["Invoices"]}));
     assert_eq!(made["hint"], "claim_next_step `billing`");
@@ -415,7 +416,7 @@ fn a_plan_that_is_there_is_what_an_update_of_it_tells() {
     );
     assert_eq!(answer(&machine, "create_plan", &update)["written"], false);
     let other = json!({"title": "Sign in", "body": "# Sign in\n\nOther.\n", "if_exists": "update"});
-    assert!(refusal(&machine, "create_plan", &other).contains("gets no other text"));
+    assert!(refusal(&machine, "create_plan", &other).contains("of an existing plan cannot be changed"));
 }
 
 #[test]
@@ -484,7 +485,7 @@ fn a_draft_is_refined_by_its_handle() {
         (&json!("mail"), &json!(2), &json!("asking"))
     );
     let refused = refusal(&machine, "refine_draft", &json!({"draft": "nothing-1", "output": "x"}));
-    assert!(refused.starts_with("not-found: there is no draft `nothing-1`; start anew"), "{refused}");
+    assert!(refused.starts_with("not-found: there is no draft `nothing-1`; start again"), "{refused}");
 }
 
 #[test]

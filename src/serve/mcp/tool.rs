@@ -1,8 +1,8 @@
-//! A tool: its name, what clients are told of it, and what it does. A toolset is a list of them.
+//! A tool: its name, its description for clients, and its action.
 
 use std::sync::Arc;
 
-use rmcp::model::{Tool as Told, ToolAnnotations};
+use rmcp::model::{Tool as Listed, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -10,26 +10,12 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::precondition::Expected;
 use crate::api::request_key::Answer;
-use crate::serve::daemon::context_factory::Contexts;
-use crate::serve::mcp::elicitation::Question;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::mcp::result::{self, Refusal};
-use crate::serve::mcp::schema::{self, Object};
-use crate::serve::mcp::{claim, compat, draft, elicitation, know, read, write};
+use crate::serve::mcp::schema::{self, Argument, Object};
 use crate::store::idempotency;
 
-/// Which tools a server has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Toolset {
-    /// All of planwatch's own.
-    #[default]
-    All,
-    /// What somebody needs who works on one step.
-    Executor,
-    /// Names and arguments that agents' prompts of other plan tools use.
-    Compat,
-}
-
-/// What a tool may do to the plans, as clients are told.
+/// What a tool may do to the plans, as reported to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
@@ -46,8 +32,8 @@ pub(super) struct Call {
     /// `by` is the client's name, unless it has none.
     pub(super) context: Context,
     /// Makes the same surroundings once more.
-    pub(super) contexts: Contexts,
-    /// Who sits at this machine, for what a person says.
+    pub(super) contexts: ContextFactory,
+    /// The user of this machine, as the author of confirmations.
     pub(super) person: String,
 }
 
@@ -76,9 +62,25 @@ pub(super) enum Without {
 /// What a call of a tool comes to.
 pub(super) enum Turn {
     Done(Value),
-    /// A person is asked first; what is done then depends on the answer.
+    /// A person is asked first; the action depends on the reply.
     Asks(Question),
 }
+
+/// A question that a person must confirm.
+pub(super) struct Question {
+    /// The text of the question.
+    pub(super) message: String,
+    /// The label of the box.
+    pub(super) yes: &'static str,
+    /// The command to type if the client cannot ask.
+    pub(super) command: String,
+    /// What it is about, with its content as it is now: an answer about other content is ignored.
+    pub(super) about: String,
+    pub(super) act: Act,
+}
+
+/// The action after a confirmation; the text is the person's note.
+pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
 
 type Run = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
 
@@ -90,6 +92,8 @@ pub(super) struct Tool {
     input: Arc<Object>,
     output: &'static str,
     pub(super) run: Run,
+    /// What a call does without a plans directory: the same as the corresponding command.
+    pub(super) without_plans: Box<dyn Fn(&Object) -> Without + Send + Sync>,
 }
 
 impl Tool {
@@ -106,13 +110,39 @@ impl Tool {
 
     /// A tool that may ask a person.
     pub(super) fn asking<A: DeserializeOwned + JsonSchema + 'static>(
-        (name, title): (&'static str, &'static str),
+        names: (&'static str, &'static str),
         effect: Effect,
         description: &'static str,
         output: &'static str,
         ask: impl Fn(&Call, A) -> Result<Turn, Refusal> + Send + Sync + 'static,
     ) -> Self {
-        let input = schema::of_arguments::<A>();
+        Self::with_input(names, (effect, description), schema::of_arguments::<A>(), output, ask)
+    }
+
+    /// A tool whose arguments fill the fields of a request that HTTP reads, too; `arguments` are in the notation of
+    /// [`schema::arguments_of`]. `run` gets them under the names of the fields.
+    pub(super) fn of<R: JsonSchema>(
+        names: (&'static str, &'static str),
+        effect: Effect,
+        description: &'static str,
+        (arguments, output): (&'static str, &'static str),
+        run: fn(&Call, Object) -> Result<Value, Refusal>,
+    ) -> Self {
+        let arguments = schema::arguments_of(arguments);
+        let input = schema::of_request::<R>(&arguments);
+        Self::with_input(names, (effect, description), input, output, move |call, mut given: Object| {
+            let field = |it: &Argument| Some((it.field.to_owned(), given.remove(it.name)?));
+            run(call, arguments.iter().filter_map(field).collect()).map(Turn::Done)
+        })
+    }
+
+    fn with_input<A: DeserializeOwned + 'static>(
+        (name, title): (&'static str, &'static str),
+        (effect, description): (Effect, &'static str),
+        input: Arc<Object>,
+        output: &'static str,
+        ask: impl Fn(&Call, A) -> Result<Turn, Refusal> + Send + Sync + 'static,
+    ) -> Self {
         let known = Arc::clone(&input);
         let run = Box::new(move |call: &Call, given| {
             let turn = schema::arguments(&known, as_meant(&known, &given)).and_then(|given| ask(call, given));
@@ -124,10 +154,18 @@ impl Tool {
                 turn => turn.map_err(|it| it.with_kept(&call.context.kept)),
             }
         });
-        Self { name, title, description, effect, input, output, run }
+        // Reading finds nothing where there is no plans directory.
+        let without = if effect == Effect::Reads { Without::Looks } else { Without::Refuses };
+        let without_plans = Box::new(move |_: &Object| without);
+        Self { name, title, description, effect, input, output, run, without_plans }
     }
 
-    /// Looks at the arguments as they came before anything else does, and says refusals in other words.
+    /// What a call does without a plans directory, where it is not what the tool's effect says.
+    pub(super) fn without(self, plans: impl Fn(&Object) -> Without + Send + Sync + 'static) -> Self {
+        Self { without_plans: Box::new(plans), ..self }
+    }
+
+    /// Checks the arguments as they were sent, and rewords refusals.
     pub(super) fn covered(
         self,
         check: fn(&Object) -> Result<(), Refusal>,
@@ -140,7 +178,7 @@ impl Tool {
     }
 
     /// Takes a `key`: a call that is sent again with the same one gets the first answer, and changes nothing more.
-    fn keyed(self) -> Self {
+    pub(super) fn keyed(self) -> Self {
         let Self { name, run, .. } = self;
         let mut input = (*self.input).clone();
         if let Some(Value::Object(properties)) = input.get_mut("properties") {
@@ -159,21 +197,8 @@ impl Tool {
         Self { input: Arc::new(input), run, ..self }
     }
 
-    /// What a call of it does where there is no plans directory: as the verb of the command line that it stands for.
-    pub(super) fn without_plans(&self, given: &Object) -> Without {
-        match self.name {
-            "create_plan" | "refine_draft" | "save_plan" | "decide" | "insight" => Without::Makes,
-            "manage_script" if given.get("action").is_some_and(|it| it == "add") => Without::Makes,
-            "memory_plan" => compat::without_plans(given),
-            // It claims nothing where nothing is ready.
-            "claim_next_step" => Without::Looks,
-            _ if self.effect == Effect::Reads => Without::Looks,
-            _ => Without::Refuses,
-        }
-    }
-
-    /// As `tools/list` tells it.
-    pub(super) fn told(&self) -> Told {
+    /// As listed by `tools/list`.
+    pub(super) fn listed(&self) -> Listed {
         let effect = self.effect;
         let hints = ToolAnnotations::from_raw(
             None,
@@ -182,7 +207,7 @@ impl Tool {
             Some(matches!(effect, Effect::Reads | Effect::Sets)),
             Some(false),
         );
-        Told::new(self.name, self.description, schema::common(&self.input))
+        Listed::new(self.name, self.description, schema::common(&self.input))
             .with_title(self.title)
             .with_annotations(hints)
             .with_raw_output_schema(schema::of_result(self.output, effect != Effect::Reads))
@@ -203,14 +228,14 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let key = Arc::new(key);
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
     let call = Call { context, contexts, person };
-    // The first call made the change, and ended before its answer was kept.
+    // The first call made the change, and ended before its answer was stored.
     if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));
     }
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
-        // The change was made all the same if its answer cannot be kept, and its record is there.
+        // If the answer cannot be stored, the change is made all the same, and its record exists.
         idempotency::keep_for(&call.context, &key, answer).ok();
     }
     Ok(turn)
@@ -236,43 +261,4 @@ fn as_meant(schema: &Object, given: &Object) -> Object {
     let renamed: Vec<_> = given.keys().map(|it| own(it).unwrap_or(it).to_owned()).collect();
     let meant = renamed.into_iter().zip(given.values().cloned());
     meant.filter(|(name, value)| *value != "" || is_needed(name)).collect()
-}
-
-/// The tools that append something: their calls may have a key.
-const KEYED: [&str; 5] = ["claim_next_step", "create_plan", "add_step", "update_step", "add_note"];
-
-/// The tools of a set, always in the same order; a set for reading has only those that read.
-pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
-    const EXECUTOR: [&str; 9] = [
-        "get_plan",
-        "get_step",
-        "update_step",
-        "add_step",
-        "add_note",
-        "recall",
-        "get_decisions",
-        "decide",
-        "insight",
-    ];
-    if of == Toolset::Compat {
-        let mut tools = compat::tools();
-        tools.retain(|it| !is_read_only || it.effect == Effect::Reads);
-        return tools;
-    }
-    let groups = [
-        read::tools(),
-        know::reading(),
-        claim::tools(),
-        write::tools(),
-        elicitation::tools(),
-        know::writing(),
-        draft::tools(),
-    ];
-    let keyed = |it: Tool| if KEYED.contains(&it.name) { it.keyed() } else { it };
-    let mut tools: Vec<_> = groups.into_iter().flatten().map(keyed).collect();
-    if of == Toolset::Executor {
-        tools.retain(|it| EXECUTOR.contains(&it.name));
-    }
-    tools.retain(|it| !is_read_only || it.effect == Effect::Reads);
-    tools
 }

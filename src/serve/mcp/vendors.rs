@@ -1,10 +1,11 @@
-//! The rules of large vendors for the schemas of tools, which every tool of every set has to keep.
+//! The rules of large vendors for the schemas of tools, which every tool of every set must follow.
 //!
-//! A vendor that refuses one schema mostly refuses the whole list of tools, so one tool can take all others away.
+//! A vendor that rejects one schema usually rejects the whole list of tools, so one tool can make all others
+//! unavailable.
 
 use serde_json::{Map, Value};
 
-use crate::serve::mcp::tool::{Toolset, tools};
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// What a vendor accepts as the schema of a tool's arguments.
 struct Rules {
@@ -201,7 +202,7 @@ fn faults(rules: &Rules, list: &[Value]) -> Vec<String> {
             check.faults.push(format!("{name} has {} properties", check.n_properties));
         }
         if !is_name(name, rules.longest_name) {
-            check.faults.push(format!("`{name}` is no name"));
+            check.faults.push(format!("`{name}` is not a name"));
         }
         if !(1..=rules.longest_description).contains(&description.len()) {
             check.faults.push(format!("{name} has a description of {} bytes", description.len()));
@@ -215,7 +216,7 @@ fn faults(rules: &Rules, list: &[Value]) -> Vec<String> {
 fn every_tool_of_every_set_keeps_the_rules_of_every_vendor() {
     for set in [Toolset::All, Toolset::Executor, Toolset::Compat] {
         let list: Vec<_> =
-            tools(set, false).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect();
+            tools(set, false).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect();
         for rules in &VENDORS {
             let faults = faults(rules, &list);
             assert!(faults.is_empty(), "{set:?}: {faults:#?}");

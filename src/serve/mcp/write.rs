@@ -19,20 +19,17 @@ pub(super) fn tools() -> Vec<Tool> {
     plan::tools().into_iter().chain(step::tools()).collect()
 }
 
-/// Who makes what comes through these tools.
+/// The `created_by` of what these tools make.
 const MAKER: &str = "agent";
 
-/// A key of a file that is given a value.
-pub(in crate::serve::mcp) fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
+/// A request that sets a key of a file.
+pub(super) fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
     let (id, key) = (id.to_owned(), key.to_owned());
     SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write }
 }
 
 /// Imports a document of the repository; a client can name no other.
-pub(in crate::serve::mcp) fn import_document(
-    call: &Call,
-    request: &ImportRequest,
-) -> Result<ImportReport, Refusal> {
+pub(super) fn import_document(call: &Call, request: &ImportRequest) -> Result<ImportReport, Refusal> {
     import::import(&call.context, request).map_err(hints::import_again).map_err(|error| match error {
         Error::NotFound { what: "file or directory", .. }
         | Error::Disk(DiskError::OutsideRepository { .. } | DiskError::NotAFile { .. } | DiskError::NotADirectory { .. }) => {
@@ -72,5 +69,6 @@ fn all(call: &Call, changes: &[Change<'_>]) -> Result<Value, Refusal> {
         }
         answer = Some(done);
     }
-    answer.ok_or_else(|| Refusal::usage("nothing is to be changed", "give at least one field beside the id"))
+    answer
+        .ok_or_else(|| Refusal::usage("there is nothing to change", "give at least one field beside the id"))
 }

@@ -11,8 +11,7 @@ use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules;
 use crate::plan::time::Time;
-use crate::store::leases::Leases;
-use crate::store::load;
+use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::NamedStep;
 
 /// The longest queue: to order the steps, the steps that depend on each of them are counted.
@@ -38,21 +37,19 @@ pub(crate) fn look(
     plan: Option<&PlanId>,
     tried: &HashSet<StepId>,
 ) -> Result<Vec<Ready>, Error> {
-    let plans = match plan {
-        Some(id) => load::some_for_now(context, id)?,
-        None => load::light_for_now(context),
+    let Some(id) = plan else {
+        let all = LoadQuery::all().for_a_moment().with_unfinished_claims_free();
+        let plans = all.load_summaries(context).plans;
+        let queue = queue_of(plans.with_reduced_steps(), context.now, tried, |_| true);
+        load::drop_in_background(plans);
+        return Ok(queue);
     };
-    let plans = Leases::of(context).tell_hopefully(plans);
-    let queue = match plan {
-        None => queue_of(&plans, context.now, tried, |_| true),
-        Some(id) => {
-            let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
-            let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
-            let is_child = |it: &Plan| is_program && it.program.as_ref() == Some(id);
-            queue_of(&plans, context.now, tried, |it| it.id == *id || is_child(it))
-        }
-    };
-    load::let_go(plans);
+    let plans = LoadQuery::plan(id).for_a_moment().with_unfinished_claims_free().load(context)?.plans;
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
+    let is_child = |it: &Plan| is_program && it.program.as_ref() == Some(id);
+    let queue = queue_of(&plans, context.now, tried, |it| it.id == *id || is_child(it));
+    load::drop_in_background(plans);
     Ok(queue)
 }
 

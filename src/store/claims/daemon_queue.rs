@@ -22,7 +22,7 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Turn};
 use crate::plan::time::Time;
 use crate::store::leases::{self, Leases, Listed, NEAR, UNFINISHED, unfinished};
-use crate::store::load;
+use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::NamedStep;
 
 /// The longest queue; it serves many claims, one after the other.
@@ -104,7 +104,7 @@ impl Resident {
         let is_cached = current.is_some();
         let (cached, queue) = match current {
             Some((cached, queue)) => (Some(cached), queue),
-            None => look(context, surroundings),
+            None => look(context, surroundings)?,
         };
         self.cached = cached;
         Some((queue, is_cached))
@@ -125,10 +125,10 @@ fn directory(path: &str) -> &str {
     path.split_once('/').map_or(path, |it| it.0)
 }
 
-fn look(context: &Context, surroundings: &str) -> (Option<CachedQueue>, Vec<Ready>) {
+fn look(context: &Context, surroundings: &str) -> Option<(Option<CachedQueue>, Vec<Ready>)> {
     let leases = Leases::of(context);
     let listed = leases.listed(&|_| true);
-    let plans = load::as_filed_for_now(context);
+    let plans = LoadQuery::all().for_a_moment().without_claims().load(context).ok()?.plans;
     let begun = appeared(&listed, leases.listed(&|_| false));
     let plans = leases.tell_hopefully(plans);
     let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(LONGEST).collect();
@@ -140,8 +140,8 @@ fn look(context: &Context, surroundings: &str) -> (Option<CachedQueue>, Vec<Read
         CachedQueue { surroundings: surroundings.to_owned(), basis, files, claimed: HashSet::new() }
     });
     drop(turns);
-    load::let_go(plans);
-    (cached, queue)
+    load::drop_in_background(plans);
+    Some((cached, queue))
 }
 
 /// What was read of the plans from which a queue's steps come.

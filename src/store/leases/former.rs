@@ -67,14 +67,14 @@ pub(crate) struct Move<'a> {
 }
 
 /// A record, and where it is.
-pub(super) struct Found {
+pub(super) struct LocatedRecord {
     pub(super) key: String,
     pub(super) record: Record,
     /// It is part of an entry, because its step is gone.
     is_gone: bool,
 }
 
-impl Found {
+impl LocatedRecord {
     /// The record of a step under its own key.
     pub(super) fn own(key: String, record: Record) -> Self {
         Self { key, record, is_gone: false }
@@ -149,14 +149,14 @@ fn gone(entries: &[Was], claim: &str) -> Option<Record> {
 
 impl Locked<'_> {
     /// Finds the record of the claim that a step has or had, under its number or under a later one.
-    pub(super) fn found(&self, step: &Step) -> Option<Found> {
+    pub(super) fn found(&self, step: &Step) -> Option<LocatedRecord> {
         self.found_in(step, None)
     }
 
     /// As [`Self::found`], of a step as this plan had it.
-    fn found_in(&self, step: &Step, plan: Option<&Plan>) -> Option<Found> {
+    fn found_in(&self, step: &Step, plan: Option<&Plan>) -> Option<LocatedRecord> {
         let key = self.leases.key(&step.id);
-        let own = self.get(&key).map(|record| Found::own(key.clone(), record));
+        let own = self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
         let claim = step.claim.as_ref().map(|it| &it.id);
         if own.as_ref().is_some_and(|it| claim.is_some_and(|claim| *claim == it.record.claim)) {
             return own;
@@ -175,9 +175,9 @@ impl Locked<'_> {
     }
 
     /// As [`Self::found`], of a step as its plan has it now.
-    pub(super) fn found_by_id(&self, id: &StepId) -> Option<Found> {
+    pub(super) fn found_by_id(&self, id: &StepId) -> Option<LocatedRecord> {
         let key = self.leases.key(id);
-        let own = || self.get(&key).map(|record| Found::own(key.clone(), record));
+        let own = || self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
         if self.entries(&key).is_empty() {
             return own();
         }
@@ -196,13 +196,13 @@ impl Locked<'_> {
         bytes.and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default()
     }
 
-    fn target(&self, was: &Was) -> Option<Found> {
+    fn target(&self, was: &Was) -> Option<LocatedRecord> {
         let key = self.leases.key(&read_step_id(&was.to)?);
         if let Some(record) = self.get(&key).filter(|it| it.claim == was.claim) {
-            return Some(Found::own(key, record));
+            return Some(LocatedRecord::own(key, record));
         }
         let record = gone(&self.entries(&key), &was.claim)?;
-        Some(Found { key, record, is_gone: true })
+        Some(LocatedRecord { key, record, is_gone: true })
     }
 
     /// Writes the entries of a number without those of claims that have ended; adds one.
@@ -210,7 +210,8 @@ impl Locked<'_> {
         let (Some(records), Some(id)) = (&self.records, read_step_id(&was.step)) else { return Ok(()) };
         let key = self.leases.key(&id);
         let is_needed = |it: &Was| {
-            let is_over = |it: &Found| it.is_gone && log::is_past(self.leases.context.now, it.record.until);
+            let is_over =
+                |it: &LocatedRecord| it.is_gone && log::is_past(self.leases.context.now, it.record.until);
             it.claim != was.claim && self.target(it).is_some_and(|it| !is_over(&it))
         };
         let mut entries: Vec<_> = self.entries(&key).into_iter().filter(is_needed).collect();
@@ -237,13 +238,13 @@ impl Locked<'_> {
     }
 
     /// Ends a claim under all numbers of its step.
-    pub(super) fn end(&self, found: &Found, ended: Ended) {
+    pub(super) fn end(&self, found: &LocatedRecord, ended: Ended) {
         self.close(&found.key, &found.record, ended);
         self.remove(found);
     }
 
     /// Removes a record, and what other numbers have of it.
-    pub(super) fn remove(&self, found: &Found) {
+    pub(super) fn remove(&self, found: &LocatedRecord) {
         let Some(records) = &self.records else { return };
         match found.is_gone {
             true => self.drop_entry(&found.key, &found.record.claim),
@@ -368,7 +369,7 @@ impl Locked<'_> {
         let Some(found) = found.filter(|it| !it.is_gone && it.record.place.worktree == *here) else {
             return self.forget(&step.id);
         };
-        let Found { record, key, .. } = &found;
+        let LocatedRecord { record, key, .. } = &found;
         let (step, file) = (record.step.clone(), record.file.clone());
         let (claim, to) = (record.claim.clone(), step.clone());
         let was = Was { step, file, claim, to, same, record: Some(Box::new(record.clone())) };
@@ -378,7 +379,7 @@ impl Locked<'_> {
     }
 
     /// Writes a record anew where it was found.
-    pub(super) fn replace(&self, found: &Found) -> std::io::Result<()> {
+    pub(super) fn replace(&self, found: &LocatedRecord) -> std::io::Result<()> {
         let Some(records) = &self.records else { return Ok(()) };
         if !found.is_gone {
             return records.put(&found.key, &bytes_of(&found.record));
@@ -391,7 +392,7 @@ impl Locked<'_> {
     }
 
     /// Whether this record is for this tree to end: it was made here, or its own tree has no such step any more.
-    pub(super) fn is_ours(&self, found: &Found) -> bool {
+    pub(super) fn is_ours(&self, found: &LocatedRecord) -> bool {
         let place = &found.record.place;
         found.is_gone || place.worktree == self.leases.place.worktree || self.leases.is_removed(place)
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::former::Found;
+use super::former::LocatedRecord;
 use super::log::Closed;
 use super::{Leases, Record, RunRecord, Unfinished, unfinished};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::plan::time::Time;
 use crate::store::claims::LONG_LEASE;
 use crate::text::typed::shell_word;
 
-/// The records while nobody else writes them.
+/// The records while no other process writes them.
 pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
     /// None: nothing can be remembered here, or nothing is to be written.
@@ -27,7 +27,7 @@ pub(crate) struct Locked<'a> {
     closing: Mutex<()>,
 }
 
-/// Who may do without records that all working trees see.
+/// Whether records that all working trees see are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// A claim: refused, where more than one working tree could claim the same step.
@@ -80,7 +80,7 @@ impl<'a> Locked<'a> {
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.
+    /// As [`Leases::tell`], with the locks held: the maker of an unfinished claim is dead.
     pub(crate) fn tell(&self, plans: Plans) -> Plans {
         let is_alone = self.records.is_some();
         self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held }, None)
@@ -119,7 +119,7 @@ impl<'a> Locked<'a> {
         records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
     }
 
-    /// Makes the prepared claim count; only then may it be told.
+    /// Makes the prepared claim count; only then may it be returned.
     pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ impl<'a> Locked<'a> {
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
         let mut found = match own {
-            Some(record) => Found::own(self.leases.key(step), record),
+            Some(record) => LocatedRecord::own(self.leases.key(step), record),
             None => self.found_by_id(step).filter(|it| it.record.claim == claim)?,
         };
         let record = &mut found.record;
@@ -321,7 +321,7 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) key: Option<&'a str>,
 }
 
-/// Notes which process works on a run's step, so that whoever finds the run dead can end it.
+/// Notes which process works on a run's step, so that it can be ended if the run is found dead.
 pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker: &Process) {
     let Ok(locked) = Locked::take(context, Sharing::Waived) else { return };
     let key = locked.leases.key(step);

@@ -6,7 +6,7 @@
 //! # When a line is dropped
 //! A line is needed while the claim may come back, or its late result may: a week after its lease. If the step was closed,
 //! the line also keeps other branches from doing it again. It is dropped when its branch is gone, or after that week when every
-//! working tree of the repository shows the step closed or does not have it. What cannot be read is a reason to keep it.
+//! working tree of the repository shows the step closed or does not have it. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,7 +20,6 @@ use crate::disk::{self, DiskError, LockedRecords, Process};
 use crate::plan::id::read_step_id;
 use crate::plan::read;
 use crate::plan::time::Time;
-use crate::store::load;
 
 /// The one file in which earlier releases had the whole log; the next write to the log splits it.
 pub(crate) const UNSPLIT: &str = "closed";
@@ -28,7 +27,7 @@ pub(crate) const UNSPLIT: &str = "closed";
 /// Each time a file of the log has grown by this much, what is no longer needed is left out.
 const SHORTEN: u64 = 16 << 10;
 
-/// For so many seconds after its lease a claim that ended is known, so that its late result is kept: a week.
+/// For so many seconds after its lease an ended claim is known, so that its late result is saved: a week.
 const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
 /// Returns whether a record is a file of the log.
@@ -61,7 +60,7 @@ pub(super) struct Closed {
     pub(super) until: Option<Time>,
     #[serde(default)]
     pub(super) process: Option<Process>,
-    /// The step was left open, so that the line only tells that there was such a claim.
+    /// The step was left open, so the line only says that there was such a claim.
     #[serde(default)]
     pub(super) is_open: bool,
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
@@ -134,8 +133,7 @@ impl Leases<'_> {
             let path = root.join(&closed.place.plans).join(file);
             match disk::read_file(self.context.plans.disk(), &path) {
                 Ok(bytes) => {
-                    let etag = load::etag(&bytes);
-                    let content = read::Content { etag, bytes, modified: self.context.now };
+                    let content = read::Content::new(bytes, self.context.now);
                     read::read_step_alone(&id, file, content, &self.context.config.words).is_closed()
                 }
                 Err(error) => matches!(error, DiskError::NotFound { .. }),
@@ -156,7 +154,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Shows those who keep a queue that something was recorded of this step.
+    /// Shows processes with a cached queue that something was recorded of this step.
     pub(super) fn touch_log(&self, key: &str) {
         if let Some(records) = self.log_records() {
             records.append(&log_of(key), b"\n").ok();
@@ -236,6 +234,7 @@ mod tests {
     use crate::api::context::Context;
     use crate::disk::model::Machine;
     use crate::store::leases::Sharing;
+    use crate::store::load::LoadQuery;
 
     const DAY: i64 = 24 * 60 * 60;
 
@@ -344,7 +343,7 @@ mod tests {
         let machine = machine(OPEN, OPEN, &[]);
         let context = Context::on_model(&machine);
         let leases = Leases::of(&context);
-        let plans = load::as_filed(&context);
+        let plans = LoadQuery::all().without_claims().load(&context).unwrap().plans;
         let mut files: HashMap<String, Vec<u8>> = HashMap::new();
         let id_of = |nth: u32| read_step_id(&if nth == 0 { "p:1".to_owned() } else { format!("q:{nth}") });
         for nth in 0..100_000 {
@@ -362,7 +361,7 @@ mod tests {
         assert!(read[0].len() * 100 < all, "{} of {all}", read[0].len());
         let parsed = lines_of(read[0], |_, step| Leases::may_be_closed_elsewhere(&plans, step));
         assert_eq!(parsed.count(), 1);
-        // A look at all plans parses no more.
+        // Loading all plans parses no more.
         let looked = files
             .values()
             .flat_map(|it| lines_of(it, |_, step| Leases::may_be_closed_elsewhere(&plans, step)));
@@ -378,7 +377,12 @@ mod tests {
         let records = locked.records.as_ref().unwrap();
         records.put(UNSPLIT, &[b"\n".as_slice(), &line_of(&closed), b"{half"].concat()).unwrap();
         let id = read_step_id("p:1").unwrap();
-        let is_held = || Leases::of(&context).tell(load::as_filed(&context)).claims().has_record(&id);
+        let is_held = || {
+            Leases::of(&context)
+                .tell(LoadQuery::all().without_claims().load(&context).unwrap().plans)
+                .claims()
+                .has_record(&id)
+        };
         assert!(is_held());
         locked.touch_log(&closed.key);
         assert_eq!(records.records().names(), [log_of(&closed.key)]);

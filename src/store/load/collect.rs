@@ -1,4 +1,4 @@
-//! What is seen of each plan's directory, in several threads, and what all of it comes to.
+//! Compares plan directories with the index in several threads, and gathers the results.
 
 use std::collections::HashMap;
 use std::thread::Scope;
@@ -10,12 +10,12 @@ use super::scan::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::scan_problems;
 use crate::api::context::Context;
 use crate::disk::{PlanDir, Scan, Trouble};
-use crate::index::{Change, FileRow, Head, IndexError, Key, Lights, Packed, Snapshot, Texts};
+use crate::index::{Change, FileRow, Head, IndexError, Key, Packed, Snapshot, SummaryData, Texts};
 use crate::plan::id::PlanId;
-use crate::plan::model::Plan;
 use crate::plan::read::Bodies;
+use crate::plan::summary::PlanSummary;
 
-/// A plan's directory, or none where no plan is in it, and what could not be looked at there.
+/// A plan's directory, none if there is no plan in it, and what could not be read there.
 pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
 
 /// What was seen of a plan's directory.
@@ -24,15 +24,15 @@ pub(super) struct Seen {
     /// The place of its head among those of the index.
     pub(super) at: Option<usize>,
     pub(super) looked: Looked,
-    /// The light plan of the index where that is wanted and still says what the files do.
-    pub(super) light: Option<Result<Plan, IndexError>>,
-    /// Where an index that knows nothing is filled and somebody takes them.
+    /// If summaries are wanted.
+    pub(super) summary: Option<Result<PlanSummary, IndexError>>,
+    /// If an empty index is filled and texts are wanted.
     pub(super) texts: Option<Texts>,
 }
 
-/// Where is looked.
+/// Which directories are compared.
 pub(super) enum Where<'a> {
-    /// In every directory that may be a plan; and what is beside them.
+    /// Every directory that may be a plan, and what is beside them.
     All(Vec<PlanDir>, Scan),
     Named(&'a [Key]),
 }
@@ -49,18 +49,18 @@ impl<'a> Where<'a> {
     }
 }
 
-/// How directories are looked into.
+/// How directories are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Looking<'a> {
     pub(super) how: How<'a>,
     pub(super) wanted: Wanted,
     pub(super) bodies: Bodies,
     pub(super) heads: &'a [Head],
-    pub(super) lights: Option<&'a Lights>,
+    pub(super) summaries: Option<&'a SummaryData>,
 }
 
 impl Looking<'_> {
-    /// Looks into directories in several threads, and returns what troubles there were beside them.
+    /// Compares directories in several threads, and returns what could not be read beside them.
     pub(super) fn at(
         self,
         place: Where<'_>,
@@ -89,46 +89,47 @@ impl Looking<'_> {
         let key = walked.key.clone();
         let mut looked = look(self.how, walked, head, self.bodies);
         let texts = match &looked {
-            Looked::Read(read) if self.bodies == Bodies::Keep => Some(Texts::new(&read.0, &read.1)),
+            Looked::Read(packed, Some(plan)) if self.bodies == Bodies::Keep => Some(Texts::new(packed, plan)),
             _ => None,
         };
-        let light = match (&mut looked, at, self.lights) {
-            (Looked::Read(read), ..) => {
-                match self.wanted {
-                    Wanted::LightPlans => read.1.lighten(),
-                    // Here, because who frees another thread's memory waits for that thread.
-                    Wanted::Nothing => (read.1.steps, read.1.body) = (Vec::new(), String::new()),
-                    Wanted::Plans | Wanted::PlansAndFiles => {}
-                }
+        // In this thread, because to free another thread's memory is to wait for that thread.
+        let summary = match (&mut looked, at, self.summaries) {
+            (Looked::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
+                plan.take().map(|it| Ok(it.summarize()))
+            }
+            (Looked::Read(_, plan), ..) if self.wanted == Wanted::Nothing => {
+                drop(plan.take());
                 None
             }
-            (_, Some(at), Some(lights)) => Some(self.heads[at].light_plan(lights.of(at))),
+            (Looked::Same | Looked::Restamped(_), Some(at), Some(data)) => {
+                Some(self.heads[at].summary(data.of(at)))
+            }
             _ => None,
         };
-        Seen { key, at, looked, light, texts }
+        Seen { key, at, looked, summary, texts }
     }
 }
 
-/// Where plans come from that are as they were.
-pub(super) struct Kept<'scope, 'a> {
+/// Decodes the plans that have not changed from the index.
+pub(super) struct FromIndex<'scope, 'a> {
     snapshot: &'a Snapshot<'a>,
-    /// None where light plans come with what is seen, or no plans at all.
+    /// None if summaries are wanted, which come with what is seen, or no plans at all.
     decoding: Option<Decoding<'scope, 'a>>,
 }
 
-/// What comes of the directories, one after the other.
+/// The results of the directories, gathered one after the other.
 pub(super) struct Gathered<'scope, 'a> {
     wanted: Wanted,
     heads: &'a [Head],
-    kept: Option<Kept<'scope, 'a>>,
+    unchanged: Option<FromIndex<'scope, 'a>>,
     /// Which heads have a directory.
     is_there: Vec<bool>,
     trouble: Vec<Trouble>,
     fresh: Fresh,
 }
 
-impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
-    /// Of about so many plans.
+impl<'scope, 'a: 'scope> FromIndex<'scope, 'a> {
+    /// For about so many plans.
     pub(super) fn of(
         snapshot: &'a Snapshot<'a>,
         n: usize,
@@ -137,7 +138,7 @@ impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
     ) -> Self {
         let is_whole = match wanted {
             Wanted::Plans | Wanted::PlansAndFiles => true,
-            Wanted::Nothing | Wanted::LightPlans => false,
+            Wanted::Nothing | Wanted::Changed | Wanted::Summaries => false,
         };
         Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
     }
@@ -150,15 +151,15 @@ impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
-    pub(super) fn new(wanted: Wanted, heads: &'a [Head], kept: Option<Kept<'scope, 'a>>) -> Self {
+    pub(super) fn new(wanted: Wanted, heads: &'a [Head], unchanged: Option<FromIndex<'scope, 'a>>) -> Self {
         let is_there = vec![false; heads.len()];
-        Self { wanted, heads, kept, is_there, trouble: Vec::new(), fresh: Fresh::default() }
+        Self { wanted, heads, unchanged, is_there, trouble: Vec::new(), fresh: Fresh::default() }
     }
 
-    /// Takes in what was seen of a directory, and returns what is to be changed in the index.
+    /// Adds a directory, and returns the change of the index that it needs.
     pub(super) fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
         self.trouble.extend(trouble);
-        let Some(Seen { key, at, looked, light, .. }) = seen else { return Ok(None) };
+        let Some(Seen { key, at, looked, summary, .. }) = seen else { return Ok(None) };
         let old = at.map(|it| &self.heads[it]);
         self.fresh.n_plans += 1;
         if let Some(at) = at {
@@ -167,10 +168,9 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         let (plan, change) = match looked {
             Looked::Same => (None, None),
             Looked::Restamped(head) => (None, Some(Change::Restamp(head))),
-            Looked::Read(read) => {
-                let (packed, plan) = *read;
+            Looked::Read(packed, plan) => {
                 self.fresh.changed.insert(PlanId::new(key.name.clone()));
-                (Some(plan), Some(Change::Put(packed)))
+                (plan, Some(Change::Put(packed)))
             }
         };
         let head = match &change {
@@ -181,21 +181,21 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         self.fresh.n_steps += head.steps as usize;
         if self.wanted == Wanted::PlansAndFiles {
             let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
-            self.fresh.files.extend(head.files()?.into_iter().map(path));
+            self.fresh.files.extend(head.files()?.into_iter().filter(|it| !it.is_vanished()).map(path));
         }
-        if self.wanted == Wanted::Nothing {
-            return Ok(change);
-        }
-        match (plan, light, &mut self.kept, old) {
-            (Some(plan), ..) => self.fresh.plans.push(plan),
-            (None, Some(light), Some(kept), _) => self.fresh.plans.push(kept.snapshot.judged(light)?),
-            (None, _, Some(kept), Some(old)) => kept.put(old)?,
-            (None, ..) => {}
+        match (plan, summary, &mut self.unchanged, old) {
+            (Some(plan), ..) => self.fresh.plans.push(*plan),
+            (None, Some(summary), Some(index), _) => {
+                self.fresh.summaries.push(index.snapshot.judged(summary)?);
+            }
+            (None, Some(summary), None, _) => self.fresh.summaries.push(summary?),
+            (None, None, Some(index), Some(old)) => index.put(old)?,
+            (None, None, ..) => {}
         }
         Ok(change)
     }
 
-    /// The rows whose directories are no plans any more.
+    /// The rows whose directories are no longer plans.
     pub(super) fn gone(&mut self) -> impl Iterator<Item = Key> + use<> {
         let gone = self.heads.iter().zip(&self.is_there).filter(|(_, is_there)| !**is_there);
         let gone: Vec<_> = gone.map(|(head, _)| head.key.clone()).collect();
@@ -204,7 +204,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     }
 
     pub(super) fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
-        if let Some(Kept { snapshot, decoding }) = self.kept {
+        if let Some(FromIndex { snapshot, decoding }) = self.unchanged {
             let made = decoding.map_or(Ok(Vec::new()), Decoding::finish);
             self.fresh.plans.append(&mut snapshot.judged(made)?);
         }

@@ -1,4 +1,4 @@
-//! Plans made of the index's data in threads of their own, while others still look into directories.
+//! Decodes plans from the index's data in threads of their own, while other threads still compare directories.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -7,15 +7,15 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use crate::index::{Head, IndexError};
 use crate::plan::model::Plan;
 
-/// So few are made before a thread would have started.
+/// So few are decoded before a thread would have started.
 const FEW: usize = 64;
 
-/// How many may wait to be made; it bounds the memory.
+/// How many may wait to be decoded; it bounds the memory.
 const WAITING: usize = 64;
 
 type Job<'a> = (&'a Head, Vec<u8>);
 
-/// Where data are handed in.
+/// Decodes data here or in threads.
 pub(super) enum Decoding<'scope, 'a> {
     Here(Vec<Plan>),
     InThreads {
@@ -28,7 +28,7 @@ pub(super) enum Decoding<'scope, 'a> {
 struct Jobs<'a>(Mutex<Receiver<Job<'a>>>);
 
 impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
-    /// Where about so many plans are going to be made.
+    /// For about so many plans.
     pub(super) fn of(n: usize, scope: &'scope Scope<'scope, '_>) -> Self {
         if n <= FEW {
             return Self::Here(Vec::new());
@@ -47,7 +47,7 @@ impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
     pub(super) fn put(&mut self, head: &'a Head, data: Vec<u8>) -> Result<(), IndexError> {
         match self {
             Self::Here(plans) => plans.push(head.plan(&data)?),
-            // Threads end early only over damage, which they tell in the end.
+            // A thread ends early only if it finds damage, which `finish` returns.
             Self::InThreads { jobs, .. } => drop(jobs.send((head, data))),
         }
         Ok(())

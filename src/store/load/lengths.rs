@@ -1,9 +1,9 @@
-//! How long files were when planwatch last read them, by the index.
+//! The lengths that files had when planwatch last read them, from the index.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
 
-use super::refresh::kept_index;
+use super::refresh::open_index;
 use crate::api::context::Context;
 use crate::disk::Lengths;
 use crate::index::{FileRow, Index, Key};
@@ -18,16 +18,17 @@ impl Lengths for Context {
     }
 }
 
-/// What the index knows of a plan's files; asking makes no index.
+/// What the index knows of a plan's files; an index is not created for that.
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
-        let mut index = kept_index(context)?;
+        let mut index = open_index(context)?;
         let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
         heads.into_iter().find(|it| it.key == *key)?.files().ok()
     };
+    let is_current = |it: &FileRow| !it.is_vanished() || context.plans.is_young(it.stamp.mtime_ns.into());
     let length = |it: FileRow| (it.name, it.stamp.len.max(it.len_before));
-    files().unwrap_or_default().into_iter().map(length).collect()
+    files().unwrap_or_default().into_iter().filter(is_current).map(length).collect()
 }
 
 /// The plan's directory of a path, and the rest of it.

@@ -1,4 +1,4 @@
-//! One work on many things, in several threads.
+//! The same work on many items, in several threads.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ const WAITING: usize = 8;
 /// From so many items on, threads that make plans of them need much memory.
 const MANY: usize = 512;
 
-/// What such a thread gets room for at once, and what has to be given back before that: more than one of them.
+/// How much memory such a thread gets at once.
 const ROOM: usize = 30 << 20;
 
 /// What comes of the items.
@@ -35,9 +35,9 @@ pub(super) enum Results {
 /// Lets this thread have memory for many small things at once.
 ///
 /// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
-/// of the process wait. One large piece that is given back at once makes the arena that large. It must be no larger
-/// than the largest piece that was ever given back by itself, or it would not come out of the arena, and would not be
-/// kept. Nobody touches it, so it is no memory yet; other allocators do nothing with it.
+/// of the process wait. One large allocation that is freed at once makes the arena that large. It must be no larger than
+/// the largest allocation that was freed before, or it would not come from the arena. The memory is never touched, so it
+/// is not resident; other allocators do nothing with it.
 fn make_room() {
     for room in [ROOM + (1 << 20), ROOM] {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(room)));
@@ -53,7 +53,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     let (own, others) = items.split_at(items.len().div_ceil(n_threads()));
     thread::scope(|scope| {
         let others: Vec<_> = others.chunks(own.len()).map(|part| scope.spawn(|| all(part))).collect();
-        // This thread is there and has its memory already.
+        // This thread exists already and has its memory.
         let mut done = all(own);
         for part in others {
             done.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -87,7 +87,7 @@ pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) ->
     all.into_iter().map(|(_, it)| it).collect()
 }
 
-/// How many threads can run at once, as far as that helps; asked once, because the system has to read files for it.
+/// How many threads run at once; determined once, because the system reads files for it.
 fn n_threads() -> usize {
     static N: OnceLock<usize> = OnceLock::new();
     *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
@@ -95,7 +95,7 @@ fn n_threads() -> usize {
 
 /// Works on each item and consumes the results in this thread, in the order of the items.
 ///
-/// What is not consumed may not be worked on.
+/// Items whose results are not consumed may be skipped.
 pub(super) fn each<T: Sync, R: Send, O>(
     items: &[T],
     kind: Results,
@@ -130,7 +130,7 @@ pub(super) fn each<T: Sync, R: Send, O>(
     })
 }
 
-/// Hands on in the order of their numbers, which begin with 0, what came in another.
+/// Yields what was received in the order of its numbers, which begin with 0.
 pub(crate) fn in_order<T>(read: mpsc::Receiver<(usize, T)>) -> impl Iterator<Item = T> {
     let (mut early, mut next) = (BTreeMap::new(), 0_usize);
     std::iter::from_fn(move || {
@@ -159,7 +159,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let work = |it: &usize| {
-            // The first share ends when another thread has handed its own on and takes one more.
+            // The first share ends when another thread has finished its own and takes one more.
             if *it == 0 {
                 told.lock().unwrap().recv().unwrap();
             } else if *it == SHARE * 2 {

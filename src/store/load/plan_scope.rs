@@ -1,72 +1,61 @@
-//! One plan with all that an answer about it alone can depend on, read from the files.
+//! One plan with all that an answer about it can depend on, read from the files.
 //!
-//! That is less than opening the index would cost: other directories are read only where a dependency leads there.
+//! That costs less than opening the index: other directories are read only if a dependency leads there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
+use super::refresh::{IndexCheck, Refresh, Wanted};
 use super::scan::read_plan;
-use super::{all, as_filed, as_filed_for_now};
 use crate::api::context::{Context, Reading};
 use crate::api::daemon::{Freshness, Neighbours};
-use crate::api::error::Error;
 use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
-use crate::store::leases::Leases;
 
 /// More plans than this are taken from the index.
 const MANY: usize = 64;
 
-/// Loads a plan, and what its steps wait for, directly or through others; of a program, all plans.
+/// Loads a plan as its files say it, and what its steps wait for; of a program, all plans.
 ///
-/// What is said of the plan and its steps, problems included, is the same from here as from all plans. Of the other
-/// plans it may be less. Its own texts come with it, unless all plans had to be loaded.
-pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    Ok(Leases::of(context).tell(some_as_filed(context, id)?))
-}
-
-/// As [`some`], as the files alone say it.
-fn some_as_filed(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    let names = told(context, id).map_or_else(|| Names::Listed(keys(context)), Names::Told);
-    Ok(reached(context, id, names, &[]))
-}
-
-/// As [`some`], with every live plan that has a step that waits for one of this plan.
-pub(crate) fn some_and_waiting(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    match told(context, id) {
-        Some(mut told) if told.waiting.len() <= MANY => {
-            let waiting = std::mem::take(&mut told.waiting);
-            Ok(Leases::of(context).tell(reached(context, id, Names::Told(told), &waiting)))
+/// With its dependents, all plans are loaded unless a daemon names the few that there are. If only a moment counts, a plan
+/// of many files is taken from the index, which has it sooner than it is read.
+pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check: IndexCheck) -> Plans {
+    if check == IndexCheck::Lazy && context.plans.names(Path::new(id.as_str())).len() > MANY {
+        return all(context, check);
+    }
+    let mut neighbours = neighbours(context, id);
+    let mut dependents = Vec::new();
+    if with_dependents {
+        match &mut neighbours {
+            Some(it) if it.waiting.len() <= MANY => dependents = std::mem::take(&mut it.waiting),
+            _ => return all(context, check),
         }
-        // Any plan may have such a step.
-        _ => all(context),
     }
+    let names = neighbours.map_or_else(|| Names::Listed(keys(context)), Names::Told);
+    reached(context, id, names, &dependents).unwrap_or_else(|| all(context, check))
 }
 
-/// As [`some_as_filed`] for a moment's decision; the index has a plan of many files sooner than they are read.
-pub(crate) fn some_for_now(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    match context.plans.names(Path::new(id.as_str())).len() > MANY {
-        true => Ok(as_filed_for_now(context)),
-        false => some_as_filed(context, id),
-    }
+fn all(context: &Context, check: IndexCheck) -> Plans {
+    Plans::judged(Refresh::new(Wanted::Plans, check).run(context).plans)
 }
 
-fn told(context: &Context, id: &PlanId) -> Option<Neighbours> {
+fn neighbours(context: &Context, id: &PlanId) -> Option<Neighbours> {
     match &context.freshness {
-        Freshness::Attested(witness) if context.reading == Reading::Index => witness.neighbours(id),
+        Freshness::Attested(daemon) if context.reading == Reading::Index => daemon.neighbours(id),
         _ => None,
     }
 }
 
-fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plans {
+/// None for a program, and if too many plans are reached.
+fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Option<Plans> {
     let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
     around.load_spellings(id);
     let own = || around.plans.iter().filter(|it| it.id == *id);
     if own().any(|it| it.kind == PlanKind::Program) {
-        return as_filed(context);
+        return None;
     }
     let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
     let mut open = unseen(&mut seen, own().flat_map(|it| &it.steps));
@@ -77,7 +66,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plan
     while let Some(id) = open.pop() {
         around.load(&id.plan);
         if around.loaded.len() > MANY {
-            return as_filed(context);
+            return None;
         }
         let plans = || around.plans.iter().filter(|it| it.id == id.plan);
         let steps: Vec<_> = plans().filter_map(|it| it.find(&id)).collect();
@@ -88,7 +77,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plan
         open.extend(unseen(&mut seen, steps.into_iter()));
     }
     around.load_all(beside.to_vec(), Bodies::Drop);
-    Plans::judged(around.plans)
+    Some(Plans::judged(around.plans))
 }
 
 /// Adds the steps that these depend on to `seen`, and returns those that are new there.
@@ -114,7 +103,7 @@ fn keys(context: &Context) -> Vec<Key> {
     of("", false).chain(of("_archive", true)).collect()
 }
 
-/// What is known of the directories there are.
+/// What is known of the existing directories.
 enum Names {
     /// Each of them.
     Listed(Vec<Key>),
@@ -147,7 +136,7 @@ impl Around<'_> {
         self.load_all(wanted, Bodies::Drop);
     }
 
-    /// Loads the plans whose names some systems take for this one, too.
+    /// Loads the plans whose names are this one on a file system that ignores case.
     fn load_spellings(&mut self, id: &PlanId) {
         let folded = plans::folded_name(id.as_str());
         let is_wanted = |key: &&Key| {
@@ -176,7 +165,7 @@ impl Around<'_> {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
-    use crate::store::load;
+    use crate::store::load::LoadQuery;
 
     #[test]
     fn a_step_that_many_steps_name_is_followed_once() {
@@ -187,7 +176,7 @@ mod tests {
             ("/plans/a/step-3.md", "---\ndepends: [1, 2]\n---\n# Three\n"),
             ("/plans/a/step-4.md", "---\ndepends: [1, 2, 3]\n---\n# Four\n"),
         ]);
-        let plans = load::all(&Context::on_model(&machine)).expect("the plans can be read");
+        let plans = LoadQuery::all().load(&Context::on_model(&machine)).expect("the plans can be read").plans;
         let steps = || plans.iter().flat_map(|it| &it.steps);
         let mut seen = HashSet::new();
         let mut new: Vec<_> = unseen(&mut seen, steps()).iter().map(ToString::to_string).collect();

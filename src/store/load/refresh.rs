@@ -1,7 +1,7 @@
-//! All plans as they are now: what the index holds of unchanged files, and the files of the others.
+//! All plans as they are now: unchanged plans from the index, the others from their files.
 //!
-//! The index is only ever asked for what it may know; the answer is complete in memory before anything is written, so
-//! that whatever fails on the way to the disk costs a line on stderr and no answer.
+//! The result is complete in memory before anything is written. A failure to write the index is reported on stderr and
+//! does not change the result.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,163 +9,195 @@ use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::thread::{self, ScopedJoinHandle};
 
-use super::collect::{Gathered, InDirectory, Kept, Looking, Seen, Where};
+use super::collect::{FromIndex, Gathered, InDirectory, Looking, Seen, Where};
 use super::parallel::{self, Results};
 use super::scan::{How, Looked, reader};
 use crate::api::context::{Context, Notice, Reading};
 use crate::api::daemon::Freshness;
 use crate::index::{
-    Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Place, Snapshot, Texts,
+    Change, FileRow, Generation, Head, Index, IndexError, Key, Opened, Place, Snapshot, SummaryData, Texts,
 };
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 use crate::plan::read::Bodies;
+use crate::plan::summary::PlanSummary;
 
-/// How often it is asked which commit is right: where files are saved all the time there is a next one before this one
-/// is looked at. To look at all files instead costs far more, and who writes what it finds into the index makes the
-/// watching process look at all of them, too.
+/// How often the daemon is asked which commit is current. While files are saved all the time, there is a newer commit
+/// before this one is read. Comparing all files instead costs far more, and a commit of the result makes the daemon
+/// compare them, too.
 const MOST_ASKED: usize = 4;
 
-/// How often it is looked while others write, or the index is found damaged.
+/// How often the files are compared while other processes write, or while the index is found damaged.
 const MOST_ATTEMPTS: usize = 4;
 
-/// Reading so many plans once more costs less than a commit.
+/// To read so many plans again costs less than a commit.
 const FEW: usize = 8;
 
 /// What is to be gathered beside the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Nothing,
+    /// Only the plans that the index did not hold so.
+    Changed,
     Plans,
-    /// As [`Plan::lighten`] leaves them, which is less to read, to make and to hold.
-    LightPlans,
+    /// Less to read, to decode and to hold than plans.
+    Summaries,
     PlansAndFiles,
 }
 
 impl Wanted {
-    /// Whoever goes on for long, as a process that watches does, wants no plans.
+    /// A process that runs for long, such as the daemon, wants no plans.
     pub(super) fn results(self) -> Results {
-        if self == Self::LightPlans { Results::Plans } else { Results::Little }
+        if self == Self::Summaries { Results::Plans } else { Results::Little }
+    }
+}
+
+/// How the index is checked against the files before anything is taken from it. The result is always what the files hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexCheck {
+    /// A daemon that sees every change says which commit of the index is current. Without a daemon all files are compared
+    /// with the index, and it is updated.
+    Attested,
+    /// The same, where the daemon has already been asked.
+    AttestedBy(Option<Generation>),
+    /// As `Attested`, for callers that load often: a few changed plans are not written into the index.
+    Lazy,
+    /// All files are compared with the index, and it is updated. This also finds what no plan can be made of.
+    Scan,
+}
+
+/// An update of the index, with what is gathered on the way.
+#[derive(Clone, Copy)]
+pub(crate) struct Refresh<'a> {
+    wanted: Wanted,
+    check: IndexCheck,
+    only: Option<&'a [Key]>,
+    texts: Option<&'a dyn Fn(Texts)>,
+}
+
+impl<'a> Refresh<'a> {
+    pub(crate) fn new(wanted: Wanted, check: IndexCheck) -> Self {
+        Self { wanted, check, only: None, texts: None }
+    }
+
+    /// Compares these directories alone.
+    /// Compares these directories alone.
+    pub(crate) fn of_plans(keys: &'a [Key], wanted: Wanted) -> Self {
+        Self { only: Some(keys), ..Self::new(wanted, IndexCheck::Scan) }
+    }
+
+    /// Compares all files. If the index is empty, the texts of each plan are passed on before its row is written.
+    pub(crate) fn with_texts(texts: &'a dyn Fn(Texts)) -> Self {
+        Self { texts: Some(texts), ..Self::new(Wanted::Nothing, IndexCheck::Scan) }
+    }
+
+    pub(crate) fn run(&self, context: &Context) -> Fresh {
+        self.run_in(context, open_index(context))
+    }
+
+    /// As [`Self::run`], with an index that is open already.
+    pub(crate) fn run_in(&self, context: &Context, mut index: Option<Index>) -> Fresh {
+        let (mut commit, most_asked) = match self.check {
+            IndexCheck::Scan => (None, 0),
+            IndexCheck::AttestedBy(commit) => (commit, MOST_ASKED),
+            IndexCheck::Attested => (index.as_ref().and_then(|_| attested_commit(context)), MOST_ASKED),
+            IndexCheck::Lazy => (index.as_ref().and_then(|_| attested_commit(context)), 1),
+        };
+        let mut n_asked = 1;
+        while let (Some(attested), Some(it)) = (commit, index.as_mut()) {
+            match from_commit(context, it, attested, self.wanted) {
+                FromCommit::Loaded(found) => return Fresh { index, ..*found },
+                FromCommit::OtherCommit if n_asked < most_asked => commit = attested_commit(context),
+                FromCommit::OtherCommit | FromCommit::Unusable => break,
+            }
+            n_asked += 1;
+        }
+        attempts(context, index, self)
+    }
+
+    /// So many changes need not be written into the index.
+    fn most_unwritten(&self) -> usize {
+        if self.check == IndexCheck::Lazy { FEW } else { 0 }
     }
 }
 
 /// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
-    /// Unjudged, in no order.
+    /// Unjudged, in no order; if plans are wanted.
     pub(crate) plans: Vec<Plan>,
-    /// The files that they were read from, by path, in no order.
+    /// The same, if summaries are wanted.
+    pub(crate) summaries: Vec<PlanSummary>,
+    /// The files of the plans by path, in no order; if files are wanted.
     pub(crate) files: Vec<(String, FileRow)>,
-    /// What no plan could be made of.
+    /// What no plan could be made of; only after a comparison with the files.
     pub(crate) problems: Vec<Problem>,
-    /// Plans that the index did not hold so, or that are gone.
+    /// Plans that differed from the index, or that are gone.
     pub(crate) changed: BTreeSet<PlanId>,
     pub(crate) n_plans: usize,
     pub(crate) n_steps: usize,
-    /// Of how many of the plans the texts were handed on.
+    /// How many plans' texts were passed on.
     pub(crate) n_texts: usize,
-    /// The index, which holds just this; none if it could not be written, or if others wrote into it meanwhile.
+    /// The index, which holds just this; none if it could not be written, or if another process wrote into it meanwhile.
     pub(crate) index: Option<Index>,
-    /// The commit of it that does; none if nothing was ever put in.
+    /// The commit that holds just this; none if nothing was ever written.
     pub(crate) commit: Option<Generation>,
     /// The commit that was compared with the files.
     pub(crate) before: Option<Generation>,
 }
 
-/// What all files say now, but for the problems of what is no plan.
-///
-/// No file is looked at if somebody knows that the index holds what they say.
-pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
-    let index = kept_index(context);
-    let told = index.as_ref().and_then(|_| told(context));
-    fresh_told(context, index, told, wanted)
-}
-
-/// As [`fresh`], where somebody has been asked already which commit is right.
-pub(crate) fn fresh_told(
-    context: &Context,
-    mut index: Option<Index>,
-    told: Option<Generation>,
-    wanted: Wanted,
-) -> Fresh {
-    let (mut told, mut n_asked) = (told, 1);
-    while let (Some(commit), Some(kept)) = (told, index.as_mut()) {
-        match known(context, kept, commit, wanted) {
-            Known::Told(found) => return Fresh { index, ..*found },
-            Known::OtherCommit if n_asked < MOST_ASKED => told = self::told(context),
-            Known::OtherCommit | Known::Unusable => break,
-        }
-        n_asked += 1;
-    }
-    fresh_in(context, index, wanted)
-}
-
-/// What the index has of a commit that somebody told of.
-enum Known {
-    Told(Box<Fresh>),
-    /// It shows another one by now.
+/// What an index has of a commit that a daemon attests.
+enum FromCommit {
+    Loaded(Box<Fresh>),
+    /// It shows another commit by now.
     OtherCommit,
-    /// Something is wrong with it, which is found again by looking at the files.
+    /// Something is wrong with it. The comparison with the files finds that again and reports it.
     Unusable,
 }
 
-/// As [`fresh`], for who looks often and for no more than this moment: a few changes are left to the next one to put
-/// into the index.
-pub(super) fn fresh_for_now(context: &Context, wanted: Wanted) -> Fresh {
-    let mut index = kept_index(context);
-    let told = index.as_ref().and_then(|_| told(context));
-    match told.and_then(|it| Some(known(context, index.as_mut()?, it, wanted))) {
-        Some(Known::Told(found)) => Fresh { index, ..*found },
-        _ => attempts(context, index, &Asked { left: FEW, ..Asked::of(wanted) }),
-    }
-}
-
-/// Asks somebody who sees every change, if there is one, which commit of the index is right.
-pub(crate) fn told(context: &Context) -> Option<Generation> {
+/// Asks the daemon, which sees every change, which commit of the index is current; none if there is no daemon.
+pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     match &context.freshness {
-        Freshness::Attested(witness) => witness.commit(),
+        Freshness::Attested(daemon) => daemon.commit(),
         Freshness::Unknown => None,
     }
 }
 
-/// Returns whether this is a look at that commit.
+/// Whether a snapshot shows that commit.
 pub(crate) fn is_commit(snapshot: &Snapshot<'_>, commit: Option<Generation>) -> bool {
     snapshot.generation().is_ok_and(|it| it == commit)
 }
 
-/// Looks at all files.
-pub(crate) fn looked(context: &Context, wanted: Wanted) -> Fresh {
-    fresh_in(context, kept_index(context), wanted)
-}
-
-/// Answers from the index if somebody knows that this very commit speaks of the files as they are.
-fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> Known {
-    let Ok(snapshot) = index.snapshot() else { return Known::Unusable };
+/// Takes everything from the index if it shows this commit, which is attested.
+fn from_commit(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> FromCommit {
+    let Ok(snapshot) = index.snapshot() else { return FromCommit::Unusable };
     let commit = Some(commit);
     if !is_commit(&snapshot, commit) {
-        return Known::OtherCommit;
+        return FromCommit::OtherCommit;
     }
-    let found = known_in(context, &snapshot, wanted);
-    found.map_or(Known::Unusable, |it| Known::Told(Box::new(Fresh { commit, before: commit, ..it })))
+    let found = from_snapshot(context, &snapshot, wanted);
+    found.map_or(FromCommit::Unusable, |it| {
+        FromCommit::Loaded(Box::new(Fresh { commit, before: commit, ..it }))
+    })
 }
 
-fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Option<Fresh> {
+fn from_snapshot(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Option<Fresh> {
     let heads = snapshot.heads().ok()?;
     let reader = reader(context);
     if !heads.iter().all(|it| it.reader() == reader) {
         return None;
     }
-    let lights = lights_of(snapshot, &heads, wanted).ok()?;
+    let summaries = summaries_of(snapshot, &heads, wanted).ok()?;
     thread::scope(|scope| {
         let mut gathered =
-            Gathered::new(wanted, &heads, Some(Kept::of(snapshot, heads.len(), wanted, scope)));
+            Gathered::new(wanted, &heads, Some(FromIndex::of(snapshot, heads.len(), wanted, scope)));
         let places: Vec<_> = (0..heads.len()).collect();
         let same = |at: &usize| {
-            let light = lights.as_ref().map(|it| heads[*at].light_plan(it.of(*at)));
-            let found =
-                Seen { key: heads[*at].key.clone(), at: Some(*at), looked: Looked::Same, light, texts: None };
-            (Some(found), Vec::new())
+            let summary = summaries.as_ref().map(|it| heads[*at].summary(it.of(*at)));
+            let key = heads[*at].key.clone();
+            let seen = Seen { key, at: Some(*at), looked: Looked::Same, summary, texts: None };
+            (Some(seen), Vec::new())
         };
         let mut take = |all: &mut dyn Iterator<Item = InDirectory>| {
             for it in all {
@@ -178,32 +210,8 @@ fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Optio
     })
 }
 
-/// Looks at all files and writes into this index.
-pub(crate) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) -> Fresh {
-    attempts(context, index, &Asked::of(wanted))
-}
-
-/// As [`fresh_in`]; where the index knows nothing, the texts of each plan that is read come too, before its row is written.
-pub(crate) fn fresh_with_texts(context: &Context, index: Index, texts: &dyn Fn(Texts)) -> Fresh {
-    attempts(context, Some(index), &Asked { texts: Some(texts), ..Asked::of(Wanted::Nothing) })
-}
-
-/// Looks at the directories of these names alone, live and archived ones.
-///
-/// `kept` is the index of an earlier look, which is used again if it still is the one.
-pub(crate) fn fresh_of(context: &Context, names: &[String], kept: Option<Index>) -> Fresh {
-    let mut keys = BTreeSet::new();
-    for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
-        keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
-    }
-    let asked = Asked { only: Some(keys.into_iter().collect()), ..Asked::of(Wanted::Nothing) };
-    let still = |mut it: Index| it.ready().is_ok().then_some(it);
-    let index = kept.and_then(still).or_else(|| kept_index(context));
-    attempts(context, index, &asked)
-}
-
-/// Opens the index that is kept on disk, if one may and can be.
-pub(crate) fn kept_index(context: &Context) -> Option<Index> {
+/// Opens the index on disk; none if this process reads files alone, or if it cannot be opened.
+pub(crate) fn open_index(context: &Context) -> Option<Index> {
     if context.reading == Reading::Files {
         return None;
     }
@@ -228,35 +236,17 @@ pub(crate) fn kept_index(context: &Context) -> Option<Index> {
     }
 }
 
-struct Asked<'a> {
-    wanted: Wanted,
-    only: Option<Vec<Key>>,
-    /// So many changes need not be put into the index.
-    left: usize,
-    /// Who takes the texts of plans that an index which knows nothing is filled with.
-    texts: Option<&'a dyn Fn(Texts)>,
-}
-
-impl Asked<'_> {
-    /// Of all plans, and the index is to hold all of it.
-    fn of(wanted: Wanted) -> Self {
-        Self { wanted, only: None, left: 0, texts: None }
-    }
-}
-
-/// Goes on with a new index where the old one is damaged, and without one where there can be none; looks again where only
-/// the index is wanted, and others wrote into it meanwhile.
-fn attempts(context: &Context, mut index: Option<Index>, asked: &Asked<'_>) -> Fresh {
+/// Compares the files with the index. Goes on with a new index if the old one is damaged, and without one if there can be
+/// none. If only the index is wanted and other processes wrote into it meanwhile, it is compared again.
+fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) -> Fresh {
     let mut changed = BTreeSet::new();
     for n in 1..=MOST_ATTEMPTS {
         let Some(it) = &mut index else { break };
-        match attempt(context, Some(it), asked) {
-            Ok(Found { fresh, held: Held::BesideOthers })
-                if asked.wanted == Wanted::Nothing && n < MOST_ATTEMPTS =>
-            {
+        match attempt(context, Some(it), refresh) {
+            Ok((fresh, Held::BesideOthers)) if refresh.wanted == Wanted::Nothing && n < MOST_ATTEMPTS => {
                 changed.extend(fresh.changed);
             }
-            Ok(Found { mut fresh, held }) => {
+            Ok((mut fresh, held)) => {
                 fresh.changed.append(&mut changed);
                 return match held {
                     Held::At(commit) => Fresh { index, commit, ..fresh },
@@ -266,11 +256,10 @@ fn attempts(context: &Context, mut index: Option<Index>, asked: &Asked<'_>) -> F
             Err(error) => index = after(context, index, &error),
         }
     }
-    let found = attempt(context, None, asked).map(|it| it.fresh);
-    found.unwrap_or_default()
+    attempt(context, None, refresh).map(|(fresh, _)| fresh).unwrap_or_default()
 }
 
-/// Says what is wrong with an index, and makes another one in its place where that helps.
+/// Reports what is wrong with an index, and replaces it if that helps.
 pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError) -> Option<Index> {
     let (mut index, why) = (index?, error.to_string());
     let reopened = match error {
@@ -287,16 +276,10 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
     reopened.is_ok().then_some(index)
 }
 
-/// What one attempt found.
-struct Found {
-    fresh: Fresh,
-    held: Held,
-}
-
 /// Whether the index holds all of it now.
 enum Held {
     At(Option<Generation>),
-    /// What they put in may come from an older look.
+    /// Another process wrote meanwhile, perhaps from an older comparison.
     BesideOthers,
     Not,
 }
@@ -316,47 +299,46 @@ impl Held {
     }
 }
 
-fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> Result<Found, IndexError> {
+fn attempt(
+    context: &Context,
+    index: Option<&mut Index>,
+    refresh: &Refresh<'_>,
+) -> Result<(Fresh, Held), IndexError> {
+    let &Refresh { wanted, only, .. } = refresh;
     let clock = OnceLock::new();
     let how = How::new(context, &clock);
     let Some(index) = index else {
-        let mut gathered = Gathered::new(asked.wanted, &[], None);
-        let looking = Looking { how, wanted: asked.wanted, bodies: Bodies::Drop, heads: &[], lights: None };
-        let trouble = looking.at(Where::of(context, asked.only.as_deref()), |all| {
+        let mut gathered = Gathered::new(wanted, &[], None);
+        let looking = Looking { how, wanted, bodies: Bodies::Drop, heads: &[], summaries: None };
+        let trouble = looking.at(Where::of(context, only), |all| {
             for it in all {
                 gathered.take(it)?;
             }
             Ok(())
         })?;
-        return Ok(Found { fresh: gathered.finish(context, trouble)?, held: Held::Not });
+        return Ok((gathered.finish(context, trouble)?, Held::Not));
     };
     let snapshot = index.snapshot()?;
-    // The look at the index begins before that at the disk, so that no row is newer than the list of directories.
+    // The index is read first, so that no row is newer than the list of directories.
     let before = snapshot.generation()?;
-    let only = asked.only.as_deref();
     let (rows, place) = thread::scope(|scope| {
-        // Of directories that are named there is none to list.
+        // If directories are named, there is nothing to list.
         let place = only.is_none().then(|| scope.spawn(|| Where::of(context, only)));
-        let rows = rows(&snapshot, asked);
+        let rows = rows(&snapshot, refresh);
         let listed = |it: ScopedJoinHandle<'_, _>| it.join().unwrap_or_else(|panic| resume_unwind(panic));
         (rows, place.map_or_else(|| Where::of(context, only), listed))
     });
-    let (heads, lights) = rows?;
+    let (heads, summaries) = rows?;
     if heads.is_empty() {
         drop(snapshot);
-        return first(how, index, asked, (before, place));
+        return first(how, index, refresh, (before, place));
     }
     let mut changes = Vec::new();
     let mut fresh = thread::scope(|scope| {
-        let kept = Kept::of(&snapshot, heads.len(), asked.wanted, scope);
-        let mut gathered = Gathered::new(asked.wanted, &heads, Some(kept));
-        let looking = Looking {
-            how,
-            wanted: asked.wanted,
-            bodies: Bodies::Drop,
-            heads: &heads,
-            lights: lights.as_ref(),
-        };
+        let unchanged = FromIndex::of(&snapshot, heads.len(), wanted, scope);
+        let mut gathered = Gathered::new(wanted, &heads, Some(unchanged));
+        let summaries = summaries.as_ref();
+        let looking = Looking { how, wanted, bodies: Bodies::Drop, heads: &heads, summaries };
         let trouble = looking.at(place, |all| {
             for it in all {
                 changes.extend(gathered.take(it)?);
@@ -370,24 +352,31 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> R
     fresh.before = before;
     let held = match changes.len() {
         0 => Held::At(before),
-        n if n <= asked.left => Held::Not,
+        n if n <= refresh.most_unwritten() => Held::Not,
         _ => Held::by(context, index.write_after(before, &mut changes.into_iter()))?,
     };
-    Ok(Found { fresh, held })
+    Ok((fresh, held))
 }
 
-/// What the index knows of the directories that are asked for.
-fn rows(snapshot: &Snapshot<'_>, asked: &Asked<'_>) -> Result<(Vec<Head>, Option<Lights>), IndexError> {
-    let heads = match &asked.only {
+/// What the index knows of the directories that are compared.
+fn rows(
+    snapshot: &Snapshot<'_>,
+    refresh: &Refresh<'_>,
+) -> Result<(Vec<Head>, Option<SummaryData>), IndexError> {
+    let heads = match refresh.only {
         None => snapshot.heads()?,
         Some(keys) => heads_of(snapshot, keys)?,
     };
-    let lights = lights_of(snapshot, &heads, asked.wanted)?;
-    Ok((heads, lights))
+    let summaries = summaries_of(snapshot, &heads, refresh.wanted)?;
+    Ok((heads, summaries))
 }
 
-fn lights_of(snapshot: &Snapshot<'_>, heads: &[Head], wanted: Wanted) -> Result<Option<Lights>, IndexError> {
-    (wanted == Wanted::LightPlans).then(|| snapshot.lights(heads)).transpose()
+fn summaries_of(
+    snapshot: &Snapshot<'_>,
+    heads: &[Head],
+    wanted: Wanted,
+) -> Result<Option<SummaryData>, IndexError> {
+    (wanted == Wanted::Summaries).then(|| snapshot.summaries(heads)).transpose()
 }
 
 fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexError> {
@@ -398,22 +387,22 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
     Ok(heads)
 }
 
-/// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
+/// Fills an empty index while the files are read, so that only a few plans wait in memory.
 fn first(
     how: How<'_>,
     index: &mut Index,
-    asked: &Asked<'_>,
+    refresh: &Refresh<'_>,
     (before, place): (Option<Generation>, Where<'_>),
-) -> Result<Found, IndexError> {
-    let mut gathered = Gathered::new(asked.wanted, &[], None);
+) -> Result<(Fresh, Held), IndexError> {
+    let mut gathered = Gathered::new(refresh.wanted, &[], None);
     let (mut held, is_writing, n_texts) = (Ok(Held::Not), Cell::new(true), Cell::new(0));
-    let bodies = if asked.texts.is_some() { Bodies::Keep } else { Bodies::Drop };
-    let looking = Looking { how, wanted: asked.wanted, bodies, heads: &[], lights: None };
+    let bodies = if refresh.texts.is_some() { Bodies::Keep } else { Bodies::Drop };
+    let looking = Looking { how, wanted: refresh.wanted, bodies, heads: &[], summaries: None };
     let trouble = looking.at(place, |all| {
         let mut changes = all.filter_map(|mut it| {
             let texts = it.0.as_mut().and_then(|it| it.texts.take());
             let change = gathered.take(it).ok().flatten()?;
-            if let (Some(to), Some(texts), true) = (asked.texts, texts, is_writing.get()) {
+            if let (Some(to), Some(texts), true) = (refresh.texts, texts, is_writing.get()) {
                 n_texts.set(n_texts.get() + 1);
                 to(texts);
             }
@@ -421,10 +410,10 @@ fn first(
         });
         held = Held::by(how.context, index.write_after(before, &mut changes));
         is_writing.set(false);
-        // What could not be written is an answer all the same.
+        // The rest is part of the result, even if it could not be written.
         changes.for_each(drop);
         Ok(())
     })?;
     let fresh = Fresh { before, n_texts: n_texts.get(), ..gathered.finish(how.context, trouble)? };
-    Ok(Found { fresh, held: held? })
+    Ok((fresh, held?))
 }

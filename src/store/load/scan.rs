@@ -1,19 +1,20 @@
-//! One plan directory at a time: what lies in it, whether a row of the index speaks of it, and what is read of it.
+//! One plan directory at a time: its files, whether its row of the index is current, and what is read of it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::{Found, Meaning, found_in, hash_of, meaning_of, stamp_of, take};
+use super::{Meaning, PlanEntry, found_in, hash_of, meaning_of, stamp_of, take};
 use crate::api::context::{Context, Reading};
 use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
 use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
+use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
 use crate::plan::time::Time;
 
-/// What plans are read by: words of another configuration would read the same files otherwise.
+/// Identifies how plans are read: with other words in the configuration, the same files are read differently.
 pub(crate) fn reader(context: &Context) -> u64 {
     How::new(context, &OnceLock::new()).reader
 }
@@ -24,27 +25,28 @@ pub(super) struct Walked {
     listed: Listed,
 }
 
-/// What lies in it, sorted by path.
+/// The files of a directory, sorted by path.
 enum Listed {
-    /// Nothing but files, each by its name.
+    /// Only regular files, each by its name.
     Files(Vec<(String, Meaning, Stamp)>),
-    Found(Vec<Found>),
+    Entries(Vec<PlanEntry>),
 }
 
-/// How a directory stands to its row.
+/// The result of comparing a directory with its row.
 pub(super) enum Looked {
-    /// What the row holds is what would be read.
+    /// The row holds what would be read.
     Same,
-    /// So it is, but the stamps are others.
+    /// The row holds what would be read, but with other stamps.
     Restamped(Head),
-    Read(Box<(Packed, Plan)>),
+    /// The plan until it is taken out.
+    Read(Packed, Option<Box<Plan>>),
 }
 
-/// How files are read at the moment.
+/// How files are read.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     pub(crate) context: &'a Context,
-    /// A number that differs where the same bytes may be read otherwise.
+    /// A number that differs if the same bytes may be read differently.
     pub(super) reader: u64,
     /// The file system's own clock just before the first reading.
     read_at: &'a OnceLock<i64>,
@@ -60,7 +62,7 @@ impl<'a> How<'a> {
     fn read_at(self) -> i64 {
         let now = || match self.context.reading {
             Reading::Index => self.context.plans.stamp_ns(),
-            // Nothing is kept, so nothing is ever trusted.
+            // Nothing is stored, so no stamp is ever trusted.
             Reading::Files => self.context.plans.now_ns(),
         };
         *self.read_at.get_or_init(|| i64::try_from(now()).unwrap_or(i64::MAX))
@@ -79,7 +81,7 @@ fn key(directory: &Path) -> Option<Key> {
     PlanId::is_plan_name(name).then(|| Key { is_archived, name: name.to_owned() })
 }
 
-/// Looks into a directory; none if there is no plan in it.
+/// Lists a directory; none if there is no plan in it.
 pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Trouble>) {
     if let Some(files) = context.plans.plain_files(dir) {
         let mut files: Vec<_> = files.into_iter().filter_map(|(name, stat)| plain(name, &stat)).collect();
@@ -94,18 +96,18 @@ pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Tro
     (walked, scan.trouble)
 }
 
-/// As [`walk`], by name; the directory need not be there.
+/// As [`walk`], by name; the directory need not exist.
 pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     walked(context, key.clone(), &mut scan)
 }
 
-/// The files of a plan with the hashes of what is in them now and when that was modified, sorted by path; none where there
-/// is anything else that a plan's directory should not have, or that cannot be read.
+/// The files of a plan, each with its hash and modification time, sorted by path. None if the directory also has files
+/// that it should not have, or if one cannot be read.
 pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();
-    let hash = |it: Found| {
+    let hash = |it: PlanEntry| {
         let hash = it.meaning.is_of_plan().then(|| hash_of(context, &it)).filter(|it| !it.is_empty());
         Some((it.path, hash?, Time::from_nanoseconds(it.stamp.mtime_ns.into())))
     };
@@ -115,10 +117,10 @@ pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, Str
 fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {
     let found = found_in(context, scan);
     let is_plan = found.iter().any(|it| it.meaning.is_of_plan());
-    is_plan.then_some(Walked { key, listed: Listed::Found(found) })
+    is_plan.then_some(Walked { key, listed: Listed::Entries(found) })
 }
 
-/// A file directly in a plan's directory; none if it has nothing to do with a plan.
+/// A file directly in a plan's directory; none if it is not part of a plan.
 fn plain(name: OsString, stat: &Stat) -> Option<(String, Meaning, Stamp)> {
     let name = name.into_string().ok()?;
     let meaning = meaning_of(&name, &name)?;
@@ -131,28 +133,28 @@ impl Walked {
     fn stamps(&self) -> Vec<u8> {
         match &self.listed {
             Listed::Files(files) => stamps(files.iter().map(|(name, _, stamp)| (name.as_str(), *stamp))),
-            Listed::Found(found) => {
+            Listed::Entries(found) => {
                 let names = directory(&self.key).len() + 1;
                 stamps(found.iter().map(|it| (&it.path[names..], it.stamp)))
             }
         }
     }
 
-    pub(super) fn into_found(self) -> Vec<Found> {
+    pub(super) fn into_found(self) -> Vec<PlanEntry> {
         let directory = directory(&self.key);
         let found = |(name, meaning, stamp)| {
             let path = format!("{directory}/{name}");
-            Found { path, meaning, stamp, kind: FileKind::File, trouble: None }
+            PlanEntry { path, meaning, stamp, kind: FileKind::File, trouble: None }
         };
         match self.listed {
             Listed::Files(files) => files.into_iter().map(found).collect(),
-            Listed::Found(found) => found,
+            Listed::Entries(found) => found,
         }
     }
 }
 
-/// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt, with its texts if they
-/// are to be kept.
+/// Compares a directory with its row, and reads it if they differ or the stamps leave a doubt; `bodies` says whether with
+/// its texts.
 pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> Looked {
     if head.is_some_and(|it| it.speaks_of(how.reader, &walked.stamps())) {
         return Looked::Same;
@@ -164,25 +166,31 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
         return restamped(head, head.restamped(how.reader, &files));
     }
     let (sources, files) = read_sources(how, &key, &found);
-    let files = after(files, head);
+    let files = after(files, head, how.read_at());
     let plan = plan_of(how.context, &key, &sources, bodies);
     let packed = Packed::new(key, how.reader, &files, &plan);
     match head {
         Some(head) if head.is_of_the_same_plan(&packed.head) => {
             restamped(head, head.restamped(how.reader, &files))
         }
-        _ => Looked::Read(Box::new((packed, plan))),
+        _ => Looked::Read(packed, Some(Box::new(plan))),
     }
 }
 
-/// The rows with what the earlier ones of the same files say of them; both are in the order of their names.
-fn after(files: Vec<FileRow>, head: Option<&Head>) -> Vec<FileRow> {
+/// The rows with what the earlier ones of the same files say of them, and that of a `plan.md` that was there a moment ago;
+/// all are in the order of their names.
+fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
     let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
     let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
         Ok(at) => it.after(&old[at]),
         Err(_) => it,
     };
-    files.into_iter().map(earlier).collect()
+    let mut files: Vec<_> = files.into_iter().map(earlier).collect();
+    if let Err(at) = files.binary_search_by(|it| it.name.as_str().cmp(PLAN_FILE)) {
+        let old = old.iter().find(|it| it.name == PLAN_FILE);
+        files.splice(at..at, old.and_then(|it| it.vanished(now)));
+    }
+    files
 }
 
 fn restamped(head: &Head, new: Head) -> Looked {
@@ -207,7 +215,7 @@ pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<
     Some(plan_of(context, key, &sources, bodies))
 }
 
-fn read_sources(how: How<'_>, key: &Key, found: &[Found]) -> (PlanSources, Vec<FileRow>) {
+fn read_sources(how: How<'_>, key: &Key, found: &[PlanEntry]) -> (PlanSources, Vec<FileRow>) {
     let names = directory(key).len() + 1;
     let read_at = how.read_at();
     let mut sources = PlanSources::default();
@@ -226,10 +234,10 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
 
 /// The files with their stamps, if the same would be read of them as of those of the row; the time of a file is read
 /// too. Of files whose stamps leave no doubt nothing else is.
-fn same_content(how: How<'_>, key: &Key, found: &[Found], head: &Head) -> Option<Vec<FileRow>> {
+fn same_content(how: How<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
     let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
     let names = directory(key).len() + 1;
-    let of_same_name = |(old, it): (&FileRow, &Found)| {
+    let of_same_name = |(old, it): (&FileRow, &PlanEntry)| {
         (old.name.as_str(), old.stamp.mtime_ns) == (&it.path[names..], it.stamp.mtime_ns)
     };
     if old.len() != found.len() || !old.iter().zip(found).all(of_same_name) {

@@ -1,14 +1,15 @@
 //! Plans that a decision rests on: none of their files is in the middle of a save.
 //!
-//! Only files that were modified a moment ago are read a second time. The decision is made on the very bytes that were
-//! judged: where a file holds others by then, the plans are loaded again.
+//! Only files that were modified a moment ago are read a second time. The decision is made on the bytes that were checked:
+//! if a file has changed since it was loaded, the plans are loaded again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::existing_plan;
 use super::lengths::{LengthsOf, lengths_of, place};
-use super::{all_and_troubles, etag, missing, one_plan};
+use super::query::{LoadQuery, Loaded};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{DiskError, Lengths};
@@ -16,10 +17,11 @@ use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read::etag;
 use crate::plan::time::Time;
 
-/// How often plans are loaded whose files change between loading and judging.
+/// How often plans are loaded whose files change between loading and checking.
 const LOADS: usize = 5;
 
 /// The files that a decision rests on.
@@ -27,7 +29,7 @@ const LOADS: usize = 5;
 pub(crate) enum Rests<'a> {
     /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
     Plan(&'a PlanId),
-    /// As of a plan, but not the step's own file: it is judged when it is changed.
+    /// As of a plan, but not the step's own file: it is checked when it is changed.
     Step(&'a StepId),
     /// As of a plan, but not its own file.
     PlanFile(&'a PlanId),
@@ -35,45 +37,58 @@ pub(crate) enum Rests<'a> {
     All,
 }
 
-/// Loads plans for a decision, and refuses it while one of the files that it rests on is being saved.
-pub(crate) fn settled(
+/// Loads what a decision rests on, and refuses it while one of these files is being saved.
+pub(super) fn settled<T>(
     context: &Context,
-    rests: Rests<'_>,
-    load: &dyn Fn() -> Result<Plans, Error>,
-) -> Result<Plans, Error> {
+    load: impl Fn() -> Result<T, Error>,
+    files: impl Fn(&T) -> Files<'_>,
+) -> Result<T, Error> {
     let mut changed = None;
     for _ in 0..LOADS {
-        let plans = load()?;
-        changed = changed_since(context, &Files::of(&plans, rests))?;
+        let loaded = load()?;
+        changed = changed_since(context, &files(&loaded))?;
         if changed.is_none() {
-            return Ok(plans);
+            return Ok(loaded);
         }
     }
     Err(in_motion(context, changed))
 }
 
-/// All plans, the problems of loading them, and this plan with its texts, for a change of several files.
+/// Loads all plans, the problems of loading them, and this plan with its texts, for a change of several files.
 pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
-    let mut changed = None;
-    for _ in 0..LOADS {
-        let (plans, troubles) = all_and_troubles(context);
-        let own = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
-        let mut files = Files::of(&plans, Rests::All);
-        files.add_plan(&own);
+    let load = || {
+        let Loaded { plans, mut problems, .. } = LoadQuery::all().load(context)?;
+        problems.retain(|it| it.code == Code::Unreadable);
+        refuse_emptied(context, &plans)?;
+        Ok(((plans, problems), existing_plan(context, id)?))
+    };
+    settled(context, load, |((plans, _), own)| {
+        let mut files = Files::of(plans, Rests::All);
+        files.add_plan(own);
         own.steps.iter().for_each(|it| files.add_step(it));
-        changed = changed_since(context, &files)?;
-        if changed.is_none() {
-            return Ok(((plans, troubles), own));
-        }
-    }
-    Err(in_motion(context, changed))
+        files
+    })
 }
 
-/// As [`one_plan`], for a decision on all of its files.
+/// As [`existing_plan`], for a decision on all of its files.
 pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
-    let load = || Ok(Plans::new(vec![one_plan(context, id)?.ok_or_else(|| missing(context, id))?]));
-    let plans = settled(context, Rests::Plan(id), &load)?;
-    plans.into_vec().pop().ok_or_else(|| missing(context, id))
+    let load = || existing_plan(context, id);
+    settled(context, load, |plan| {
+        let mut files = Files::default();
+        files.add_plan(plan);
+        plan.steps.iter().for_each(|it| files.add_step(it));
+        files
+    })
+}
+
+/// A plan whose only file is missing for a moment is not among the plans.
+fn refuse_emptied(context: &Context, plans: &Plans) -> Result<(), DiskError> {
+    let (dirs, _) = context.plans.plan_dirs();
+    let is_plan = |name: &str| plans.live().any(|it| it.path.strip_suffix("/plan.md") == Some(name));
+    let names = dirs.iter().filter_map(|it| Some((it, it.relative.to_str()?)));
+    names
+        .filter(|(_, name)| !name.contains('/') && !is_plan(name))
+        .try_for_each(|(it, _)| context.plans.refuse_emptied(it))
 }
 
 fn in_motion(context: &Context, changed: Option<String>) -> Error {
@@ -82,14 +97,14 @@ fn in_motion(context: &Context, changed: Option<String>) -> Error {
 
 /// Files as they were loaded.
 #[derive(Default)]
-struct Files<'a> {
+pub(super) struct Files<'a> {
     /// Path, hash and when it was modified.
     there: Vec<(&'a str, &'a str, Time)>,
     not_there: Vec<&'a str>,
 }
 
 impl<'a> Files<'a> {
-    fn of(plans: &'a Plans, rests: Rests<'_>) -> Self {
+    pub(super) fn of(plans: &'a Plans, rests: Rests<'_>) -> Self {
         let mut files = Self::default();
         let is_changed =
             |it: &Plan| matches!(rests, Rests::PlanFile(id) if it.id == *id) && it.etag.is_some();
@@ -131,7 +146,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// A file that holds something else by now; an error if one is in the middle of a save.
+/// A file that has changed since it was loaded; an error if one is being saved.
 fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>, Error> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);
@@ -148,7 +163,7 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
     Ok(None)
 }
 
-/// What the index says of the files of each plan, asked once.
+/// What the index says of the files of each plan, read once.
 struct Remembered<'a> {
     context: &'a Context,
     known: Mutex<HashMap<Key, LengthsOf>>,

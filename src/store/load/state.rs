@@ -1,22 +1,22 @@
-//! How the index that is kept stands to the files, and a new one in its place.
+//! Compares the index on disk with the files, and rebuilds it.
 
-use super::refresh::{Wanted, fresh_in, kept_index, looked};
+use super::refresh::{IndexCheck, Refresh, Wanted, open_index};
 use crate::api::context::Context;
 use crate::index::{Change, Index, IndexError};
 
-/// Makes the kept index anew from the files; in memory there is none to make.
+/// Rebuilds the index on disk from the files, if there is one.
 pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
-    let Some(mut index) = kept_index(context) else { return Ok(()) };
+    let Some(mut index) = open_index(context) else { return Ok(()) };
     let heads = index.snapshot().and_then(|it| it.heads());
     match heads {
         Ok(heads) => drop(index.write(&mut heads.into_iter().map(|it| Change::Remove(it.key)))?),
         Err(_) => index.reopen()?,
     }
-    fresh_in(context, Some(index), Wanted::Nothing);
+    Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, Some(index));
     Ok(())
 }
 
-/// How the kept index stood to the files; it is brought up to date.
+/// How the index on disk compared with the files before it was updated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IndexState {
     Current,
@@ -29,13 +29,13 @@ pub(crate) enum IndexState {
     Unusable,
 }
 
-/// Looks at the kept index and its length.
+/// Compares the index with the files, and returns its length in bytes. The index is updated.
 pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
     if context.plans.is_bare() {
         return (IndexState::Bare, None);
     }
     let len = context.plans.index_dir().and_then(|it| Index::len_in(&it));
-    let found = looked(context, Wanted::Nothing);
+    let found = Refresh::new(Wanted::Nothing, IndexCheck::Scan).run(context);
     let state = match (found.index, len) {
         (None, _) => IndexState::Unusable,
         (Some(_), None) => IndexState::Missing,

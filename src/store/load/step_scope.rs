@@ -1,21 +1,19 @@
 //! One step with what its write is decided on: its plan's own file, and the steps that it waits for.
 //!
-//! The other steps are not even looked at, so a write costs the same in a plan of ten steps and of a thousand.
+//! The other steps are not read, so a write costs the same in a plan of ten steps and of a thousand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Meaning, directory_of, etag, meaning_of, missing, plan_with_dependencies, read_source, with_named,
-};
+use super::{Meaning, Side, directory_of, existing_plan, meaning_of, missing, one_plan, read_source};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, Content, PlanSources, Source};
 use crate::plan::step_number::StepNumber;
-use crate::store::resolve::Side;
 
-/// What a step's file holds, or is to hold, whatever the disk says.
+/// What a step's file is to hold; it counts instead of what is on the disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Own<'a> {
     /// Below the plans directory; the file need not exist.
@@ -23,11 +21,27 @@ pub(crate) struct Own<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Loads a step's plan, and of its steps this one and all that it waits for; other plans that those name come whole.
-///
-/// What is said of the step, its problems included, is the same from here as from the whole plan. Where there is no
-/// such step, the whole plan comes.
-pub(crate) fn around(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Result<Plans, Error> {
+/// Loads a plan from its files, and the plans that its steps and its program line name.
+pub(super) fn load_plan(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    let plan = existing_plan(context, id)?;
+    with_named(context, plan)
+}
+
+/// Adds the plans that a plan's steps and its program line name.
+fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
+    let mut wanted: BTreeSet<PlanId> =
+        plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
+    wanted.extend(plan.program.clone());
+    wanted.remove(&plan.id);
+    let mut plans = vec![plan];
+    for id in wanted {
+        plans.extend(one_plan(context, &id)?);
+    }
+    Ok(Plans::judged(plans))
+}
+
+/// Loads a step's plan with this step and all that it waits for, and the other plans that those name.
+pub(super) fn load(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Result<Plans, Error> {
     let (directory, is_archived) =
         directory_of(context, &id.plan, Side::LiveFirst).ok_or_else(|| missing(context, &id.plan))?;
     let plan_id = PlanId::new(directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.plan.as_str()));
@@ -53,9 +67,7 @@ pub(crate) fn around(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Re
         let paths = files.remove(number).unwrap_or_default().into_iter();
         let source = |path: String| {
             let content = match own.filter(|own| own.path == path) {
-                Some(Own { bytes, .. }) => {
-                    Ok(Content { bytes: bytes.to_vec(), etag: etag(bytes), modified: context.now })
-                }
+                Some(Own { bytes, .. }) => Ok(Content::new(bytes.to_vec(), context.now)),
                 None => read_source(context, &path),
             };
             Source { path, content }
@@ -65,7 +77,7 @@ pub(crate) fn around(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Re
     let words = &context.config.words;
     let plan = read::read_around(&plan_id, is_archived, (&sources, &steps), &id.number, &mut read, words);
     if plan.find(id).is_none() {
-        return plan_with_dependencies(context, &id.plan);
+        return load_plan(context, &id.plan);
     }
     with_named(context, plan)
 }

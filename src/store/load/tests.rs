@@ -15,7 +15,7 @@ fn gone(relative: &str) -> Trouble {
     Trouble { relative: relative.into(), error: DiskError::NotFound { path: relative.into() } }
 }
 
-/// Told of by hand, because an administrator, as who tests may run, can list every directory.
+/// The trouble is made by hand, because an administrator, who may run the tests, can list every directory.
 #[test]
 fn a_directory_that_cannot_be_listed_is_a_plan_with_a_problem() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
@@ -31,7 +31,7 @@ fn a_directory_that_cannot_be_listed_is_a_plan_with_a_problem() {
         let mut scan = disk::Scan { entries: Vec::new(), trouble: vec![trouble] };
         let found = found_in(&context, &mut scan);
         assert_eq!(found.first().map(|it| it.path.as_str()), expected, "{:?}", scan.trouble);
-        // What no plan tells is told beside them.
+        // What is no problem of a plan is reported beside the plans.
         assert_eq!(scan_problems(&context, scan.trouble).is_empty(), expected.is_some());
         let mut sources = PlanSources::default();
         found.iter().for_each(|it| drop(take(&context, it, &mut sources)));

@@ -17,12 +17,12 @@ use crate::plan::step_number::StepNumber;
 
 /// The steps, and the first reason.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct Orphans {
     steps: Vec<StepId>,
     why: Option<Problem>,
 }
 
-impl Left {
+impl Orphans {
     /// Finds live steps that wait for one that is gone, or may do so, and cannot follow; `rewritten` ones are the caller's.
     ///
     /// `troubles` are what could not be looked at.
@@ -36,6 +36,14 @@ impl Left {
         let unlisted = plans.live().flat_map(|it| &it.problems).filter(|it| it.code == Code::Unreadable);
         let mut unseen = troubles.iter().filter(|it| !it.path.starts_with('_')).chain(unlisted);
         left.why = left.why.or_else(|| unseen.next().cloned());
+        for plan in plans.live() {
+            let mut broken =
+                plan.problems.iter().filter(|it| it.path == plan.path && it.code.refuses_writing());
+            let may_name = || gone.iter().any(|it| may_name(context, (&plan.id, &plan.path), &it.id));
+            if let Some(problem) = broken.next().filter(|_| left.why.is_none() && may_name()) {
+                left.why = Some(problem.clone());
+            }
+        }
         let is_other = |it: &&Step| !gone.iter().any(|gone| gone.id == it.id) && !rewritten.contains(&it.id);
         for step in plans.live().flat_map(|it| &it.steps).filter(is_other) {
             if let Some(problem) = why(context, step, gone) {
@@ -67,7 +75,7 @@ impl Left {
         let Some(problem) = self.why.as_ref().filter(|_| !force) else { return Ok(()) };
         let path = shown_path(&context.root_name(), &problem.path);
         let problem = Box::new(Problem { path, ..problem.clone() });
-        Err(Error::NotRepointed { problem, steps: self.names() })
+        Err(Error::NotRelinked { problem, steps: self.names() })
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -90,8 +98,9 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
     let waits = |step: &&Step| {
-        let may_wait =
-            || step.unreadable().is_some() && text_of(context, step).is_some_and(|it| has_plan(&it, gone));
+        let may_wait = || {
+            step.unreadable().is_some() && text_of(context, &step.path).is_some_and(|it| has_plan(&it, gone))
+        };
         step.depends.iter().any(|it| it.plan == *gone) || may_wait()
     };
     steps.filter(waits).map(|it| it.id.clone()).collect()
@@ -107,22 +116,23 @@ fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Pr
         return waited.iter().find_map(|it| it.unclear.as_ref()).or(own);
     }
     let problem = step.unreadable()?;
-    gone.iter().any(|it| may_name(context, step, &it.id)).then_some(problem)
+    gone.iter().any(|it| may_name(context, (&step.id.plan, &step.path), &it.id)).then_some(problem)
 }
 
-/// Whether the bytes of a file that cannot be understood hold the step's number, and its plan's name if it is another plan.
+/// Whether the bytes of a plan's file that cannot be understood hold the step's number, and its plan's name if that is another
+/// plan.
 ///
 /// A file whose bytes cannot be read may hold anything.
-fn may_name(context: &Context, step: &Step, gone: &StepId) -> bool {
-    let is_same_plan = step.id.plan == gone.plan;
+fn may_name(context: &Context, (plan, path): (&PlanId, &str), gone: &StepId) -> bool {
+    let is_same_plan = *plan == gone.plan;
     let is_named =
         |it: &str| numbers(it).any(|it| it == gone.number) && (is_same_plan || has_plan(it, &gone.plan));
-    text_of(context, step).is_none_or(|it| is_named(&it))
+    text_of(context, path).is_none_or(|it| is_named(&it))
 }
 
 /// None if the file cannot be read.
-fn text_of(context: &Context, step: &Step) -> Option<String> {
-    let file = context.plans.read(Path::new(&step.path)).ok()?;
+fn text_of(context: &Context, path: &str) -> Option<String> {
+    let file = context.plans.read(Path::new(path)).ok()?;
     Some(String::from_utf8_lossy(&file.bytes).into_owned())
 }
 

@@ -31,7 +31,7 @@ pub(super) fn key(
     Ok(vec![Splice { range: at..at, text: format!("{}{entry}{eol}", spaces(column)) }])
 }
 
-/// Which entry a new key is put next to.
+/// The entry next to which a new key is inserted.
 enum Neighbour {
     After(usize),
     Before(usize),
@@ -48,7 +48,7 @@ fn line_for(sheet: &Sheet<'_>, entries: &[Entry<'_>], key: &str, order: &[&str])
     }
 }
 
-/// Behind the nearest key before it in the table; else before the nearest one behind it; else at the end.
+/// After the nearest key before it in the table; else before the nearest one after it; else at the end.
 fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Option<usize>) -> Neighbour {
     let rank = order.iter().position(|it| *it == key).filter(|_| key != "attempts");
     let earlier = rank.and_then(|it| order[..it].iter().rev().find_map(|it| find(it)));
@@ -65,13 +65,13 @@ fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Optio
     }
 }
 
-/// The line behind an entry and the comments that are indented below it.
+/// The line after an entry and the comments that are indented below it.
 fn after(sheet: &Sheet<'_>, entry: Entry<'_>) -> usize {
     let line = sheet.lines.end(entry_end(entry));
     sheet.lines.skip_deeper_comments(line, sheet.root_column())
 }
 
-/// The line of an entry, or of the comments above it; comments that open the front matter stay on top.
+/// The line of an entry, or of the comments above it; comments at the start of the front matter stay on top.
 fn before(sheet: &Sheet<'_>, entries: &[Entry<'_>], nth: usize) -> usize {
     let own = sheet.lines.start(entry_start(entries[nth]));
     let floor = if nth == 0 { 0 } else { after(sheet, entries[nth - 1]) };
@@ -119,13 +119,13 @@ fn in_braces(sheet: &Sheet<'_>, key: &str, value: &NewValue, order: &[&str]) -> 
     }
 }
 
-/// Inserts behind a member of a flow collection, before the comma that may follow it.
+/// Inserts after a member of a flow collection, before the comma that may follow it.
 pub(super) fn behind(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
     let text = sheet.text();
     if !text[..end].ends_with([':', '?']) {
         return Splice { range: end..end, text: format!(", {member}") };
     }
-    // A comma directly behind an indicator would become part of a word.
+    // A comma directly after an indicator would become part of a word.
     let next = sheet.lines.after_blanks(end);
     if text[next..].starts_with(',') {
         return Splice { range: next + 1..next + 1, text: format!(" {member},") };
@@ -133,7 +133,7 @@ pub(super) fn behind(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
     Splice { range: end..end, text: format!(" , {member}") }
 }
 
-/// Whether a key comes only from a merge, and so cannot be changed where it stands.
+/// Whether a key comes only from a merge, and so cannot be changed in place.
 pub(super) fn is_merged(root: View<'_>, key: &str) -> bool {
     root.kind() == Kind::Map && root.find_entry(key).is_none() && root.get(key).is_some()
 }

@@ -45,7 +45,7 @@ impl<'a> Lines<'a> {
         if eol.is_empty() { self.first_eol } else { eol }
     }
 
-    /// How far a byte stands from the start of its line.
+    /// The distance of a byte from the start of its line.
     pub(super) fn column(&self, at: usize) -> usize {
         at - self.start(at)
     }
@@ -55,7 +55,7 @@ impl<'a> Lines<'a> {
         self.text[self.start(at)..at].bytes().all(|it| it == b' ')
     }
 
-    /// Whether a tab stands before a byte on its line, so that its column is no indentation.
+    /// Whether a tab precedes a byte on its line, so that its column is no indentation.
     pub(super) fn is_behind_tab(&self, at: usize) -> bool {
         self.text[self.start(at)..at].contains('\t')
     }

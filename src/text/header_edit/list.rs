@@ -9,11 +9,10 @@ use crate::text::front_matter::MAX_FRONT_MATTER;
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// A list that differs in more items than this is written anew, and sooner in a large front matter: each part
-/// reads it again.
+/// A list that differs in more items is rewritten, in a large front matter earlier: each part parses it again.
 const MAX_PARTS: usize = 16;
 
-/// Splits the setting of a list into changes of the items that differ, so that the others keep their bytes.
+/// Splits setting a list into changes of the differing items, so that the others keep their bytes.
 pub(super) fn smaller_changes(root: Option<View<'_>>, change: &Change) -> Option<Vec<Change>> {
     let Change::Set { key, value: NewValue::List(new) } = change else { return None };
     let (_, old) = root?.find_entry(key)?;
@@ -131,7 +130,7 @@ fn refuse_merged(root: View<'_>, key: &str) -> Result<(), EditError> {
     is_merged(root, key).then(error).map_or(Ok(()), Err)
 }
 
-/// Refuses a list that stands elsewhere, or that something else refers to.
+/// Rejects a list that is defined elsewhere or that an alias refers to.
 fn refuse_shared(sheet: &Sheet<'_>, list: View<'_>, key: &str) -> Result<(), EditError> {
     if list.is_alias() {
         let reason = format!("`{key}` is an alias of a value elsewhere");
@@ -154,7 +153,7 @@ fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Ve
     let last = list.items().last().unwrap_or(list);
     let dash = last.lead().unwrap_or(list.span().start);
     if sheet.lines.is_behind_tab(dash) {
-        return Err(EditError::new(LAYOUT, dash, "a tab stands before the dash"));
+        return Err(EditError::new(LAYOUT, dash, "a tab precedes the dash"));
     }
     let column = sheet.lines.column(dash);
     let line = sheet.lines.end(item_end(last));

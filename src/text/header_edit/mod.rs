@@ -1,8 +1,8 @@
-//! Edits of a front matter that leave every other byte of the file as it is.
+//! Edits of a front matter that leave every other byte of the file unchanged.
 //!
-//! Each change is planned as byte splices over the spans of the parsed text, applied to a copy, and
-//! believed only after the copy was parsed again and means the old data with exactly that change.
-//! Knows YAML and the places of keys, nothing of plans.
+//! Each change is planned as byte splices over the spans of the parsed text and applied to a copy. It is accepted only
+//! if the copy, parsed again, means the old data with exactly that change. Knows YAML and the order of keys, but
+//! nothing of plans.
 
 mod insert;
 mod lines;

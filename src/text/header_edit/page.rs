@@ -13,14 +13,14 @@ pub(super) struct Page {
     header: Option<(Range<usize>, Tree)>,
 }
 
-/// Bytes that are replaced; offsets count in the front matter's text.
+/// Bytes to replace; offsets count in the front matter's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splice {
     pub(super) range: Range<usize>,
     pub(super) text: String,
 }
 
-/// What a change is planned from.
+/// The parsed text that a change is planned from.
 pub(super) struct Sheet<'a> {
     pub(super) lines: Lines<'a>,
     pub(super) tree: &'a Tree,
@@ -28,11 +28,11 @@ pub(super) struct Sheet<'a> {
     pub(super) reach: Reach,
 }
 
-/// How much goes with what is removed.
+/// How much is removed together with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Narrow,
-    /// Also what would become text of a block scalar above; tried when the narrow edit changes the data.
+    /// Also what would become text of a block scalar above; tried if the narrow edit changes other data.
     Wide,
 }
 
@@ -86,7 +86,7 @@ impl Page {
         Ok(edited?.unwrap_or(self))
     }
 
-    /// The verified page after a change, or nothing if it changes nothing.
+    /// The verified page after a change; `None` if it changes nothing.
     fn attempt(&self, change: &Change, order: &[&str], reach: Reach) -> Result<Option<Self>, EditError> {
         let bytes = match &self.header {
             None => create(&self.bytes, change)?,
@@ -157,7 +157,7 @@ impl<'a> Sheet<'a> {
         Renderer { eol, has_literals: !is_taken, ..self.render }
     }
 
-    /// Refuses to touch what an alias elsewhere refers to.
+    /// Rejects changes of what an alias elsewhere refers to.
     pub(super) fn guard_anchors(&self, span: &Range<usize>) -> Result<(), EditError> {
         let outside = |at: usize| !span.contains(&at);
         let used = self
@@ -253,7 +253,7 @@ fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
     Err(EditError::new(FILE_FULL, 0, format!("the {what} would have more than {limit} bytes")))
 }
 
-/// How far this file's lists stand right of their keys; two columns if it has none.
+/// How far this file's lists are indented relative to their keys; two columns if it has none.
 fn dash_step(lines: &Lines<'_>, tree: &Tree) -> usize {
     let root = tree.root();
     let is_list = |it: &View<'_>| it.kind() == Kind::List && it.style() == Style::Block;

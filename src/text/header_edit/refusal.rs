@@ -1,10 +1,10 @@
-//! Why an edit was refused, and what the person can do.
+//! Why an edit was rejected, and what the user can do.
 
 use super::Change;
 use super::render::Renderer;
 use crate::text::yaml::YamlError;
 
-/// An edit that was not made; the file is as it was.
+/// An edit that was not made; the file is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 #[non_exhaustive]
@@ -18,18 +18,18 @@ pub struct EditError {
     pub by_hand: String,
 }
 
-/// Something else refers to the value by its anchor, and would change with it.
+/// An alias refers to the value by its anchor, and would change with it.
 pub(super) const ANCHOR_IN_USE: &str = "anchor-in-use";
-/// The value stands elsewhere, in what an alias or a merge refers to.
+/// The value is defined elsewhere, as the target of an alias or a merge.
 pub(super) const ALIAS: &str = "alias";
 pub(super) const WRONG_TYPE: &str = "wrong-type";
 pub(super) const FILE_FULL: &str = "file-full";
 pub(super) const NO_SUCH_ITEM: &str = "no-such-item";
-/// What shall be written is not one YAML value.
+/// The new value is not a single YAML value.
 pub(super) const VALUE_INVALID: &str = "value-invalid";
-/// Valid YAML in a layout that is not edited.
+/// Valid YAML in a layout that cannot be edited.
 pub(super) const LAYOUT: &str = "layout";
-/// The edit did not mean what it should; found before anything was written.
+/// The edit would not have had its intended meaning; detected before anything was written.
 pub(super) const BUG: &str = "bug";
 
 impl EditError {
@@ -46,7 +46,7 @@ impl EditError {
         self
     }
 
-    /// Adds what a person would type for the change, unless the refusal knows better.
+    /// Adds what a user can type for the change, unless the error already says it.
     pub(super) fn by_hand(mut self, change: &Change) -> Self {
         if self.by_hand.is_empty() {
             self.by_hand = by_hand(self.code, change);
@@ -61,7 +61,7 @@ fn by_hand(code: &str, change: &Change) -> String {
         "conflict-markers" => "resolve the conflict, then ",
         "duplicate-key" => "remove one of the two lines, then ",
         "front-matter-invalid" | "not-a-mapping" | "not-utf8" => "repair the front matter, then ",
-        ANCHOR_IN_USE => "write the value out where its alias stands, then ",
+        ANCHOR_IN_USE => "replace its alias by the value, then ",
         ALIAS => "write the value out in place of the alias or merge, then ",
         FILE_FULL | "too-large" => "move older entries to another file, then ",
         _ => "",

@@ -100,7 +100,7 @@ impl Greedy {
     }
 }
 
-/// The block scalar whose last line is the last line of a value, and where its dash or key stands.
+/// The block scalar whose last line is the last line of a value, and the position of its dash or key.
 fn last_block_scalar(mut value: View<'_>, mut parent: usize) -> Option<(View<'_>, usize)> {
     while value.style() == Style::Block {
         if value.kind() == Kind::Map {

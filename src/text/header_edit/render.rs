@@ -45,7 +45,7 @@ impl Renderer<'_> {
         format!("-{gap}{body}")
     }
 
-    /// A value that begins on the line of its key or dash, which stands at `column`.
+    /// A value that begins on the line of its key or dash, which is at `column`.
     pub(super) fn token(&self, value: &NewValue, column: usize) -> Option<String> {
         match value {
             NewValue::Text(text) => Some(match scalar::literal(text).filter(|_| self.has_literals) {

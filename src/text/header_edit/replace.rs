@@ -1,4 +1,4 @@
-//! Putting a new value where an old one stands.
+//! Replacing a value.
 
 use super::page::{Sheet, Splice};
 use super::refusal::LAYOUT;
@@ -23,12 +23,12 @@ pub(super) fn entry(
     }
     let slot = Slot { sheet, old, behind_lead: colon + 1, column: sheet.root_column() };
     if sheet.lines.is_behind_tab(sheet.root().span().start) && value.is_block() {
-        return Err(EditError::new(LAYOUT, colon, "a tab stands before the key"));
+        return Err(EditError::new(LAYOUT, colon, "a tab precedes the key"));
     }
     if value.is_block() { slot.lines_below(value) } else { Ok(slot.on_the_line(value)) }
 }
 
-/// Replaces an item of a block list whose dash stands at `column`.
+/// Replaces an item of a block list whose dash is at `column`.
 pub(super) fn item(
     sheet: &Sheet<'_>,
     old: View<'_>,
@@ -42,7 +42,7 @@ pub(super) fn item(
     }
     let Range { start, end } = old.outer_span();
     if sheet.lines.is_behind_tab(start) {
-        return Err(EditError::new(LAYOUT, dash, "a tab stands before the item"));
+        return Err(EditError::new(LAYOUT, dash, "a tab precedes the item"));
     }
     let line_end = sheet.lines.text_end(end);
     // Blanks or a comment behind the item would become text of a block scalar at the end of the new one.

@@ -99,7 +99,7 @@ fn the_style_of_a_scalar_stays() {
 }
 
 #[test]
-fn what_stands_around_a_value_stays() {
+fn text_around_a_value_stays() {
     check(
         "---\nstatus:\n  # why\n  pending # c\n---\n",
         set("status", word("done")),
@@ -303,7 +303,7 @@ fn typed_values_stay_as_typed() {
 }
 
 #[test]
-fn what_cannot_be_edited_surely_is_refused() {
+fn uncertain_edits_are_refused() {
     let status = || set("status", word("x"));
     refuses("---\nstatus: &s y\nb: *s\n---\n", status(), "anchor-in-use", 12);
     refuses("---\na: &l [y]\nb: *l\n---\n", append("a", text("z")), "anchor-in-use", 7);
@@ -377,7 +377,7 @@ fn limits_refuse_before_anything_is_written() {
 fn help_says_what_to_type() {
     let error =
         edit(b"---\na: &l [y]\nb: *l\n---\n", &[append("a", attempt())], &ORDER).expect_err("refused");
-    let expected = "write the value out where its alias stands, then add to `a`: `- at: 2026-11-21T09:14:03Z\n    notes: |-\n      a\n      b`";
+    let expected = "replace its alias by the value, then add to `a`: `- at: 2026-11-21T09:14:03Z\n    notes: |-\n      a\n      b`";
     assert_eq!(error.by_hand, expected);
 }
 

@@ -1,4 +1,4 @@
-//! A value that shall be written, and whether a node already means it.
+//! A value to write, and whether a node already has it.
 
 use super::EditError;
 use super::refusal::VALUE_INVALID;
@@ -10,13 +10,13 @@ use serde_json::Value;
 /// How long a key may be as it is written: without a `?` YAML takes 1024 characters, some readers as many bytes.
 const MAX_KEY: usize = 1000;
 
-/// How often an alias in a typed value may be written out.
+/// The limit of expanded aliases in a typed value.
 const MAX_NODES: usize = 10_000;
 
 /// A value to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NewValue {
-    /// Any text; quoted where it must be.
+    /// Any text; quoted where needed.
     Text(String),
     /// A plain token that is written as it is: a status, a timestamp, a number.
     Word(String),
@@ -26,7 +26,7 @@ pub enum NewValue {
     Map(Vec<(String, Self)>),
     /// A mapping on one line; texts in it are always in double quotes.
     FlowMap(Vec<(String, Self)>),
-    /// One YAML value that a person typed.
+    /// One YAML value that a user typed.
     Yaml(String),
 }
 
@@ -44,7 +44,7 @@ impl NewValue {
         }
     }
 
-    /// Refuses a typed value that is not one YAML value, and keys that no reader would take.
+    /// Rejects a typed value that is not one YAML value, and keys that no reader accepts.
     pub(super) fn check(&self) -> Result<(), EditError> {
         match self {
             Self::Text(_) | Self::Word(_) => Ok(()),
@@ -127,7 +127,7 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
     }
 }
 
-/// What is wrong with a typed value that YAML does not read.
+/// The error for a typed value that is not valid YAML.
 fn not_a_value(text: &str, reason: String) -> EditError {
     // Of JSON it can only be the length of a key, for which YAML has other words.
     let json = serde_json::from_str(text).ok();
@@ -140,9 +140,9 @@ pub(super) fn check_key(key: &str) -> Result<(), EditError> {
     check_key_len(scalar::inline(key, Place::Flow).len())
 }
 
-/// As [`check_key`], for the keys that a person typed, which may be written as they are or anew.
+/// As [`check_key`], for keys that a person typed: existing ones or new ones.
 fn check_typed_keys(view: View<'_>) -> Result<(), EditError> {
-    // What an alias stands for is looked at where it is written.
+    // The target of an alias is checked where it is defined.
     if view.is_alias() {
         return Ok(());
     }

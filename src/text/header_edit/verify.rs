@@ -1,6 +1,6 @@
-//! Whether an edited file means exactly the old data plus the change.
+//! Verifies that an edited file means exactly the old data plus the change.
 //!
-//! Knows nothing of how edits are made: it compares what two texts mean.
+//! Independent of how edits are made: it compares the meaning of two texts.
 
 use super::page::Page;
 use super::refusal::BUG;
@@ -9,7 +9,7 @@ use crate::text::yaml::{Comparison, Kind, View};
 
 type Entry<'a> = (View<'a>, View<'a>);
 
-/// Refuses an edit whose result is not the old data with the change, or whose body differs.
+/// Rejects an edit whose result is not the old data with the change, or whose body differs.
 pub(super) fn check(old: &Page, new: &Page, change: &Change) -> Result<(), EditError> {
     let means_it = match (old.root(), new.root()) {
         (old, Some(new)) => {

@@ -7,10 +7,10 @@ const ENTRY: Entry<'static> =
 
 #[track_caller]
 fn check(before: &str, after: &str) {
-    assert_eq!(ENTRY.find(before), Ok(Found::Nothing));
+    assert_eq!(ENTRY.find(before), Ok(EntryState::Nothing));
     let put = ENTRY.put(before).unwrap();
     assert_eq!(put.escape_debug().to_string(), after.escape_debug().to_string());
-    assert_eq!(ENTRY.find(&put), Ok(Found::Same));
+    assert_eq!(ENTRY.find(&put), Ok(EntryState::Same));
     let taken = ENTRY.take(&put).unwrap();
     assert_eq!(taken.escape_debug().to_string(), before.escape_debug().to_string());
 }
@@ -47,10 +47,10 @@ fn what_was_moved_or_written_anew_goes_as_well() {
     let middle = format!("{{\"mcpServers\": {{\"a\": 1, {OWN}, \"b\": 2}}}}");
     assert_eq!(take(&middle), "{\"mcpServers\": {\"a\": 1, \"b\": 2}}");
     let other_form = "{\"mcpServers\": {\"planwatch\": {\"args\":[\"mcp\"],\n\"command\":\"planwatch\"}}}";
-    assert_eq!(ENTRY.find(other_form), Ok(Found::Same));
+    assert_eq!(ENTRY.find(other_form), Ok(EntryState::Same));
     assert_eq!(take(other_form), "{\"mcpServers\": {}}");
     assert_eq!(take("{\"mcpServers\": {}}"), "{\"mcpServers\": {}}");
-    // The object came along with the entry, and has somebody else's in it by now.
+    // The object was created with the entry and contains a foreign entry by now.
     let shared = format!("{{\"mcpServers\": {{ {OWN}, \"a\": 1 }}}}");
     assert_eq!(take(&shared), "{\"mcpServers\": { \"a\": 1 }}");
 }
@@ -59,10 +59,10 @@ fn what_was_moved_or_written_anew_goes_as_well() {
 fn the_file_that_is_made_is_known_again() {
     let alone = ENTRY.alone();
     assert!(ENTRY.is_alone(&alone) && ENTRY.is_alone(&alone.replace('\n', "\r\n")), "{alone}");
-    assert_eq!(ENTRY.find(&alone), Ok(Found::Same));
+    assert_eq!(ENTRY.find(&alone), Ok(EntryState::Same));
     let with_more = alone.replace("\"planwatch\": {", "\"a\": 1,\n    \"planwatch\": {");
     assert!(!ENTRY.is_alone(&with_more));
-    assert_eq!(ENTRY.find(&with_more), Ok(Found::Same));
+    assert_eq!(ENTRY.find(&with_more), Ok(EntryState::Same));
     // An empty object in the same layout gives something else.
     assert!(!ENTRY.is_alone(&ENTRY.put("{\n  \"mcpServers\": {\n  }\n}\n").unwrap()));
 }
@@ -85,7 +85,7 @@ fn what_is_not_strict_json_is_refused_with_its_place() {
     check_refused("{\n  \"a\": 1,\n}\n", 3, 1, "trailing comma");
     check_refused("", 1, 1, "empty");
     check_refused("[]", 1, 1, "no JSON object");
-    check_refused("{\"mcpServers\": []}", 1, 16, "`mcpServers` is no object");
+    check_refused("{\"mcpServers\": []}", 1, 16, "`mcpServers` is not an object");
     check_refused("{\"mcpServers\": {},\n \"mcpServers\": {}}", 2, 2, "twice");
     check_refused("{\"mcpServers\": {\"planwatch\": 1, \"planwatch\": 2}}", 1, 33, "twice");
     check_refused("{\"ä\": 'x'}", 1, 7, "expected value");
@@ -136,11 +136,11 @@ fn any_settings() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever stands in a file: what is put in and taken out again leaves the very bytes.
+    /// For any file: inserting an entry and removing it restores the exact bytes.
     #[test]
     fn put_and_take_is_nothing(text in any_settings()) {
         if let Ok(put) = ENTRY.put(&text) {
-            prop_assert_eq!(ENTRY.find(&put), Ok(Found::Same));
+            prop_assert_eq!(ENTRY.find(&put), Ok(EntryState::Same));
             prop_assert_eq!(ENTRY.take(&put).unwrap(), text);
         } else {
             let value: Value = serde_json::from_str(text.trim_start_matches(BOM)).unwrap();

@@ -1,13 +1,13 @@
-//! A short way for bodies as most are written: headings with `#`, paragraphs, lists of one line an item, fenced code.
+//! A fast path for typical bodies: headings with `#`, paragraphs, lists with one line per item, fenced code.
 //!
-//! It gives exactly the outline that the parser's events give, or none: whatever could be read in another way is left
-//! to the parser. What is inside of a line is never looked at but for the description.
+//! It returns exactly the outline that the parser's events give, or `None`: anything that could be read in another way
+//! is left to the parser. The content of a line is not examined, except for the description.
 
 use std::ops::Range;
 
 use super::{Builder, Outline, Parts, item, parsed};
 
-/// Reads the structure of a body without the parser; none for a body with anything unusual in it.
+/// Reads the structure of a body without the parser; `None` for a body with anything unusual in it.
 pub(super) fn outline(body: &str, parts: Parts) -> Option<Outline> {
     let bytes = body.as_bytes();
     if holds(bytes, |it| it < b' ' && it != b'\n') || !(body.is_empty() || body.ends_with('\n')) {
@@ -29,7 +29,7 @@ pub(super) fn outline(body: &str, parts: Parts) -> Option<Outline> {
     Some(reader.builder.outline)
 }
 
-/// Whether any byte is so; to the end also where one is, which lets the compiler look at many at once.
+/// Whether a byte satisfies the condition. It does not stop early, so that the compiler can vectorize it.
 fn holds(bytes: &[u8], is: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(false, |any, it| any | is(*it))
 }
@@ -38,32 +38,32 @@ struct Reader<'a> {
     builder: Builder<'a>,
     body: &'a str,
     parts: Parts,
-    /// A line may be one of a table or define a link.
+    /// A line may be part of a table or define a link.
     may_be_more: bool,
     /// The open lists, the outermost first.
     lists: Vec<List>,
     state: State,
 }
 
-/// What the next line may go on with.
+/// What the next line may continue.
 enum State {
     /// Nothing is open.
     Between,
     /// A paragraph that begins here.
     Paragraph(usize),
     List,
-    /// A blank line has come behind a list, which one more item would go on with.
+    /// A blank line after a list, which another item would continue.
     BehindList,
 }
 
 struct List {
-    /// A point for every list with numbers.
+    /// A point for every numbered list.
     mark: u8,
     /// The column of the marks.
     at: usize,
-    /// The column of the texts of the last item, where a list of its own would begin.
+    /// The column of the last item's text, where a nested list would begin.
     text: usize,
-    /// Where the last item begins, and which one it is in the outline if it is kept there.
+    /// Where the last item begins, and its index in the outline if it is included there.
     begin: usize,
     kept: Option<usize>,
 }
@@ -121,7 +121,7 @@ impl Reader<'_> {
     fn blank(&mut self, at: usize) {
         match self.state {
             State::Paragraph(_) => self.end_block(at),
-            // Its last items go on to the next line with a text.
+            // Its last items continue to the next line with a text.
             State::List => self.state = State::BehindList,
             State::Between | State::BehindList => {}
         }
@@ -137,7 +137,7 @@ impl Reader<'_> {
         self.state = State::Between;
     }
 
-    /// The first paragraph may be the description; what is said in it the parser knows.
+    /// The first paragraph may be the description; the parser determines its text.
     fn describe(&mut self, paragraph: Range<usize>) {
         let text = &self.body[paragraph];
         let outline = &mut self.builder.outline;
@@ -155,7 +155,7 @@ impl Reader<'_> {
     fn heading(&mut self, at: usize, line: &str) -> Option<()> {
         let level = line.bytes().take_while(|it| *it == b'#').count();
         let text = line[level..].strip_prefix(' ')?;
-        // Marks at the end are no text, and the parser counts from behind a backslash.
+        // Trailing marks are not text, and the parser counts from after a backslash.
         let is_usual = !text.starts_with([' ', '#']) && !text.ends_with([' ', '#']) && !text.contains('\\');
         if level > 6 || text.is_empty() || !is_usual {
             return None;
@@ -185,7 +185,7 @@ impl Reader<'_> {
         self.end_items(depth, at);
         let is_new = depth == self.lists.len();
         if is_new {
-            // Only a list that begins with 1 ends the text above it.
+            // Only a list that begins with 1 interrupts a paragraph.
             let begins = mark != b'.' || self.body[start..].starts_with("1.");
             if !begins {
                 return None;
@@ -224,7 +224,7 @@ impl Reader<'_> {
         self.lists.truncate(depth + 1);
     }
 
-    /// Reads a table that ends with a blank line; nothing in it is structure.
+    /// Reads a table that ends with a blank line; it contains no structure.
     fn table(&mut self, start: usize, from: usize) -> Option<usize> {
         let end = self.end_of_line(from);
         let (head, marks) = (&self.body[start..from - 1], self.body.get(from..end)?);
@@ -272,7 +272,7 @@ impl Reader<'_> {
     }
 }
 
-/// The mark of a list's item, as `- ` or `1. `, and how long it is with its blank.
+/// The mark of a list item, such as `- ` or `1. `, and its length including the blank.
 fn mark(text: &str) -> Option<(u8, usize)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mark = *text.as_bytes().get(digits)?;
@@ -280,7 +280,7 @@ fn mark(text: &str) -> Option<(u8, usize)> {
     (is_mark && digits < 10 && text[digits + 1..].starts_with(' ')).then_some((mark, digits + 2))
 }
 
-/// Takes a task box off a text; none if it is no box and looks like one.
+/// Removes a task box from a text; `None` if it only resembles one.
 fn tick(text: &str) -> Option<(Option<bool>, &str)> {
     let boxed = |it: &str| text.strip_prefix(it);
     let (ticked, rest) = if let Some(rest) = boxed("[ ]") {
@@ -319,7 +319,7 @@ mod tests {
     const USUAL: &str = "\n# Add *it* to `x`\n\nFirst `one`,\nsecond é.\n\n## Tasks\n\n- [x] a\n- [ ] b [l](u)\n  - [ ] c\n    1. d\n\n\
         ## Steps\n1. [step 1](step-1.md)\n2. **two**\n\n```rust\n# no | [a]: b\n```\n\n| a | b |\n| --- | --- |\n| - | c |\n";
 
-    /// What is read in the short way the parser reads alike.
+    /// The fast path agrees with the parser.
     fn is_same(body: &str) -> Result<bool, TestCaseError> {
         let (found, sections) = (outline(body, Parts::All), outline(body, Parts::Sections));
         prop_assert_eq!(found.is_some(), sections.is_some());
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_more_is_left_to_the_parser() {
+    fn ambiguous_bodies_are_left_to_the_parser() {
         for body in [
             "a",
             "a\r\n",

@@ -1,4 +1,4 @@
-//! Whether everything that a text names is there, also where a rendering would not come by.
+//! Checks that every name in a text exists, also in parts that a rendering would skip.
 
 use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElement, TemplateMapping};
 use handlebars::{Path, Template};
@@ -11,12 +11,12 @@ const HELPERS: [&str; 15] = [
     "if", "unless", "each", "with", "lookup", "raw", "eq", "ne", "gt", "gte", "lt", "lte", "and", "or", "not",
 ];
 
-/// What a loop knows beside its item.
+/// The names that a loop defines besides its item.
 const OF_LOOPS: [&str; 4] = ["@index", "@key", "@first", "@last"];
 
 /// Finds the first placeholder or helper that does not exist.
 ///
-/// `sample` has a value for each name that there is; a list in it has one item of its kind.
+/// `sample` has a value for each existing name; a list in it has one typical item.
 pub fn check(source: &str, sample: &Value) -> Result<(), Broken> {
     let template = compiled(source, source, 0)?;
     let mut checker = Checker { scopes: vec![Scope::of(Some(sample))], missing: None };
@@ -26,7 +26,7 @@ pub fn check(source: &str, sample: &Value) -> Result<(), Broken> {
 
 /// What a name can mean in a part of the text.
 struct Scope<'a> {
-    /// None: nothing is known of it, so everything may be there.
+    /// `None`: unknown, so any name may exist in it.
     value: Option<&'a Value>,
     /// The names that a block gives its values, as in `{{#each steps as |step|}}`.
     own: Vec<String>,
@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
         it.inverse.iter().for_each(|it| self.template(it));
     }
 
-    /// Returns what is known of the value that a parameter names.
+    /// Returns what is known of the value of a parameter.
     fn parameter(&mut self, it: &Parameter, place: &TemplateMapping) -> Option<&'a Value> {
         match it {
             Parameter::Subexpression(of) => {
@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
         found.flatten()
     }
 
-    /// None: it is not there; `Some(None)`: nothing is known of it.
+    /// `None`: it does not exist; `Some(None)`: nothing is known of it.
     fn find(&self, raw: &str) -> Option<Option<&'a Value>> {
         let mut rest = raw;
         let mut up = 0;
@@ -139,14 +139,14 @@ impl<'a> Checker<'a> {
     fn miss(&mut self, place: &TemplateMapping, reason: String) {
         let number = |it: usize| u32::try_from(it).unwrap_or(1).max(1);
         let broken = Broken { line: number(place.0), column: number(place.1), reason };
-        // The first in the text is told, as an editor goes to it.
+        // The first one in the text is reported.
         if self.missing.as_ref().is_none_or(|it| (it.line, it.column) > (broken.line, broken.column)) {
             self.missing = Some(broken);
         }
     }
 }
 
-/// Goes down a path; of a value that is not known, nothing below is.
+/// Follows a path; nothing is known below an unknown value.
 fn below<'a>(value: Option<&'a Value>, path: &str) -> Option<Option<&'a Value>> {
     let mut value = value;
     for part in path.split(['.', '/']).filter(|it| !it.is_empty()) {

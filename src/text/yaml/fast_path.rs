@@ -2,7 +2,7 @@
 //!
 //! Block mappings and lists, texts on one line (plain or quoted, without escapes), lists in brackets on one line, and
 //! literal texts. It gives exactly the tree that the scanner's events give, or none: whatever is unusual in any way,
-//! and whatever is wrong, is left to the scanner. Nothing is repaired and no error is told here.
+//! and every error, is left to the scanner. Nothing is repaired and no error is reported here.
 
 use super::resolve::plain_kind;
 use super::{Kind, NONE, Node, NodeId, Style, Tree, keys};
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a mapping; `first` is its first line, or what stands behind a dash.
+    /// Reads a mapping; `first` is its first line, or the text after a dash.
     fn map(&mut self, first: &Line, lead: u32, depth: usize) -> Option<NodeId> {
         let depth = depth.checked_sub(1)?;
         let map = self.add(Kind::Map, Style::Block, (first.start, first.start), lead)?;
@@ -112,7 +112,7 @@ impl Reader<'_> {
         Some(map)
     }
 
-    /// Reads a list; `first` is the line of its first dash. One that stands below a key at the key's own indentation
+    /// Reads a list; `first` is the line of its first dash. One below a key at the key's own indentation
     /// ends where no dash follows.
     fn list(&mut self, first: &Line, lead: u32, is_below_key: bool, depth: usize) -> Option<NodeId> {
         let depth = depth.checked_sub(1)?;
@@ -139,7 +139,7 @@ impl Reader<'_> {
         Some(list)
     }
 
-    /// Reads what stands behind a colon.
+    /// Reads the value after a colon.
     fn value(&mut self, indent: usize, colon: u32, depth: usize) -> Option<NodeId> {
         let behind = self.at;
         let start = self.skip_blanks();

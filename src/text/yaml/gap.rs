@@ -1,4 +1,4 @@
-//! Walks over what stands between the scalars of a YAML text: blanks, comments, indicators, properties.
+//! Skips what is between the scalars of a YAML text: blanks, comments, indicators, properties.
 
 use std::ops::Range;
 

@@ -1,22 +1,22 @@
-//! No mapping may have one key twice.
+//! Detects duplicate keys of a mapping.
 
 use super::{Kind, NONE, Node, NodeId, Style, Tree, View, YamlError};
 use std::collections::HashSet;
 
-/// Up to here comparing pairs is faster than hashing.
+/// Up to this size, comparing pairs is faster than hashing.
 const FEW: usize = 24;
 
-/// What makes two keys one: `1` and `"1"` are different keys, two collections only if written alike.
+/// What makes two keys equal: `1` and `"1"` are different keys, and collections are equal only if written alike.
 type Identity<'a> = (Kind, u32, &'a str);
 
-/// Refuses the second of two equal keys, and notes whether the mapping has a merge key.
+/// Rejects the second of two equal keys, and records whether the mapping has a merge key.
 pub(super) fn check(tree: &mut Tree, map: NodeId) -> Result<(), YamlError> {
     let view = View { tree, id: map };
     let has_merge = view.own_entries().any(|(key, value)| key.merges(value));
     let repeated = if view.len() <= FEW { few(view) } else { many(view) };
     if let Some(key) = repeated {
         let name = key.text().unwrap_or("null");
-        let message = format!("the key `{name}` stands here a second time");
+        let message = format!("the key `{name}` occurs a second time");
         return Err(YamlError { code: "duplicate-key", at: key.outer_span().start, message });
     }
     let node: &mut Node = &mut tree.nodes[map as usize];

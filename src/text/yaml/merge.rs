@@ -12,9 +12,9 @@ pub struct Entries<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The entries of a mapping with `<<` applied: its own keys win, then the earlier source wins.
+    /// The entries of a mapping with `<<` applied: its own keys take precedence, then earlier sources.
     ///
-    /// Every source is looked at once, so the work is bounded by the size of the text.
+    /// Every source is visited once, so the work is bounded by the size of the text.
     pub fn entries(self) -> Entries<'a> {
         let map = self.target();
         let is_map = map.raw().kind == Kind::Map;

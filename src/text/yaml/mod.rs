@@ -1,7 +1,7 @@
-//! YAML as it stands in a front matter: what it means and where each byte of it is.
+//! YAML of a front matter: its meaning and the location of each byte.
 //!
-//! Reading only; `header_edit` writes. A tree is an arena, so that no shape of input can overflow
-//! the stack, neither here nor on drop. Aliases are never expanded, they are seen through.
+//! Reading only; `header_edit` writes. A tree is an arena, so that no shape of input can overflow the stack, neither
+//! here nor on drop. Aliases are never expanded but resolved on access.
 
 mod fast_path;
 mod gap;
@@ -21,7 +21,7 @@ pub use same::same;
 
 use std::ops::Range;
 
-/// How deep lists and mappings may be nested, aliases counted as what they stand for.
+/// How deep lists and mappings may be nested; an alias counts with its target's depth.
 pub const MAX_DEPTH: usize = 64;
 
 /// How many aliases one front matter may have.
@@ -71,7 +71,7 @@ pub struct Tree {
     decoded: String,
     nodes: Vec<Node>,
     tags: Vec<String>,
-    /// Alias and the node that it stands for, in the order of the text.
+    /// Each alias and its target, in the order of the text.
     aliases: Vec<(NodeId, NodeId)>,
     root: NodeId,
     /// A line begins or ends a document within the text, as `--- # text` does.
@@ -87,7 +87,7 @@ pub struct View<'a> {
 
 type NodeId = u32;
 
-/// Stands for "no node", "no such byte" and "no tag".
+/// Means "no node", "no such byte" and "no tag".
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -133,7 +133,7 @@ impl Tree {
         self.has_marks
     }
 
-    /// Each alias with the node that it stands for, in the order of the text.
+    /// Each alias with its target, in the order of the text.
     pub(crate) fn aliases(&self) -> impl Iterator<Item = (View<'_>, View<'_>)> {
         self.aliases.iter().map(|&(alias, target)| (self.view(alias), self.view(target)))
     }
@@ -171,14 +171,14 @@ impl<'a> View<'a> {
         node.start as usize..node.end as usize
     }
 
-    /// The items of a list, nothing for anything else; an alias is seen through.
+    /// The items of a list, nothing for anything else; aliases are resolved.
     pub fn items(self) -> Items<'a> {
         let list = self.target();
         let first = if list.raw().kind == Kind::List { list.raw().first } else { NONE };
         Items { tree: self.tree, next: first }
     }
 
-    /// The entries of a mapping as they are written, `<<` being a key as any other.
+    /// The entries of a mapping as written, with `<<` as an ordinary key.
     pub fn own_entries(self) -> impl Iterator<Item = (View<'a>, View<'a>)> + use<'a> {
         let map = self.target();
         let mut next = if map.raw().kind == Kind::Map { map.raw().first } else { NONE };
@@ -196,7 +196,7 @@ impl<'a> View<'a> {
         self.own_entries().find(|(it, _)| it.has_len(key.len()) && it.text() == Some(key))
     }
 
-    /// Most keys can be told apart by this.
+    /// Distinguishes most keys cheaply.
     fn has_len(self, len: usize) -> bool {
         let (from, to) = self.target().raw().content;
         (to - from) as usize == len
@@ -269,7 +269,7 @@ impl<'a> View<'a> {
         self.raw().start == self.raw().end && self.style() == Style::Plain
     }
 
-    /// What an alias stands for, and any other node itself.
+    /// The target of an alias; any other node itself.
     pub(crate) fn target(self) -> Self {
         let node = self.raw();
         if node.style == Style::Alias { self.tree.view(node.first) } else { self }

@@ -77,7 +77,7 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    // A block scalar means something else at the very end of a text: let a line follow, as in a file.
+    // A block scalar has another meaning at the very end of a text, so a line end is added, as in a file.
     let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
     let text = format!("{yaml}{eol}...\n");
     for event in Parser::new_from_str_with_options(&text, options) {
@@ -87,7 +87,7 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
     Ok(builder.finish())
 }
 
-/// Whether the text can be read again without the fault.
+/// Whether a repaired text can be parsed again.
 fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
     let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
     match error.kind() {
@@ -106,7 +106,7 @@ struct Builder<'a> {
     documents: usize,
 }
 
-/// A collection whose end has not come yet.
+/// A collection that is not closed yet.
 struct Open {
     id: NodeId,
     last: NodeId,
@@ -118,11 +118,11 @@ struct Anchored {
     is_complete: bool,
 }
 
-/// What stands before a node's content.
+/// What precedes a node's content.
 struct Before {
     lead: u32,
     outer: u32,
-    /// Behind the indicator and the properties.
+    /// After the indicator and the properties.
     at: usize,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
         let style = scalar_style(style);
         let written = match style {
             Style::Literal | Style::Folded => {
-                // The scanner tells no indentation of a text of blanks: then every line is text.
+                // The scanner reports no indentation for a text of blanks: then every line is text.
                 let is_blank = indent.is_none() && text.contains([' ', '\t']);
                 self.gap.block_scalar(before.at, range.end, indent, is_blank)
             }
@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
             return Err(too_large(range.start, format!("it has more than {MAX_ALIASES} aliases")));
         }
         let Some(&Anchored { id: target, is_complete: true }) = self.anchors.get(&anchor) else {
-            return Err(invalid(range.start, "an alias stands inside of what it refers to".to_owned()));
+            return Err(invalid(range.start, "an alias is inside the value that it refers to".to_owned()));
         };
         let props = Props { anchor: 0, tag: None, span: 0..0 };
         let before = self.before(false, &props);
@@ -277,7 +277,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A pair without a value ends behind its colon, any other node where its content ends.
+    /// A pair without a value ends after its colon, any other node where its content ends.
     fn end_of(&self, id: NodeId) -> u32 {
         self.tree.nodes.get(id as usize).map_or(0, |it| it.end)
     }
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
         };
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span);
-        // A key that is not written stands where its colon does, anything else behind what comes before it.
+        // An omitted key is at its colon, anything else after what precedes it.
         let is_bare_key = is_key && lead.is_none() && props.is_empty();
         let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };
         Before { lead: lead.map_or(NONE, |it| it as u32), outer: outer as u32, at }
@@ -346,7 +346,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Adds a node to the collection that is open; a block collection starts with its first child.
+    /// Adds a node to the open collection; a block collection starts with its first child.
     fn add(&mut self, node: Node) -> Result<NodeId, YamlError> {
         let id = self.tree.nodes.len() as NodeId;
         let from = if node.lead == NONE { node.outer } else { node.lead };
@@ -428,7 +428,7 @@ fn scalar_style(style: ScalarStyle) -> Style {
     }
 }
 
-/// A core tag decides; a tag of the author's own makes text, or null of nothing.
+/// A core tag decides; a custom tag makes a text, or null if empty.
 fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
     let Some(tag) = tag else {
         return if style == Style::Plain { resolve::plain_kind(text) } else { Kind::Text };
@@ -449,7 +449,7 @@ fn has_end_mark(yaml: &str) -> bool {
     yaml.split_inclusive(['\n', '\r']).any(is_mark)
 }
 
-/// The first line that git wrote to mark a conflict; no YAML that a person writes begins a line so.
+/// The first line of a conflict marker of git; ordinary YAML has no such line.
 fn conflict_marker(yaml: &str) -> Option<usize> {
     let mut at = 0;
     for line in yaml.split_inclusive('\n') {

@@ -1,12 +1,13 @@
-//! Texts that other readers take and the scanner does not: a copy is repaired, and the tree moved back.
+//! Texts that other readers accept and the scanner does not: a copy is repaired, and the tree's offsets are mapped
+//! back.
 //!
-//! Only where the repair cannot change what the text means. Known are continuation lines of a quoted scalar
-//! that are not indented (libyaml takes them; writers that wrap titles make them), a comment right behind a quote or
+//! Only where the repair cannot change the meaning. Known cases are continuation lines of a quoted scalar that are not
+//! indented (libyaml accepts them; writers that wrap titles produce them), a comment directly after a quote or
 //! bracket, and an indented comment below an empty block scalar with an indentation indicator.
 
 use super::{NONE, Tree, YamlError};
 
-/// Every repair reads the text again; together they may read this much.
+/// Every repair parses the text again; this is the limit of all together.
 const MAX_READ: usize = 2 << 20;
 
 /// More than any enclosing block is indented; leading blanks of a continuation line mean nothing.
@@ -15,7 +16,7 @@ const INDENT: usize = 128;
 pub(super) struct Repair<'a> {
     original: &'a str,
     pub(super) text: String,
-    /// Where blanks were put in, as offsets in the original, ascending.
+    /// Where blanks were inserted, as offsets in the original, ascending.
     inserted: Vec<usize>,
     read: usize,
 }
@@ -25,10 +26,10 @@ impl<'a> Repair<'a> {
         Self { original, text: original.to_owned(), inserted: Vec::new(), read: original.len() }
     }
 
-    /// Puts blanks before the first character of a line of a quoted scalar, or before a comment.
+    /// Inserts blanks before the first character of a line of a quoted scalar, or before a comment.
     pub(super) fn insert_blanks(&mut self, at: usize) -> bool {
         let place = self.original_at(at);
-        // A line that was indented enough and is refused again has another fault.
+        // A line that was indented and is rejected again has another fault.
         if self.inserted.binary_search(&place).is_ok() || !self.may_read_again() {
             return false;
         }
@@ -38,7 +39,7 @@ impl<'a> Repair<'a> {
         true
     }
 
-    /// Moves a comment to the first column, the blanks before it to the end of its line.
+    /// Moves a comment to the first column, and the blanks before it to the end of its line.
     pub(super) fn outdent_comment(&mut self, at: usize) -> bool {
         let line = self.text[..at].rfind('\n').map_or(0, |it| it + 1);
         let end = self.text[at..].find(['\r', '\n']).map_or(self.text.len(), |it| at + it);

@@ -1,17 +1,17 @@
-//! Whether two nodes mean the same, also when they stand in different texts.
+//! Whether two nodes mean the same, even in different texts.
 
 use super::{Kind, Style, View};
 use std::collections::HashSet;
 
 /// Whether two nodes have the same data: kinds, contents, tags, and order of keys.
 ///
-/// `<<` is compared as a key, which is stricter than comparing what it brings in. Pairs reached through aliases
-/// are remembered, so the work does not grow with what the aliases would expand to.
+/// `<<` is compared as a key, which is stricter than comparing what it merges. Pairs reached through aliases are
+/// remembered, so the work does not grow with the expanded size.
 pub fn same(left: View<'_>, right: View<'_>) -> bool {
     Comparison::default().same(left, right)
 }
 
-/// Comparisons of one pair of texts, which share what is known of their aliases.
+/// Comparisons of one pair of texts, which share the results for aliases.
 #[derive(Default)]
 pub(crate) struct Comparison {
     /// Targets of aliases that were compared, or are being compared, without a difference.

@@ -1,4 +1,4 @@
-//! Where everything stands, what it means, and that no input is too much.
+//! Spans, meaning, and limits for hostile input.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn spans_of_block_scalars_end_with_their_content() {
 }
 
 #[test]
-fn what_other_readers_take_is_read_too() {
+fn texts_that_other_readers_accept_are_read() {
     check(
         "t: \"one\ntwo\n\nthree\" # c\nu:\n  v: 'a\n b\nc'\nw: x\n",
         &[
@@ -173,7 +173,7 @@ fn refuses(yaml: &str, code: &str, at: usize) {
 }
 
 #[test]
-fn what_is_no_front_matter_has_a_code_and_a_place() {
+fn invalid_front_matters_have_a_code_and_a_place() {
     refuses("a: 1\nb: 2\na: 3\n", "duplicate-key", 10);
     refuses("a: {b: 1, \"b\": 2}\n", "duplicate-key", 10);
     refuses("- a\n", "not-a-mapping", 0);
@@ -198,7 +198,7 @@ fn keys_that_differ_in_kind_are_two() {
 }
 
 #[test]
-fn hostile_shapes_end_soon() {
+fn hostile_shapes_are_rejected_quickly() {
     let wide: String = (0..100_000).map(|it| format!("k{it}: 1\n")).collect();
     assert_eq!(parse(&wide).expect("wide").root().len(), 100_000);
     for deep in [

@@ -38,14 +38,7 @@ const COMPOSED: &[(&str, &str)] = &[
 /// The largest import circle of each folder, in files. A number may only fall: a smaller circle is an error, too.
 ///
 /// Naming through `crate::` and `super::` counts; a `mod` line does not. A folder without an entry may have 5.
-const CIRCLES: &[(&str, usize)] = &[
-    ("src/api", 7),
-    ("src/disk", 17),
-    ("src/serve/daemon", 8),
-    ("src/serve/mcp", 11),
-    ("src/store", 8),
-    ("src/text/header_edit", 6),
-];
+const CIRCLES: &[(&str, usize)] = &[("src/disk", 17), ("src/serve/daemon", 0), ("src/text/header_edit", 6)];
 
 /// The largest circle that needs no entry.
 const CIRCLE_LIMIT: usize = 5;

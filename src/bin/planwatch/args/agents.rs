@@ -15,12 +15,12 @@ Without an agent it makes the plans directory. With one it writes skills, so tha
 there, five marked lines into CLAUDE.md, AGENTS.md or GEMINI.md, and planwatch's tools into the agent's configuration \
 of this project.
 
-Every other byte of your files stays as it is. What you have changed of what it wrote is kept.")]
+Every other byte of your files stays as it is. It does not remove text that you changed.")]
 pub(crate) struct Init {
-    /// Agent that is to know planwatch (can be repeated)
+    /// Agent to set up (can be repeated)
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Vec<Named>,
-    /// Take back what was written, for these agents or for all
+    /// Undo the setup, for these agents or for all
     #[arg(long)]
     pub(crate) undo: bool,
     #[command(flatten)]
@@ -41,9 +41,9 @@ pub(crate) enum Named {
   planwatch hook session-start
   planwatch hook stop
 
-It says nothing where there are no plans, and within a step's own process.")]
+It prints nothing if there are no plans, or in a step's own process.")]
 pub(crate) struct Hook {
-    /// What has happened in the agent
+    /// Event in the agent
     #[arg(value_name = "WHEN")]
     pub(crate) when: When,
 }

@@ -17,14 +17,14 @@ use crate::args::work::DryRun;
 The project's own templates are directories in plans/_templates, its own prompts are files \
 plans/_prompts/NAME.pmt; they come before the built-in ones.")]
 pub(crate) struct Template {
-    /// Name templates and prompts, show one as it is written, or show what would be made of it
+    /// List templates and prompts, show one, or render one
     #[arg(value_name = "WHAT")]
     pub(crate) what: What,
     /// Template or prompt
     pub(crate) name: Option<String>,
-    /// Title of the plan, for render; of the prompt `step` a step
+    /// Title of the plan, for render; for the prompt `step`, a step
     pub(crate) title: Option<String>,
-    /// Say what the plan is about, for render
+    /// Description of the plan, for render
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) enum What {
   planwatch import docs/plans
   planwatch import . --as backlog          (a store of Backlog.md or beads)
 
-The source is only read. What could not be mapped is listed.")]
+The source is only read. Parts that cannot be imported are listed.")]
 pub(crate) struct Import {
     /// Markdown file, directory of plans, or store of Backlog.md or beads
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -50,16 +50,16 @@ pub(crate) struct Import {
     /// Name of the plan (default: made from its title)
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Title of the plan, in the place of the one in the source
+    /// Title of the plan (default: the title in the source)
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// Put it into a category
+    /// Category of the plan
     #[arg(long)]
     pub(crate) category: Option<String>,
-    /// Say how urgent it is: low, medium, high or critical
+    /// Priority: low, medium, high or critical
     #[arg(long)]
     pub(crate) priority: Option<String>,
-    /// Make another plan of what was imported before
+    /// Import again what was imported before
     #[arg(long)]
     pub(crate) again: bool,
     #[command(flatten)]
@@ -77,10 +77,10 @@ pub(crate) struct Export {
     /// Form of the document
     #[arg(long, default_value = "markdown")]
     pub(crate) format: Format,
-    /// Write it to FILE, which must not exist
+    /// Write to FILE, which must not exist
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Write over FILE
+    /// Overwrite FILE
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
 }

@@ -13,39 +13,39 @@ use crate::args::work::By;
   planwatch draft sign-in --continue --agent claude
   planwatch draft sign-in --steps --agent claude
 
-Agents: claude, codex, gemini, each in a mode in which it changes nothing. A command of yours reads the prompt on standard \
+Agents: claude, codex, gemini, each in a read-only mode. Your own command reads the prompt on standard \
 input and answers on standard output. The plan stays a draft until `planwatch start`. Exit codes: 0 done, 1 no answer, \
-4 edited meanwhile, 124 too late, 130 interrupted; then `--continue` goes on.")]
+4 edited meanwhile, 124 too late, 130 interrupted; then `--continue` continues.")]
 pub(crate) struct Draft {
     /// Name or title of the draft
     pub(crate) name: String,
-    /// Take the conversation from FILE, or from standard input with -
+    /// Read the conversation from FILE, or from standard input with -
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, allow_hyphen_values = true, conflicts_with = "steps")]
     pub(crate) from: Option<PathBuf>,
-    /// Agent that is asked: claude, codex or gemini
+    /// Agent to use: claude, codex or gemini
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub(crate) agent: Option<String>,
-    /// Line for a shell that is asked
+    /// Shell command to use as the agent
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) command: Option<String>,
-    /// Make at most so many passes (default: 5, and one more while something changes)
+    /// Maximum number of passes (default: 5, and one more while something changes)
     #[arg(long, value_name = "N")]
     pub(crate) passes: Option<u32>,
-    /// Go on with a draft that is not finished
+    /// Continue an unfinished draft
     #[arg(long = "continue", conflicts_with = "steps")]
     pub(crate) go_on: bool,
-    /// Make the steps of a finished draft
+    /// Create the steps of a finished draft
     #[arg(long)]
     pub(crate) steps: bool,
     /// Show what each pass changes
     #[arg(long)]
     pub(crate) show_diff: bool,
-    /// End a pass after a while, as 90s or 10m
+    /// Time limit for a pass, for example 90s or 10m
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub(crate) timeout: String,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Show what would be asked, ask nothing and write nothing
+    /// Show what the agent would be asked; start and write nothing
     #[arg(long = "dry-run")]
     pub(crate) is_dry_run: bool,
 }

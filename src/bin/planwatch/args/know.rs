@@ -11,35 +11,35 @@ use crate::args::work::{By, DryRun};
   planwatch decide --since 7d
   planwatch decide --topics
 
-A decision is never changed: another one takes its place with --supersedes ID.")]
+A decision is never changed. To replace it, record another one with --supersedes ID.")]
 pub(crate) struct Decide {
-    /// What it is about; without TEXT the decisions on it are listed, newest first
+    /// Topic; without TEXT, list the decisions on it, newest first
     pub(crate) topic: Option<String>,
-    /// What was decided; - reads it from standard input
+    /// The decision; - reads it from standard input
     #[arg(requires = "topic")]
     pub(crate) text: Option<String>,
-    /// Say why
+    /// Reason
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "text")]
     pub(crate) because: Option<String>,
-    /// Take the place of an earlier decision
+    /// Supersede an earlier decision
     #[arg(long, value_name = "ID", requires = "text")]
     pub(crate) supersedes: Option<String>,
-    /// Give it a tag, or list what has it (can be repeated)
+    /// Tag to add, or to list by (can be repeated)
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Say that it is about a plan, or list what is
+    /// Plan that it concerns, or to list by
     #[arg(long)]
     pub(crate) plan: Option<String>,
-    /// Say that it is about a step, or list what is
+    /// Step that it concerns, or to list by
     #[arg(long, conflicts_with = "plan")]
     pub(crate) step: Option<String>,
-    /// Keep a YAML mapping with it
+    /// Additional data, as a YAML mapping
     #[arg(long, value_name = "YAML", requires = "text")]
     pub(crate) metadata: Option<String>,
     /// List at most N decisions
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
     pub(crate) limit: usize,
-    /// List what was decided since a time, as 2026-11-21 or 7d
+    /// List only decisions since a time, for example 2026-11-21 or 7d
     #[arg(long, value_name = "TIME", conflicts_with = "text")]
     pub(crate) since: Option<String>,
     /// List the topics
@@ -57,21 +57,21 @@ pub(crate) struct Decide {
   planwatch insight 'How sessions end' - --plan auth < notes.md
   planwatch insight --tag cache")]
 pub(crate) struct Insight {
-    /// What to find it by; without TEXT the insights of that title are listed, newest first
+    /// Title; without TEXT, list the insights with that title, newest first
     pub(crate) title: Option<String>,
-    /// What was learned; - reads it from standard input
+    /// The insight; - reads it from standard input
     #[arg(requires = "title")]
     pub(crate) text: Option<String>,
-    /// Say that it is about a plan, or list what is
+    /// Plan that it concerns, or to list by
     #[arg(long)]
     pub(crate) plan: Option<String>,
-    /// Give it a tag, or list what has it (can be repeated)
+    /// Tag to add, or to list by (can be repeated)
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
     /// List at most N insights
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
     pub(crate) limit: usize,
-    /// List what was learned since a time, as 2026-11-21 or 7d
+    /// List only insights since a time, for example 2026-11-21 or 7d
     #[arg(long, value_name = "TIME", conflicts_with = "text")]
     pub(crate) since: Option<String>,
     #[command(flatten)]
@@ -100,35 +100,35 @@ pub(crate) struct Script {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptVerb {
-    /// Keep a command under a name
+    /// Add a named command
     Add(ScriptAdd),
     /// List the scripts
     List(ScriptList),
-    /// Show a script, with the paths that it means here
+    /// Show a script, with its paths resolved
     Show(ScriptName),
     /// Run a script
     Run(ScriptRun),
-    /// Take a script away; `undo` takes it back
+    /// Remove a script; `undo` restores it
     Remove(ScriptRemove),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ScriptAdd {
-    /// Name; the script's id is made from it
+    /// Name, from which the script's id is made
     pub(crate) name: String,
-    /// One line for a shell
+    /// Shell command, on one line
     #[arg(allow_hyphen_values = true)]
     pub(crate) command: String,
-    /// Run it in a directory of the repository (default: its root)
+    /// Directory of the repository to run it in (default: its root)
     #[arg(long = "directory", value_name = "DIR")]
     pub(crate) runs_in: Option<String>,
-    /// Say that it belongs to a plan
+    /// Plan that it belongs to
     #[arg(long)]
     pub(crate) plan: Option<String>,
-    /// Say what it does
+    /// Description
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
-    /// Name the handle that MCP clients know it by
+    /// Handle for MCP clients
     #[arg(long, value_name = "NAME")]
     pub(crate) mcp_handle: Option<String>,
     #[command(flatten)]
@@ -154,7 +154,7 @@ pub(crate) struct ScriptRun {
     /// Script
     #[arg(value_name = "SCRIPT")]
     pub(crate) id: String,
-    /// Run it this once without asking, if this is the hash of what would run
+    /// Run it once without asking, if this is the hash of what would run
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Option<String>,
 }
@@ -176,9 +176,9 @@ pub(crate) struct ScriptRemove {
   planwatch trust --list
   planwatch trust --revoke build
 
-What is trusted is remembered outside the repository, for exactly what would run.")]
+Trust is stored outside the repository, for exactly the command that would run.")]
 pub(crate) struct Trust {
-    /// Scripts, steps or plans whose commands to trust; without any, everything that wants trust here is listed
+    /// Scripts, steps or plans whose commands to trust (default: list everything that needs trust)
     #[arg(value_name = "NAME")]
     pub(crate) scripts: Vec<String>,
     /// Do not ask, if this is the hash of what would run
@@ -187,7 +187,7 @@ pub(crate) struct Trust {
     /// List what is trusted on this machine
     #[arg(long, conflicts_with_all = ["scripts", "revoke"])]
     pub(crate) list: bool,
-    /// Trust them no more; without a name, nothing of this repository
+    /// Revoke trust; without a name, for everything in this repository
     #[arg(long)]
     pub(crate) revoke: bool,
 }

@@ -10,10 +10,10 @@ use planwatch::ops::show::GraphForm;
   planwatch status --all
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
-    /// Call a step stale after N days, and tell what was finished since (default: 7)
+    /// Days after which a step is stale; also list steps closed since (default: 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,
-    /// Show every line of each section, not only those that fit a screen
+    /// Show all lines of each section
     #[arg(long)]
     pub(crate) all: bool,
     /// Print Markdown
@@ -39,16 +39,16 @@ impl Status {
 pub(crate) struct List {
     /// Plan whose steps to list
     pub(crate) plan: Option<String>,
-    /// List what has this status (can be repeated)
+    /// List only this status (can be repeated)
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     pub(crate) status: Vec<String>,
     /// List the plans of this program
     #[arg(long, value_name = "PLAN", conflicts_with = "plan")]
     pub(crate) program: Option<String>,
-    /// List what has this tag
+    /// List only this tag
     #[arg(long)]
     pub(crate) tag: Option<String>,
-    /// List what nobody has touched for a while
+    /// List only what is stale
     #[arg(long)]
     pub(crate) stale: bool,
     /// List archived plans
@@ -57,7 +57,7 @@ pub(crate) struct List {
     /// List every plan: open, closed and archived
     #[arg(long)]
     pub(crate) all: bool,
-    /// Sort by id, title, status, updated, created, due or priority; -KEY sorts the other way round
+    /// Sort by id, title, status, updated, created, due or priority; -KEY reverses the order
     #[arg(long, value_name = "KEY[,KEY]", allow_hyphen_values = true)]
     pub(crate) sort: Option<String>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct List {
 pub(crate) struct Steps {
     /// Plan whose steps to list
     pub(crate) plan: String,
-    /// List what has this status (can be repeated)
+    /// List only this status (can be repeated)
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     pub(crate) status: Vec<String>,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Steps {
 pub(crate) struct Stale {
     /// Plan whose steps to list (default: all)
     pub(crate) plan: Option<String>,
-    /// List steps of which nothing was recorded for N days, or for a length of time such as 36h or 2w (default: 7)
+    /// List steps without a change for N days, or for a duration such as 36h or 2w (default: 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<String>,
 }
@@ -91,12 +91,12 @@ pub(crate) struct Stale {
   planwatch show auth:2.5
   planwatch show auth --graph mermaid")]
 pub(crate) struct Show {
-    /// Plan or step, as in `auth`, `auth:2.5`, or `2.5` in the present plan
+    /// Plan or step, as in `auth`, `auth:2.5`, or `2.5` in the current plan
     pub(crate) id: String,
-    /// Show the text of every step as well
+    /// Include the text of every step
     #[arg(long)]
     pub(crate) full: bool,
-    /// Draw what waits for what
+    /// Print the dependency graph
     #[arg(long, value_name = "FORM", conflicts_with = "full")]
     pub(crate) graph: Option<Graph>,
 }
@@ -126,7 +126,7 @@ impl Graph {
 
 Exit code 7 means that nothing is ready; a complete plan is a success.")]
 pub(crate) struct Next {
-    /// Plan to look at (default: PLANWATCH_PLAN, else all active plans)
+    /// Plan (default: PLANWATCH_PLAN, else all active plans)
     pub(crate) plan: Option<String>,
 }
 
@@ -137,13 +137,13 @@ pub(crate) struct Next {
   planwatch search '\"refresh token\" -draft'
   planwatch search cache --kind insight --since 30d")]
 pub(crate) struct Search {
-    /// Words to find; "…" for a phrase, -word for what must not be there
+    /// Words to find; "…" for a phrase, -word to exclude a word
     #[arg(required = true, value_name = "QUERY")]
     pub(crate) query: Vec<String>,
-    /// Find only this: plan, step, decision or insight
+    /// Find only this kind: plan, step, decision or insight
     #[arg(long)]
     pub(crate) kind: Option<String>,
-    /// Find only what was touched since a time, as 2026-11-21 or 7d
+    /// Find only what changed since a time, for example 2026-11-21 or 7d
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
     /// Print at most N results
@@ -158,7 +158,7 @@ pub(crate) struct Search {
 
 Exit code 6 means that there are errors; warnings alone are a success.")]
 pub(crate) struct Check {
-    /// Mend what can be mended without losing anything
+    /// Fix what can be fixed without losing data
     #[arg(long)]
     pub(crate) fix: bool,
     /// Print the changes as a diff and write nothing

@@ -13,24 +13,24 @@ use clap_complete::Shell;
   planwatch watch --detach --http
   planwatch watch --stop
 
-One process watches a plans directory; another `watch` follows its events.")]
+Only one daemon watches a plans directory; another `watch` follows its events.")]
 pub(crate) struct Watch {
-    /// Watch in a process of its own, and return when it is ready
+    /// Watch in the background, and return when it is ready
     #[arg(long, conflicts_with = "stop")]
     pub(crate) detach: bool,
-    /// End the process that watches
+    /// Stop the daemon
     #[arg(long)]
     pub(crate) stop: bool,
-    /// Also answer over HTTP, on 127.0.0.1:4001 or at ADDR
+    /// Also serve HTTP, on 127.0.0.1:4001 or at ADDR
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", conflicts_with = "stop")]
     pub(crate) http: Option<String>,
-    /// Let every process of this machine ask over HTTP
+    /// Allow HTTP requests without a token from every process on this machine
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
     /// Replace the token of these plans; requests with the old one are refused
     #[arg(long, requires = "http", conflicts_with = "no_token")]
     pub(crate) new_token: bool,
-    /// Be the process that `--detach` starts
+    /// Run as the process that `--detach` starts
     #[arg(long, hide = true, conflicts_with_all = ["detach", "stop"])]
     pub(crate) detached: bool,
 }
@@ -49,9 +49,9 @@ pub(crate) struct Token {}
   codex mcp add planwatch -- planwatch mcp
   planwatch mcp --tools executor
 
-An agent starts it, and speaks with it over standard input and output. It ends when its input does.")]
+An agent starts it and communicates over standard input and output. It ends at the end of its input.")]
 pub(crate) struct Mcp {
-    /// Which tools: all, those for working on one step, or the names that prompts for other tools use
+    /// Tool set: all, those for working on one step, or the names that prompts for other tools use
     #[arg(long, value_name = "SET", default_value = "all")]
     pub(crate) tools: Tools,
     /// Only tools that read
@@ -74,13 +74,13 @@ pub(crate) enum Tools {
 
 Exit code 6 means that there are problems.")]
 pub(crate) struct Doctor {
-    /// Make the index anew from the files first
+    /// Rebuild the index from the files first
     #[arg(long)]
     pub(crate) reindex: bool,
-    /// Give up the unfinished change of another planwatch that `doctor` names by this ID
+    /// Discard the unfinished change of another planwatch that `doctor` reports with this ID
     ///
-    /// Shows what it was to do and removes its journal, so that its files can be written again. What was done of it
-    /// stays, and texts that are in no file are kept.
+    /// Shows the change and removes its journal, so that its files can be written again. The part that was done
+    /// stays, and texts that are in no file are stored.
     #[arg(long, value_name = "ID")]
     pub(crate) discard_journal: Option<String>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct Completions {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  planwatch man ~/.local/share/man/man1")]
 pub(crate) struct Man {
-    /// Directory to write to; it is made if need be
+    /// Directory to write to; created if necessary
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) into: PathBuf,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Instructions {
 pub(crate) struct Help {
     /// Verb or topic
     pub(crate) topic: Option<String>,
-    /// Name every verb, option and topic
+    /// List every verb, option and topic
     #[arg(long)]
     pub(crate) all: bool,
 }

@@ -20,7 +20,7 @@ impl DryRun {
 /// The key of a request that is sent again when its answer was lost.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Key {
-    /// Do it once for this key: the same command with the same key changes nothing for a day
+    /// Run once for this key: for a day, the same command with the same key changes nothing
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 }
@@ -36,10 +36,10 @@ pub(crate) struct By {
 /// What all moves have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Move {
-    /// Steps or plans, as in `auth:2`, `auth`, or `2` in the present plan (can be repeated)
+    /// Steps or plans, as in `auth:2`, `auth`, or `2` in the current plan (can be repeated)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Record what happened, as an attempt
+    /// Message, recorded as an attempt
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct Move {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Do it whatever stands against it; this is recorded
+    /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -85,24 +85,24 @@ moves! {
   planwatch claim auth:2 --pid 4711
   planwatch claim --renew h4f09a21
 
-Exit code 7 means that nothing was handed out. Give the claim's id to the commands that end the work, with --claim. \
+Exit code 7 means that no step was claimed. Pass the claim's id with --claim to the command that ends the work. \
 `planwatch help claims` says when a claim lapses.")]
 pub(crate) struct Claim {
-    /// Plan whose next step to take, or a step (default: PLANWATCH_PLAN, else all active plans)
+    /// Plan whose next step to claim, or a step (default: PLANWATCH_PLAN, else all active plans)
     #[arg(value_name = "PLAN|STEP")]
     pub(crate) target: Option<String>,
-    /// Let it hold for a while, as 90s, 30m, 2h or 1d (default: 30m)
+    /// Claim duration, for example 90s, 30m, 2h or 1d (default: 30m)
     #[arg(long, value_name = "TIME")]
     pub(crate) lease: Option<String>,
-    /// Let it hold as long as a process runs
+    /// Process whose end ends the claim
     #[arg(long, value_name = "N")]
     pub(crate) pid: Option<u32>,
-    /// Let a claim hold for its time from now on
+    /// Restart the duration of a claim from now
     #[arg(long, value_name = "CLAIM", conflicts_with_all = ["target", "pid", "force", "by", "key"])]
     pub(crate) renew: Option<String>,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Take the step whatever stands against it; this is recorded
+    /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -117,13 +117,13 @@ pub(crate) struct Claim {
   planwatch release auth:2 -m 'needs the staging host'
   planwatch release --expired")]
 pub(crate) struct Release {
-    /// Steps to give back (can be repeated)
+    /// Steps to release (can be repeated)
     #[arg(value_name = "STEP", required_unless_present = "expired")]
     pub(crate) ids: Vec<String>,
-    /// Give back only what has lapsed; without STEP all of it
+    /// Release only lapsed claims; without STEP, all of them
     #[arg(long, conflicts_with_all = ["message", "key"])]
     pub(crate) expired: bool,
-    /// Record how far it came, as an attempt
+    /// Message, recorded as an attempt
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
@@ -131,7 +131,7 @@ pub(crate) struct Release {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Do it whatever stands against it; this is recorded
+    /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -145,23 +145,23 @@ pub(crate) struct Release {
   planwatch attempt auth:2 'partly done' --notes 'tables made, data not moved'
   planwatch attempt auth:2 failed --status failed
 
-A pending, failed or blocked step is in progress from then on, unless --status or --keep-status says otherwise.")]
+A pending, failed or blocked step becomes in progress, unless --status or --keep-status is given.")]
 pub(crate) struct Attempt {
     /// Step that was tried
     #[arg(value_name = "STEP")]
     pub(crate) id: String,
-    /// How it went, in a word or two
+    /// Outcome, in a word or two
     pub(crate) outcome: String,
-    /// Tell more
+    /// Details
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) notes: Option<String>,
-    /// When it was, as in 2026-11-21T09:14:03Z (default: now)
+    /// Time of the attempt, for example 2026-11-21T09:14:03Z (default: now)
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
-    /// Give the step this status in the same write
+    /// Also set the status of the step
     #[arg(long)]
     pub(crate) status: Option<String>,
-    /// Leave the step's status as it is
+    /// Do not change the status of the step
     #[arg(long, conflicts_with = "status")]
     pub(crate) keep_status: bool,
     #[command(flatten)]
@@ -169,7 +169,7 @@ pub(crate) struct Attempt {
     /// Claim that this attempt belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Do it whatever stands against it; this is recorded
+    /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -185,9 +185,9 @@ pub(crate) struct Attempt {
 pub(crate) struct Note {
     /// Plan or step
     pub(crate) id: String,
-    /// Remark
+    /// Text of the note
     pub(crate) text: String,
-    /// Kind of remark: info, warning or instruction (default: info)
+    /// Kind of note: info, warning or instruction (default: info)
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
     #[command(flatten)]
@@ -204,18 +204,18 @@ pub(crate) struct Note {
   planwatch confirm auth --phase rollout --note 'after the backup'
   planwatch confirm auth:3 --reject --note 'the numbers are wrong'
 
-Only a person at a terminal can: agents and scripts are refused with the command to type. That stops who cooperates, and \
-records who said yes; it keeps nobody from writing the file.")]
+Only a person at a terminal can: agents and scripts are refused with the command to type. That stops a cooperating agent, and \
+records who confirmed; it does not prevent a program from writing the file.")]
 pub(crate) struct Confirm {
     /// Step, or the plan of a phase
     pub(crate) id: String,
     /// Confirm this phase of the plan
     #[arg(long, value_name = "NAME")]
     pub(crate) phase: Option<String>,
-    /// Say no: a step is blocked, and a yes that was given is taken back
+    /// Reject: block the step, and revoke an earlier confirmation
     #[arg(long)]
     pub(crate) reject: bool,
-    /// Record why
+    /// Reason
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) note: Option<String>,
     #[command(flatten)]

@@ -14,45 +14,45 @@ use crate::args::work::{By, DryRun};
   planwatch new 'Sign in' --template feature --goal 'People have accounts'
   planwatch new Launch --kind program --children auth,billing")]
 pub(crate) struct New {
-    /// Title of the plan; its id is made from it
+    /// Title of the plan, from which its id is made
     pub(crate) title: String,
     /// Titles of its steps
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<String>,
-    /// Begin with a template; `planwatch template list` names them
+    /// Template to start from; `planwatch template list` lists them
     #[arg(long, value_name = "NAME")]
     pub(crate) template: Option<String>,
-    /// Say what the plan is about
+    /// Description of the plan
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
-    /// Name a goal (can be repeated)
+    /// Goal (can be repeated)
     #[arg(long = "goal", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) goals: Vec<String>,
-    /// Say when it is a success (can be repeated)
+    /// Success criterion (can be repeated)
     #[arg(long = "criterion", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) criteria: Vec<String>,
-    /// Give it a tag (can be repeated)
+    /// Tag (can be repeated)
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Put it into a category
+    /// Category of the plan
     #[arg(long)]
     pub(crate) category: Option<String>,
-    /// Say how urgent it is: low, medium, high or critical (default: medium)
+    /// Priority: low, medium, high or critical (default: medium)
     #[arg(long)]
     pub(crate) priority: Option<String>,
-    /// Put it into a program
+    /// Program that the plan belongs to
     #[arg(long, value_name = "PLAN")]
     pub(crate) program: Option<String>,
-    /// Make a plan, or a program that other plans belong to
+    /// Kind: a plan, or a program that other plans belong to
     #[arg(long, default_value = "plan")]
     pub(crate) kind: Kind,
-    /// Let plans that are there belong to the new program (can be repeated)
+    /// Existing plan to add to the new program (can be repeated)
     #[arg(long, value_name = "PLAN", value_delimiter = ',')]
     pub(crate) children: Vec<String>,
-    /// Hand out nothing until `start` makes it active
+    /// Create a draft; its steps cannot be claimed until `start` makes it active
     #[arg(long)]
     pub(crate) draft: bool,
-    /// Let each step wait for the one before (`order: sequential`)
+    /// Make each step wait for the one before (`order: sequential`)
     #[arg(long)]
     pub(crate) sequential: bool,
     #[command(flatten)]
@@ -78,31 +78,31 @@ pub(crate) struct Add {
     pub(crate) plan: String,
     /// Title of the step
     pub(crate) title: String,
-    /// Put it right after step N, as 2.5 after 2 (default: last)
+    /// Insert it directly after step N, for example 2.5 after 2 (default: last)
     #[arg(long, value_name = "N", conflicts_with = "at")]
     pub(crate) after: Option<String>,
-    /// Give it the number N
+    /// Number of the step
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<String>,
-    /// Let it wait for a step (can be repeated)
+    /// Step that it depends on (can be repeated)
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     pub(crate) depends: Vec<String>,
-    /// Put it into a phase
+    /// Phase of the step
     #[arg(long)]
     pub(crate) phase: Option<String>,
-    /// Say what kind of step it is
+    /// Type of the step
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
-    /// Name a file that it will change (can be repeated)
+    /// File that it will change (can be repeated)
     #[arg(long, value_name = "PATH")]
     pub(crate) touches: Vec<String>,
-    /// Name a command that has to succeed before it is done (can be repeated)
+    /// Command that must succeed before it is done (can be repeated)
     #[arg(long, value_name = "COMMAND")]
     pub(crate) verify: Vec<String>,
-    /// Keep own data with it, as a YAML or JSON mapping
+    /// Additional data, as a YAML or JSON mapping
     #[arg(long, value_name = "YAML")]
     pub(crate) metadata: Option<String>,
-    /// Take its text from FILE, or from standard input with -
+    /// Read its text from FILE, or from standard input with -
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, allow_hyphen_values = true)]
     pub(crate) body: Option<PathBuf>,
     #[command(flatten)]
@@ -130,11 +130,11 @@ pub(crate) struct Edit {
   planwatch set auth:2 metadata '{rows: 40}' --yaml
   planwatch set auth:2 'verify+={run: make, dir: web}' --yaml
 
-VALUE is text, whatever it looks like; --yaml takes it as YAML.")]
+VALUE is always text; with --yaml it is read as YAML.")]
 pub(crate) struct Set {
     /// Plan or step
     pub(crate) id: String,
-    /// Field; KEY+=VALUE adds to a list, KEY-=VALUE takes from it
+    /// Field; KEY+=VALUE adds to a list, KEY-=VALUE removes from it
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
     /// New value
@@ -143,7 +143,7 @@ pub(crate) struct Set {
     /// Remove the field
     #[arg(long, conflicts_with = "value")]
     pub(crate) unset: bool,
-    /// Take VALUE as YAML, not as text
+    /// Read VALUE as YAML, not as text
     #[arg(long, conflicts_with = "unset")]
     pub(crate) yaml: bool,
     #[command(flatten)]
@@ -157,7 +157,7 @@ pub(crate) struct SetOptions {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Do it whatever stands against it; this is recorded
+    /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -181,16 +181,16 @@ pub(crate) struct Unset {
   planwatch move auth:5 --after 2
   planwatch move auth:5 --before 1
 
-Steps that wait for it keep waiting for it: their `depends` are changed with its number.")]
+The `depends` of steps that wait for it are updated to its new number.")]
 #[command(group(ArgGroup::new("place").args(["after", "before"]).required(true)))]
 pub(crate) struct Move {
     /// Step to move
     #[arg(value_name = "STEP")]
     pub(crate) id: String,
-    /// Put it right after step N
+    /// Move it directly after step N
     #[arg(long, value_name = "N")]
     pub(crate) after: Option<String>,
-    /// Put it right before step N
+    /// Move it directly before step N
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<String>,
     #[command(flatten)]
@@ -202,7 +202,7 @@ pub(crate) struct Move {
   planwatch remove auth:3
   planwatch remove auth --yes
 
-What is removed is kept in _archive; steps that waited for a removed one wait for what it waited for.")]
+Removed files are moved to _archive. Steps that depended on a removed step depend on its dependencies instead.")]
 pub(crate) struct Remove {
     /// Steps or plans (can be repeated)
     #[arg(required = true, value_name = "ID")]
@@ -210,7 +210,7 @@ pub(crate) struct Remove {
     /// Remove plans as well; without it only steps are removed
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Remove also what is in progress, what others wait for, and unknown files
+    /// Also remove what is in progress, what other steps depend on, and unknown files
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -226,8 +226,8 @@ pub(crate) struct Remove {
 #[command(after_help = "Examples:
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 
-The new step stands where the first one stood and keeps the texts, attempts and notes of all; what waited for one of them \
-waits for it. The files as they were are kept in _archive.")]
+The new step replaces the first one and contains the texts, attempts and notes of all; steps that depended on one of \
+them depend on it. The original files are moved to _archive.")]
 pub(crate) struct Squash {
     /// Plan of the steps
     pub(crate) plan: String,
@@ -239,7 +239,7 @@ pub(crate) struct Squash {
     pub(crate) title: String,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Do it although somebody works on one of them; this is recorded
+    /// Override the check for steps in progress (this is recorded)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -252,18 +252,18 @@ pub(crate) struct Squash {
   planwatch list auth --json > steps.json; planwatch replace auth --file steps.json
   printf -- '- Schema\\n- Routes (depends: 1)\\n' | planwatch replace auth --file -
 
-The list is Markdown, or JSON as `list --json` has it. Steps that it names, by title or as step-N, keep their file and \
-history; open steps that it does not name go to _archive; closed ones stay. What waited for a step that goes waits for the \
-new ones in its place.")]
+The list is Markdown, or JSON as `list --json` has it, or YAML with the same fields if FILE ends in .yaml or .yml. Steps that it names, by title or as step-N, keep their file and \
+history; open steps that it does not name are moved to _archive; closed steps stay. Dependencies on a removed step are moved to the \
+new steps in its place.")]
 pub(crate) struct Replace {
     /// Plan of the steps
     pub(crate) plan: String,
-    /// Take the list from FILE, or from standard input with -
+    /// Read the list from FILE, or from standard input with -
     #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath, allow_hyphen_values = true)]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Do it although somebody works on a step that goes or moves; this is recorded
+    /// Override the check for steps in progress (this is recorded)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -275,13 +275,13 @@ pub(crate) struct Replace {
   planwatch archive auth
   planwatch archive --restore auth
 
-An archived plan hands out nothing; it still answers `show`, and what waits for its closed steps goes on. A plan whose \
-steps somebody works on stays.")]
+The steps of an archived plan cannot be claimed, but `show` displays them, and its closed steps still count for steps that \
+depend on them. A plan with a step that is claimed or in progress is not archived.")]
 pub(crate) struct Archive {
     /// Plans (can be repeated)
     #[arg(required = true, value_name = "PLAN")]
     pub(crate) ids: Vec<String>,
-    /// Bring them back
+    /// Restore them
     #[arg(long)]
     pub(crate) restore: bool,
     #[command(flatten)]
@@ -304,17 +304,17 @@ pub(crate) struct Restore {
   planwatch undo --list
   planwatch undo u3f9a2c")]
 pub(crate) struct Undo {
-    /// Change to take back, as --list names it; the last one if it is left out
+    /// Id of the change to undo, as shown by --list (default: the last change)
     pub(crate) id: Option<String>,
-    /// List the changes that can be taken back, newest first
+    /// List the changes that can be undone, newest first
     #[arg(long, conflicts_with = "id")]
     pub(crate) list: bool,
-    /// Take back also the claim of another owner
+    /// Also undo the claim of another owner
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Claim that is given back with the change
+    /// Claim to release with the change
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
     #[command(flatten)]

@@ -71,11 +71,11 @@ fn screen(report: &CheckReport, mendable: usize, width: Option<usize>) -> String
     format!("{said}{sum}{fix}\n")
 }
 
-/// What was mended, as a diff, so that nobody has to guess.
+/// The fixes, as a diff.
 fn fixed(report: &ChangeReport) -> String {
     let n = n_mended(report);
     if n == 0 {
-        return format!("{}\n\n", paint(DIM, "nothing to mend"));
+        return format!("{}\n\n", paint(DIM, "nothing to fix"));
     }
     let said = if report.is_dry_run { "would mend" } else { "mended" };
     format!("{}\n{said} {}\n\n", text::diff(&report.diff), count(n, "file"))

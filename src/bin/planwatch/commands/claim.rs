@@ -37,7 +37,8 @@ pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
 
 fn read_lease(text: &str) -> Result<i64, Failure> {
     let hint = "as in 90s, 30m, 2h or 1d, at most 366d";
-    time::read_seconds(text).ok_or_else(|| Failure::usage(format!("`{text}` is no value of --lease"), hint))
+    time::read_seconds(text)
+        .ok_or_else(|| Failure::usage(format!("invalid value `{text}` for --lease"), hint))
 }
 
 fn print(session: &Session, report: &ClaimReport) -> Result<(), Failure> {
@@ -46,7 +47,7 @@ fn print(session: &Session, report: &ClaimReport) -> Result<(), Failure> {
         return output.json("claim", report.to_json()).map(drop);
     }
     let (Some(claim), Some(step)) = (&report.claim, &report.step) else {
-        let said = format!("Nothing was handed out: {}\n\n", escaped(&report.why));
+        let said = format!("No step was claimed: {}\n\n", escaped(&report.why));
         let list = report.plan.as_deref().map_or_else(
             || ("planwatch status".to_owned(), "to see what needs attention"),
             |it| (format!("planwatch list {}", typed(it)), "to list its steps"),
@@ -80,7 +81,7 @@ fn granted(report: &ClaimReport, claim: &Granted, step: &Value) -> String {
     text.push_str(&to_type(&[
         (format!("planwatch show {}", typed(id)), "to read it"),
         (format!("planwatch done {with}"), "to complete it"),
-        (format!("planwatch release {with}"), "to give it back"),
+        (format!("planwatch release {with}"), "to release it"),
     ]));
     text
 }

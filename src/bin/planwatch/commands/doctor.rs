@@ -1,4 +1,4 @@
-//! `doctor`: how planwatch stands here, one line for each thing that matters.
+//! `doctor`: a diagnosis of this setup, one line for each check.
 
 use planwatch::api::error::Error;
 use planwatch::ops::doctor::{self, Check, DiscardReport, DoctorRequest, State};
@@ -36,7 +36,8 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
 }
 
 fn discarded(it: &DiscardReport) -> String {
-    let kept = it.kept.iter().map(|path| format!("a text that is in no file is kept in {}\n", escaped(path)));
+    let kept =
+        it.kept.iter().map(|path| format!("a text that is in no file is stored in {}\n", escaped(path)));
     let said =
         format!("`{}` of {} is given up; what was done of it stays\n", escaped(&it.verb), escaped(&it.at));
     text::diff(&it.diff) + &said + &kept.collect::<String>()

@@ -58,7 +58,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     });
     drop(patience);
     if is_first && report.as_ref().map_or(true, |it| it.plan.is_none()) {
-        // What is not empty holds something of somebody's.
+        // A directory that is not empty may contain the user's files.
         std::fs::remove_dir(context.plans.root()).ok();
     }
     let report = report?;
@@ -97,7 +97,7 @@ impl Who {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}`?"));
             let hint =
                 near.unwrap_or_else(|| format!("--agent {}, or --command 'a line for a shell'", all()));
-            Failure::usage(format!("the agent `{name}` cannot be asked for a text"), hint)
+            Failure::usage(format!("the agent `{name}` cannot return a text"), hint)
         })?;
         let words: Vec<_> = found.words.iter().map(|it| (*it).to_owned()).collect();
         let shown = words.join(" ");
@@ -114,7 +114,7 @@ fn own_command(session: &Session, name: &str) -> Option<String> {
 
 fn timeout(typed: &str) -> Result<Duration, Failure> {
     let seconds = read_seconds(typed).and_then(|it| u64::try_from(it).ok());
-    let wrong = || Failure::usage(format!("`{typed}` is no span of time"), "write it as 90s, 10m or 1h");
+    let wrong = || Failure::usage(format!("`{typed}` is not a span of time"), "write it as 90s, 10m or 1h");
     seconds.map(Duration::from_secs).ok_or_else(wrong)
 }
 
@@ -164,7 +164,7 @@ fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failu
             format!("planwatch draft {name_word} --continue --from FILE", name_word = shell_word(&name));
         return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
     }
-    // The name stands in a file of the plan, which may have come with the repository.
+    // The name is read from a file of the plan, which may have come with the repository.
     let conversation = named_text::read_inside(session, Path::new(&named)).map_err(|it| {
         it.with_hint(format!(
             "planwatch draft {name_word} --continue --from FILE",
@@ -180,7 +180,7 @@ fn show(session: &Session, who: &Who, preview: Option<&Preview>) -> Result<u8, F
         if output.is_json() {
             output.json("draft", serde_json::json!({"state": "finished", "passes": []}))?;
         } else {
-            output.text("the draft is finished; nothing would be asked\n")?;
+            output.text("the draft is finished; no agent would be started\n")?;
         }
         return Ok(0);
     };
@@ -236,7 +236,7 @@ fn tell(output: &Output, event: &Event, with_diff: bool) -> Result<(), Failure> 
                 output.told(&text::diff(diff))?;
             }
         }
-        Event::Again { pass, why } => output.hint(&format!("pass {pass} is asked again: {why}")),
+        Event::Again { pass, why } => output.hint(&format!("pass {pass} is repeated: {why}")),
         Event::Waiting { pass, seconds } => {
             output.hint(&format!("pass {pass} waits {}: the agent's limit is reached", count_of(*seconds)));
         }

@@ -64,7 +64,7 @@ fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
         // A decision is never edited, and what else is recorded is no plan.
         ShowReport::Decision(_) | ShowReport::Insight(_) => {
             return Err(Failure::usage(
-                format!("`{typed}` is no plan or step"),
+                format!("`{typed}` is not a plan or step"),
                 "what was decided stays; `planwatch decide` records something else",
             ));
         }

@@ -32,7 +32,7 @@ fn about(topic: &str) -> Result<String, Failure> {
             let verbs: Vec<_> = verbs.map(clap::Command::get_name).collect();
             let known = verbs.into_iter().chain(help::names().map(|(it, _)| it));
             let hint = nearest(topic, known).map(|it| format!("did you mean `{it}`?"));
-            let hint = hint.unwrap_or_else(|| "`planwatch help --all` names the verbs and topics".to_owned());
+            let hint = hint.unwrap_or_else(|| "`planwatch help --all` lists the verbs and topics".to_owned());
             Err(Failure::usage(format!("there is no help on `{topic}`"), hint))
         }
     }

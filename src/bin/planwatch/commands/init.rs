@@ -75,16 +75,16 @@ fn would(report: &InitReport) -> String {
 fn screen(report: &InitReport) -> String {
     let mut said: String = report.plans.iter().chain(&report.files).map(line).collect();
     if report.is_undo && said.is_empty() {
-        said = "There is nothing of planwatch's to take back here.\n".to_owned();
+        said = "There is nothing to undo here.\n".to_owned();
     }
     said.extend(report.begin.iter().map(|it| format!("{} {it}\n", paint(DIM, "next:"))));
     let mut commands: Vec<_> = report.commands.iter().map(|(it, why)| (it.clone(), why.as_str())).collect();
     if report.plans.is_some() && !report.is_undo {
         commands.push((
             "planwatch new auth Schema Migrations Tests".to_owned(),
-            "to make a plan with three steps",
+            "to create a plan with three steps",
         ));
-        commands.push(("planwatch init --agent claude".to_owned(), "to let an agent plan and work with you"));
+        commands.push(("planwatch init --agent claude".to_owned(), "to set up an agent"));
     }
     said + &to_type(&commands)
 }

@@ -100,7 +100,7 @@ pub(crate) fn recorded<T>(
     }
 }
 
-/// `-` stands for standard input.
+/// `-` is standard input.
 fn typed_text(text: String) -> Result<String, Failure> {
     if text == "-" { named_text::standard_input() } else { Ok(text) }
 }
@@ -117,5 +117,5 @@ fn positive(limit: usize) -> Result<usize, Failure> {
     if limit > 0 {
         return Ok(limit);
     }
-    Err(Failure::usage("a list of none says nothing", "--limit takes a whole number from 1 on"))
+    Err(Failure::usage("the list must not be empty", "--limit takes a whole number from 1 on"))
 }

@@ -129,7 +129,7 @@ pub(crate) fn none_open(n: usize) -> String {
 pub(crate) fn after_all() -> String {
     to_type(&[
         ("planwatch list --all".to_owned(), "to list every plan"),
-        ("planwatch new TITLE STEP…".to_owned(), "to make a plan"),
+        ("planwatch new TITLE STEP…".to_owned(), "to create a plan"),
     ])
 }
 

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     malloc::give_back();
-    // A directory that was named and is not there is told now; that there is none yet is not wrong.
+    // A named directory that does not exist is an error now. Without a name it may be created later.
     match session.context() {
         Err(failure) if failure.code != Error::NoPlansDir.code() => return Err(failure),
         _ => {}

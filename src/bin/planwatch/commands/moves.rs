@@ -24,7 +24,11 @@ pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failu
     let report = update::move_steps(&context, &request)?;
     let code = change::print(session, &report)?;
     if let Some(changed) = report.changes.first().filter(|_| wants_reason && request.mode == Mode::Write) {
-        session.output.hint(&format!("say why: planwatch {} {} -m TEXT", verb.word(), typed(&changed.id)));
+        session.output.hint(&format!(
+            "give the reason: planwatch {} {} -m TEXT",
+            verb.word(),
+            typed(&changed.id)
+        ));
     }
     if matches!(verb, Verb::Done | Verb::Skip) {
         say_next(session, &context, &report)?;
@@ -65,7 +69,7 @@ fn not_empty(text: &str, message: &str, hint: &str) -> Result<(), Failure> {
 pub(crate) fn note(session: &Session, args: Note) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Note { id, text, kind, by, key, dry_run } = args;
-    not_empty(&text, "the note is empty", "say something, as in planwatch note auth:2 'ask first'")?;
+    not_empty(&text, "the note is empty", "give a text, as in planwatch note auth:2 'ask first'")?;
     let request = NoteRequest { id, text, kind, by: by.by, mode: dry_run.mode() };
     change::print(session, &note::note(&session.context_once(&key, &request)?, &request)?)
 }

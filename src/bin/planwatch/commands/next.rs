@@ -75,31 +75,31 @@ fn nothing(report: &NextReport) -> String {
     };
     let status = ("planwatch status".to_owned(), "to see what needs attention");
     let list = (command("list"), if plan.is_some() { "to list its steps" } else { "to list the plans" });
-    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
+    let new = ("planwatch new TITLE STEP…".to_owned(), "to create a plan");
     let (said, commands) = match (report.state, &plan) {
         (State::Next | State::Waiting | State::Blocked, None) => ("Nothing is ready", vec![status, list]),
         (State::Next | State::Waiting | State::Blocked, Some(_)) => ("Nothing is ready", vec![list, status]),
         (State::Draft, Some(_)) => {
-            ("Nothing is handed out", vec![(command("start"), "to make the plan active")])
+            ("No step can be claimed", vec![(command("start"), "to make the plan active")])
         }
         (State::Draft, None) => (
-            "Nothing is handed out",
+            "No step can be claimed",
             vec![("planwatch start PLAN".to_owned(), "to make a plan active"), list],
         ),
         (State::Complete, _) => {
-            ("All is done", vec![new, ("planwatch list --all".to_owned(), "to list every plan")])
+            ("All steps are done", vec![new, ("planwatch list --all".to_owned(), "to list every plan")])
         }
         (State::Abandoned, Some(_)) if report.is_archived => (
-            "Nothing is handed out",
-            vec![(format!("{} --restore", command("archive")), "to bring the plan back")],
+            "No step can be claimed",
+            vec![(format!("{} --restore", command("archive")), "to restore the plan")],
         ),
         (State::Abandoned, Some(_)) => {
-            ("Nothing is handed out", vec![(command("reopen"), "to make the plan active again")])
+            ("No step can be claimed", vec![(command("reopen"), "to make the plan active again")])
         }
         (State::Empty, Some(_)) => {
-            ("Nothing is there", vec![(format!("{} TITLE", command("add")), "to add a step")])
+            ("There are no steps", vec![(format!("{} TITLE", command("add")), "to add a step")])
         }
-        (State::Abandoned | State::Empty, None) => ("Nothing is there", vec![new, list]),
+        (State::Abandoned | State::Empty, None) => ("There is nothing to do", vec![new, list]),
     };
     format!("{said}: {}\n\n{}", escaped(&report.why), to_type(&commands))
 }

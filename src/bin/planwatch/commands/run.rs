@@ -59,11 +59,11 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
     let asked = AgentRequest { agent: args.agent, command: args.command, own, own_path };
     let agent = agents::agent(context, &asked)?;
     if args.budget.is_some() && agent.cost.is_none() {
-        let message = format!("the agent `{}` does not tell what it costs", agent.name);
+        let message = format!("the agent `{}` does not report its cost", agent.name);
         return Err(Failure::usage(message, "--max-steps, --max-time and --max-attempts limit it"));
     }
     let at_least_one = |name: &str, given: Option<usize>| match given {
-        Some(0) => Err(Failure::usage(format!("`0` is no value of {name}"), "give a number from 1 on")),
+        Some(0) => Err(Failure::usage(format!("invalid value `0` for {name}"), "give a number from 1 on")),
         given => Ok(given),
     };
     let max_attempts = at_least_one("--max-attempts", args.max_attempts.map(|it| it as usize))?;
@@ -87,7 +87,10 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
 fn span(option: &str, given: Option<String>) -> Result<Option<Duration>, Failure> {
     let read = |text: &String| time::read_seconds(text).and_then(|it| u64::try_from(it).ok());
     let wrong = |text: &str| {
-        Failure::usage(format!("`{text}` is no value of {option}"), "as in 90s, 30m, 2h or 1d, at most 366d")
+        Failure::usage(
+            format!("invalid value `{text}` for {option}"),
+            "as in 90s, 30m, 2h or 1d, at most 366d",
+        )
     };
     let seconds = given.map(|it| read(&it).ok_or_else(|| wrong(&it))).transpose()?;
     Ok(seconds.map(Duration::from_secs))

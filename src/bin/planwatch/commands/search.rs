@@ -26,7 +26,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
     }
     if args.limit == 0 {
         return Err(Failure::usage(
-            "a search for no results finds nothing",
+            "the number of results must be at least 1",
             "--limit takes a whole number from 1 on",
         ));
     }
@@ -45,7 +45,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
 fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {
     if report.hits.is_empty() {
         let fewer = ("planwatch search WORD".to_owned(), "with fewer words, to find more");
-        let said = format!("Nothing was found for: {}\n{}", escaped(&report.query), to_type(&[fewer]));
+        let said = format!("No results for: {}\n{}", escaped(&report.query), to_type(&[fewer]));
         return fitted(&said, width);
     }
     let mut said = String::new();

@@ -57,7 +57,7 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
     let joined = joined.min_by_key(|(key, _, _)| key.len());
     match (joined, value) {
         (Some((key, _, _)), _) if unset => Err(Failure::usage(
-            format!("`{key}` is added to or taken from; --unset removes the whole field"),
+            format!("`{key}` is a list: use += and -=; --unset removes the whole field"),
             "leave it out",
         )),
         (Some((key, behind, op)), None) => Ok((key, op(behind))),
@@ -76,7 +76,7 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
                 Some((key, value)) => format!("write it as `{key} {value}`; `{key}+={value}` adds to a list"),
                 None => "--unset removes the field; '' is the empty text".to_owned(),
             };
-            Err(Failure::usage(format!("`{key}` wants a value"), hint))
+            Err(Failure::usage(format!("`{key}` needs a value"), hint))
         }
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
     let report = remove::remove(&session.context()?, &request)?;
     let code = change::print(session, &report)?;
     if !report.is_dry_run && !report.changes.is_empty() {
-        session.output.hint("`planwatch undo` takes it back");
+        session.output.hint("`planwatch undo` undoes it");
     }
     Ok(code)
 }
@@ -118,7 +118,7 @@ pub(crate) fn replace(session: &Session, args: Replace) -> Result<u8, Failure> {
     let report = replace::replace(&session.context()?, &request)?;
     let code = change::print(session, &report)?;
     if !report.is_dry_run && report.changes.iter().any(|it| it.was_written) {
-        session.output.hint("`planwatch undo` takes it back");
+        session.output.hint("`planwatch undo` undoes it");
     }
     Ok(code)
 }

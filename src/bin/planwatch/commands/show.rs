@@ -101,13 +101,13 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     text + &problem_section(&shown.problems, width)
 }
 
-/// What stands between a step and the others, and who has it: a name and a value on each line.
+/// The step's dependencies and its claim: a name and a value on each line.
 fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let step = &shown.step;
     let is_shown = shown.waits_for.is_empty() || !step.depends_ranges.is_empty();
     let depends = if is_shown { step.shown_depends().join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
-        let by = it.by.as_deref().unwrap_or("somebody");
+        let by = it.by.as_deref().unwrap_or("another worker");
         let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(holds);
         format!("{by}, {} (claim {}){}", dated(now, it.at), it.id, until.unwrap_or_default())
     });
@@ -202,7 +202,7 @@ fn list(name: &str, items: &[String], width: Option<usize>) -> String {
     section(name, &hanging(&items, width, 4))
 }
 
-/// What was decided on it, newest first; `planwatch decide TOPIC` tells why.
+/// Decisions about it, newest first; `planwatch decide TOPIC` shows the reasons.
 fn decisions(of: &[Decision], now: Time, width: Option<usize>) -> String {
     let line = |it: &Decision| {
         let head = paint(DIM, &dated(now, it.decided_at));

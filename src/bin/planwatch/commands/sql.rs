@@ -58,7 +58,7 @@ fn screen(answer: &Answer, width: Option<usize>) -> String {
     format!("{head}\n{rows}{n}")
 }
 
-/// Whether a column holds what tells rows apart, and is never cut.
+/// Whether a column identifies rows and is therefore never cut.
 fn is_name(column: &str) -> bool {
     matches!(column, "id" | "plan" | "step" | "program" | "number" | "path" | "claim_id")
         || column.ends_with("_id")

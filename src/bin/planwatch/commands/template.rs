@@ -49,7 +49,7 @@ fn render(
 }
 
 fn named(name: Option<String>) -> Result<String, Failure> {
-    name.ok_or_else(|| Failure::usage("which template?", "`planwatch template list` names them"))
+    name.ok_or_else(|| Failure::usage("which template?", "`planwatch template list` lists them"))
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {

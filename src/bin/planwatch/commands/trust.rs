@@ -17,7 +17,7 @@ use crate::output::escaped;
 use crate::screens::{BOLD, scripts};
 use crate::table::paint;
 
-/// Nobody is asked who cannot answer.
+/// Asks only at a terminal.
 pub(crate) fn may_ask(session: &Session) -> bool {
     !session.output.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -28,7 +28,7 @@ pub(crate) fn asked(subject: &Subject, question: &str) -> Result<bool, Failure> 
     let mut answer = String::new();
     let said = write!(stderr, "{}{question} [y/N] ", scripts::subject(subject)).and_then(|()| stderr.flush());
     said.and_then(|()| io::stdin().lock().read_line(&mut answer)).map_err(|error| {
-        Failure::failed("input", format!("nobody could be asked: {}", failure::system(&error)))
+        Failure::failed("input", format!("the confirmation prompt failed: {}", failure::system(&error)))
     })?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
@@ -74,7 +74,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What somebody means: an agent of the repository, a script, or what verifies a step or a plan's steps.
+/// What a name refers to: an agent of the repository, a script, or the `verify` command of a step or of a plan's steps.
 fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
     if name.starts_with("agent:") {
         let found = agents::wanting_trust(context).into_iter().find(|it| it.name == name);
@@ -87,7 +87,7 @@ fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
             Ok(vec![found.subject])
         }
         Err(not_found) => match verify::named(context, name) {
-            // What is neither is told as what most are.
+            // An unknown name is reported as an unknown step, the most common case.
             Err(Error::NotFound { .. } | Error::WhichPlan { .. }) => Err(not_found.into()),
             other => Ok(other?),
         },
@@ -183,11 +183,8 @@ fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, 
     let line = |it: &Trusted| {
         format!("trusted no more: {} ({})\n", escaped(&it.command), escaped(&it.path.to_string_lossy()))
     };
-    let said = if gone.is_empty() {
-        "Nothing of it was trusted.\n".to_owned()
-    } else {
-        gone.iter().map(line).collect()
-    };
+    let said =
+        if gone.is_empty() { "Nothing was trusted.\n".to_owned() } else { gone.iter().map(line).collect() };
     session.output.told(&said)?;
     Ok(0)
 }

@@ -38,7 +38,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
 
 fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
     if items.is_empty() {
-        return "There is nothing to take back.\n".to_owned();
+        return "There is nothing to undo.\n".to_owned();
     }
     let mut table = Table::new([
         column("id", Yields::Nothing),
@@ -72,7 +72,7 @@ fn why(blocked: &Blocked) -> String {
     match (&blocked.by, blocked.code) {
         (Some(by), _) => format!("{by} changed {path} after it"),
         (None, "file-changed") => format!("{path} was edited"),
-        (None, "not-found") => format!("the text of {path} is gone"),
+        (None, "not-found") => format!("the text of {path} no longer exists"),
         (None, "not-recorded") => "it could not be recorded".to_owned(),
         (None, code) => format!("{code}: {path}"),
     }

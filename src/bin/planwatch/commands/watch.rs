@@ -1,4 +1,4 @@
-//! `watch`: a line for each change, until somebody stops it or nobody reads it any more; alone or without a terminal.
+//! `watch`: prints a line for each change until it is stopped or its output is closed; in the foreground or as a daemon.
 
 mod detached;
 mod http;
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
-use planwatch::serve::daemon::api::{self, End, Listener, Stopper};
+use planwatch::serve::daemon::api::{End, Observer, Stopper};
+use planwatch::serve::daemon::event_loop;
 use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::client::{self, Client, Holder};
@@ -51,23 +52,23 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
 
 fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let address = http::address(session, args)?;
-    let mut teller = Teller { output: &session.output, failure: None, http: Http::default() };
+    let mut printer = EventPrinter { output: &session.output, failure: None, http: Http::default() };
     if let Some((client, status)) = in_the_way(session, plans, address.is_some())? {
         http::check_running(args, &status)?;
-        return follow(client, teller);
+        return follow(client, printer);
     }
     let (inbox, http) = http::prepare(session, plans, args, address)?;
-    teller.http = http;
+    printer.http = http;
     let signals = stop_at_signals(inbox.stopper());
-    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller);
-    teller.http.end();
+    let end = event_loop::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut printer);
+    printer.http.end();
     let end = end?;
     if end == End::Another {
         let (client, status) = just_begun(&session.look_again(plans)?.plans)?;
         http::check_running(args, &status)?;
-        return follow(client, teller);
+        return follow(client, printer);
     }
-    match teller.failure {
+    match printer.failure {
         Some(failure) => Err(failure),
         None => ended(&end, signals.exit_code_of_service()),
     }
@@ -82,7 +83,7 @@ fn stop_at_signals(stopper: Stopper) -> Received {
 fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
     match end {
         End::Gone => {
-            Err(Failure::failed("not-found", "the plans directory is gone or was moved").with_exit(3))
+            Err(Failure::failed("not-found", "the plans directory was deleted or moved").with_exit(3))
         }
         End::Stopped => Ok(signalled),
         _ => Ok(0),
@@ -95,23 +96,23 @@ fn no_answer(pid: Option<u32>) -> Failure {
         Some(pid) => (
             format!("process {pid}"),
             format!(
-                "`kill -CONT {pid}` lets it go on if it was stopped, `kill {pid}` ends it, `kill -KILL {pid}` too if that does not help"
+                "`kill -CONT {pid}` resumes it if it was stopped, `kill {pid}` ends it; if that does not help, use `kill -KILL {pid}`"
             ),
         ),
         None => (
             "another process".to_owned(),
-            "find it (`ps -C planwatch`), let it go on with `kill -CONT` or end it".to_owned(),
+            "find it (`ps -C planwatch`), then resume it with `kill -CONT` or end it".to_owned(),
         ),
     };
-    let message = format!("{who} holds the watch on these plans, and does not answer");
+    let message = format!("the daemon of these plans ({who}) does not respond");
     Failure::failed("locked", message).with_hint(kill).with_exit(4)
 }
 
-/// Returns who watches and answers; none if nobody watches. One that is busy is given a moment.
+/// Connects to the daemon; `None` if there is none. Waits a moment for a busy one.
 fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let mut silent = None;
     let found = within(SILENCE, || match client::holder(plans, &context::homes()) {
-        Holder::Nobody => Some(None),
+        Holder::None => Some(None),
         Holder::Silent { pid } => {
             silent = pid;
             None
@@ -144,7 +145,7 @@ fn letting_go(plans: &PlansDir) -> Option<(Client, Status)> {
     let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
     let found = within(START, || match client::holder(plans, &context::homes()) {
         Holder::Answering(client, status) => Some(Some((client, status))),
-        Holder::Nobody | Holder::Silent { .. } => is_free().then_some(None),
+        Holder::None | Holder::Silent { .. } => is_free().then_some(None),
     });
     found.flatten()
 }
@@ -165,7 +166,7 @@ fn just_begun(plans: &PlansDir) -> Result<(Client, Status), Failure> {
             silent = pid;
             None
         }
-        Holder::Nobody => None,
+        Holder::None => None,
     });
     found.ok_or_else(|| no_answer(silent))
 }
@@ -180,21 +181,21 @@ fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<
     }
 }
 
-/// Tells the events of another process's watching.
-fn follow(client: Client, teller: Teller<'_>) -> Result<u8, Failure> {
-    let teller = std::cell::RefCell::new(teller);
+/// Prints the events of the daemon.
+fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
+    let printer = std::cell::RefCell::new(printer);
     let ready = &mut |status: &Status| {
-        let mut teller = teller.borrow_mut();
-        teller.output.aside_line(&format!("{}; its events follow", who(status)));
-        if teller.output.is_json() { teller.ready(status) } else { ControlFlow::Continue(()) }
+        let mut printer = printer.borrow_mut();
+        printer.output.aside_line(&format!("{}; its events follow", who(status)));
+        if printer.output.is_json() { printer.ready(status) } else { ControlFlow::Continue(()) }
     };
-    let end = client.follow(ready, &mut |event| teller.borrow_mut().event(event));
-    let teller = teller.into_inner();
-    match (teller.failure, end) {
+    let end = client.follow(ready, &mut |event| printer.borrow_mut().event(event));
+    let printer = printer.into_inner();
+    match (printer.failure, end) {
         (Some(failure), _) => Err(failure),
         (None, client::End::BrokenOff) => Ok(0),
         (None, client::End::Said(why)) => {
-            teller.output.aside_line(&format!("the process that watched has ended: {why}"));
+            printer.output.aside_line(&format!("the process that watched has ended: {why}"));
             Ok(0)
         }
         (None, client::End::Broken) => {
@@ -216,13 +217,13 @@ fn answers_on(status: &Status) -> String {
     status.http.as_ref().map(|it| format!(", and answers on {it}")).unwrap_or_default()
 }
 
-struct Teller<'a> {
+struct EventPrinter<'a> {
     output: &'a Output,
     failure: Option<Failure>,
     http: Http,
 }
 
-impl Teller<'_> {
+impl EventPrinter<'_> {
     fn go_on(&mut self, told: Result<Reader, Failure>) -> ControlFlow<()> {
         match told {
             Ok(Reader::There) => ControlFlow::Continue(()),
@@ -235,7 +236,7 @@ impl Teller<'_> {
     }
 }
 
-impl Listener for Teller<'_> {
+impl Observer for EventPrinter<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if let Err(error) = self.http.start() {
             self.failure = Some(error.into());
@@ -283,12 +284,12 @@ impl Listener for Teller<'_> {
 }
 
 fn without_socket(why: &Untrusted) -> String {
-    format!("warning: {why}, so commands do not ask this process; {}", why.hint())
+    format!("warning: {why}, so commands do not use this daemon; {}", why.hint())
 }
 
 fn polling(why: Option<&str>) -> String {
     why.map_or_else(
-        || "the system tells of changes again".to_owned(),
+        || "the system reports changes again".to_owned(),
         |why| format!("looking every two seconds: {why}"),
     )
 }

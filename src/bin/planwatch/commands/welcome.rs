@@ -18,8 +18,8 @@ pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
 /// The three lines that a first day begins with.
 pub(crate) fn screen() -> String {
     let commands = to_type(&[
-        ("planwatch new auth Schema Migrations Tests".to_owned(), "to make a plan with three steps"),
-        ("planwatch help".to_owned(), "to see the verbs"),
+        ("planwatch new auth Schema Migrations Tests".to_owned(), "to create a plan with three steps"),
+        ("planwatch help".to_owned(), "to list the verbs"),
     ]);
-    format!("No plans here yet: a plan is a folder of Markdown files, one a step.\n{commands}")
+    format!("No plans here yet. A plan is a directory of Markdown files, one per step.\n{commands}")
 }

@@ -9,7 +9,7 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     TOPICS.iter().map(|(name, about, _)| (*name, *about)).chain([SQL])
 }
 
-const SQL: (&str, &str) = ("sql", "the views that `sql` asks, with their columns");
+const SQL: (&str, &str) = ("sql", "the views that `sql` can query, with their columns");
 
 /// The text of a topic.
 pub(crate) fn topic(name: &str) -> Option<String> {
@@ -21,81 +21,81 @@ pub(crate) fn topic(name: &str) -> Option<String> {
 
 const TOPICS: [(&str, &str, &str); 7] = [
     ("ids", "how plans and steps are named", IDS),
-    ("files", "where plans are, and what is in them", FILES),
-    ("statuses", "the words for where a step or a plan stands", STATUSES),
-    ("claims", "how steps are handed out, and when a claim lapses", CLAIMS),
+    ("files", "where plans are stored, and what they contain", FILES),
+    ("statuses", "the status words of steps and plans", STATUSES),
+    ("claims", "how steps are claimed, and when a claim lapses", CLAIMS),
     ("json", "what --json prints", JSON),
-    ("exit-codes", "what the exit code says", EXIT_CODES),
-    ("environment", "the variables and the configuration that are read", ENVIRONMENT),
+    ("exit-codes", "the meaning of the exit codes", EXIT_CODES),
+    ("environment", "environment variables and configuration", ENVIRONMENT),
 ];
 
 const IDS: &str = "\
 A plan's id is the name of its directory: auth
 A step's id is the plan and the number in its file's name: auth:2.5
 
-Understood as well, wherever an id is wanted:
+Commands also accept these forms of an id:
   auth/2.5, auth/step-2.5    the same step
   ./plans/auth/step-2.5.md   a path, which begins with ./ or ends in .md
   2.5                        a number alone: in the plan of PLANWATCH_PLAN, else
                              of the working directory, else the only active one
 
-Numbers are decimals: 2.5 lies between 2 and 3, and 2.10 is 2.1.
+Numbers are decimals: 2.5 is between 2 and 3, and 2.10 is 2.1.
 ";
 
 const FILES: &str = "\
 plans/                 the nearest one at or above the working directory
   auth/                a plan
-    plan.md            what and why; its front matter holds the plan's state
-    step-1.md          a step; the number is its place
-    step-1.5.md        a step that was put between 1 and 2
-  _decisions/          what was decided, one file each, never changed
-  _insights/           what was learned, one file each
-  _scripts/            commands with a name
+    plan.md            the description; its front matter has the plan's state
+    step-1.md          a step; the number is its position
+    step-1.5.md        a step that was inserted between 1 and 2
+  _decisions/          decisions, one file each, never changed
+  _insights/           insights, one file each
+  _scripts/            named commands
   _archive/            what was archived or removed
-  .planwatch/          this machine's own state; it ignores itself for git
+  .planwatch/          data of this machine; git ignores it
 planwatch.toml         configuration, if any
 
-The files are the truth: edit them as you like, with any editor. planwatch
-changes the lines that a verb is about, and no other byte.
+The files are the only source of truth. Edit them with any editor. planwatch
+changes the lines that a verb concerns, and no other byte.
 ";
 
 const STATUSES: &str = "\
 A step is
-  ○ pending        not begun; `ready` when nothing stands against it
-  ◐ in_progress    somebody works on it
+  ○ pending        not started; `ready` when nothing blocks it
+  ◐ in_progress    being worked on
   ● completed      done
   ✗ failed         tried, and it did not work
-  ■ blocked        cannot go on
-  – skipped        left out; what waits for it may go on
+  ■ blocked        cannot continue
+  – skipped        left out; does not block other steps
 A plan is draft, active, completed or abandoned.
 
-Ready is a pending step whose dependencies are all completed or skipped, that has
-no error in its file and lacks no confirmation. `next` names the lowest one.
-Common words are understood too, as done, todo, wip, cancelled; planwatch.toml
+A pending step is ready if all its dependencies are completed or skipped, it has
+no error in its file and no confirmation is missing. `next` names the lowest one.
+Synonyms are accepted too, such as done, todo, wip, cancelled; planwatch.toml
 can add a project's own under [words].
 ";
 
 const CLAIMS: &str = "\
-`planwatch claim` hands a step to one asker and to nobody else.
-The answer names the claim's id, which the end of the work gives:
+`planwatch claim` gives each ready step to exactly one caller.
+The answer contains the claim's id. Pass it to the command that ends the work:
   planwatch done auth:2 --claim h4f09a21 -m 'merged'
 
-A claim holds for 30 minutes; --lease TIME says otherwise. --renew, and every
-change of its owner, lets it hold on. With --pid N it holds as long as that
-process runs. One that this machine knows nothing of lapses after 24 hours.
+A claim holds for 30 minutes, or for --lease TIME. --renew, and every accepted
+change by its owner, restarts that time. With --pid N it holds as long as that
+process runs. A claim without a record on this machine lapses after 24 hours.
 
-A lapsed claim stays its owner's until another takes the step; from then on its
-id is refused, and a late result is kept as a note. `release` gives a step back,
-`release --expired` all that has lapsed. A third worker that does not come back
-makes the step failed; `reopen` lets others try.
+A lapsed claim belongs to its owner until another worker claims the step. Then its
+id is refused, and a late result is recorded as a note. `release` ends a claim,
+`release --expired` all lapsed ones. After three failed or lapsed attempts the
+step becomes failed; `reopen` makes it available again.
 
 All working trees of a git repository share their claims, on one machine. On
-other machines claims are seen, but keep nobody from claiming too.
+other machines claims are visible, but not exclusive.
 ";
 
 const JSON: &str = "\
 --json prints one object on stdout: {\"schema_version\": 1, \"kind\": \"…\", …}
---json=id,status keeps those fields, of a list those of its items.
+--json=id,status selects fields, in a list those of its items.
 `watch --json` and `draft --json` print one object a line.
 
   list          plan-list, with a plan step-list
@@ -121,40 +121,40 @@ The same files give the same bytes: no field holds the time of the answer.
 ";
 
 const EXIT_CODES: &str = "\
-What the exit code says:
-  0    done
-  1    failed
-  2    the command line is wrong
+The exit codes:
+  0    success
+  1    failure
+  2    the command line is invalid
   3    not found
-  4    refused: claimed, changed meanwhile, or not allowed from where it stands
+  4    refused: claimed, changed in the meantime, or not allowed in this status
   5    a person's confirmation or trust is needed
   6    `check` found errors, or a file with an error would have been written
   7    `next`, `claim`, `run`: nothing is ready
-  8    `watch`: no process watches the plans, or it ended unexpectedly
-  124  a time limit is over
+  8    `watch`: no daemon watches the plans, or it ended unexpectedly
+  124  a time limit is exceeded
   130  interrupted
 ";
 
 const ENVIRONMENT: &str = "\
-Variables, which go before the configuration:
-  PLANS_DIR         the plans directory; --plans goes before it
-  PLANWATCH_BY      the name that is recorded; --by goes before it
-  PLANWATCH_PLAN    the plan that a number alone belongs to
+Variables, which override the configuration:
+  PLANS_DIR         the plans directory; --plans overrides it
+  PLANWATCH_BY      the name to record; --by overrides it
+  PLANWATCH_PLAN    the plan that a number alone refers to
   PLANWATCH_STEP    the step that this process works on
   PLANWATCH_CLAIM   the claim that it works under
   VISUAL, EDITOR    the editor of `edit`
   PLANWATCH_PAGER, PAGER
-                    the pager for long answers on a terminal (default:
-                    less -FRX); empty or cat: none; --no-pager goes before it
-  PLANWATCH_NOW     the time to take for now, as 2026-11-21T09:14:03Z
-  NO_COLOR          no colours; --color goes before it
+                    the pager for long output on a terminal (default:
+                    less -FRX); empty or cat: none; --no-pager overrides it
+  PLANWATCH_NOW     the current time to use, as 2026-11-21T09:14:03Z
+  NO_COLOR          no colours; --color overrides it
 
 planwatch.toml, at the repository's root or beside the plans directory:
   plans_dir = \"docs/plans\"     where the plans are
-  by = \"ann\"                   the name that is recorded
-  lease = \"30m\"                how long a claim holds
-  max_attempts = 3             workers that may fail on a step before it is failed
-  stale_days = 7               days until a step is called stale
+  by = \"ann\"                   the name to record
+  lease = \"30m\"                the duration of a claim
+  max_attempts = 3             failed attempts after which a step becomes failed
+  stale_days = 7               days after which a step is stale
   order = \"sequential\"         for new plans: each step waits for the one before
   [words]
   \"in review\" = \"in_progress\"  the project's own status words
@@ -167,7 +167,7 @@ fn sql() -> String {
     let rows = index::sql(query, std::iter::empty(), std::iter::empty(), index::Knowledge::default)
         .map(|it| it.rows)
         .unwrap_or_default();
-    let mut text = "The index answers reading queries on these views:\n".to_owned();
+    let mut text = "`sql` can query these views:\n".to_owned();
     for row in rows {
         let cell = |at: usize| row.get(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
         write!(text, "\n{}\n{}", cell(0), wrapped(&cell(1), 76)).ok();

@@ -55,6 +55,16 @@ pub(crate) fn next_line(what: &str) -> String {
     format!("{} {}\n", paint(DIM, "next:"), escaped(what))
 }
 
+/// The undo of one file of a change.
+fn undone(did: &str, path: &str) -> String {
+    let verb = did.strip_suffix(" taken back").unwrap_or(did);
+    // The undo of these changes removes files.
+    let makes_files =
+        matches!(verb, "new" | "add" | "import" | "draft" | "decide" | "insight" | "script add");
+    let what = if makes_files || path.contains("/removed-") { "reverted" } else { "restored" };
+    format!("undid `{}`: {what} {}", escaped(verb), paint(BOLD, &escaped(path)))
+}
+
 /// One change in one line: `done auth:1 Schema (was pending)`, `auth:1 Schema: attempt recorded`.
 pub(crate) fn line(verb: &str, change: &Changed) -> String {
     let Changed { id, title, was, status, did, was_written, .. } = change;
@@ -74,11 +84,7 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
         (_, did) if !was_written => {
             format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
         }
-        ("undo", did) => {
-            // One step may have several files, and each was taken back for itself.
-            let path = paint(BOLD, &escaped(&change.path));
-            format!("{} {path}", escaped(&did.replace(" taken back", ": took back")))
-        }
+        ("undo", did) => undone(did, &change.path),
         ("done", "completed") => format!("{} {name}{before}", paint(style, "done")),
         ("new", did) => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));

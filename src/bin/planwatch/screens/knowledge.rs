@@ -14,7 +14,7 @@ struct About<'a> {
     title: &'a str,
     /// When and by whom, what it belongs to, its tags.
     said: Vec<String>,
-    /// Lines of their own: what it stands for, where it is.
+    /// Further lines: the subject and the path.
     more: Vec<String>,
     /// Texts, each with a word before it or none.
     texts: Vec<(&'a str, &'a str)>,
@@ -117,7 +117,7 @@ fn tags(tags: &[String]) -> String {
 pub(crate) fn topics(topics: &[Topic], now: Time, width: Option<usize>) -> String {
     if topics.is_empty() {
         let record = ("planwatch decide TOPIC TEXT".to_owned(), "to record a decision");
-        return format!("Nothing was decided yet.\n{}", to_type(&[record]));
+        return format!("There are no decisions yet.\n{}", to_type(&[record]));
     }
     let mut table = Table::new([
         column("topic", Yields::Text),

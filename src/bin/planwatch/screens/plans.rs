@@ -31,7 +31,7 @@ fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table 
         column("last change", Yields::Whole),
         column("title", Yields::Text),
     ]);
-    // A column of titles that all repeat the ids tells nothing.
+    // A column of titles that all repeat the ids is left out.
     let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
     for (plan, is_child) in lines {
         let (now_text, style) = stand(plan);
@@ -75,7 +75,7 @@ fn priority(priority: Priority) -> &'static str {
     if priority == Priority::Medium { "" } else { priority.word() }
 }
 
-/// Where a plan stands: of an active one what its steps are about.
+/// The state of a plan; for an active one, the counts of its steps.
 pub(crate) fn stand(plan: &PlanShape) -> (String, Style) {
     if plan.archived {
         return ("archived".to_owned(), DIM);
@@ -93,7 +93,7 @@ pub(crate) fn stand(plan: &PlanShape) -> (String, Style) {
     }
 }
 
-/// What people can do or see to: what goes on comes before what stands still.
+/// The order of plans: work in progress comes before work that waits.
 fn counts(plan: &PlanShape) -> Vec<(usize, &'static str, Style)> {
     let counts = [
         (plan.steps_ready, "ready", READY),

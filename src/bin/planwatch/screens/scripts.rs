@@ -12,7 +12,7 @@ use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 const NONE: &str = "There are no scripts.\n";
 
 fn how_to_add() -> String {
-    to_type(&[("planwatch script add NAME COMMAND".to_owned(), "to keep a command under a name")])
+    to_type(&[("planwatch script add NAME COMMAND".to_owned(), "to add a named command")])
 }
 
 fn state(found: &Resolved) -> Cell {
@@ -86,7 +86,7 @@ fn standing(found: &Resolved) -> String {
     }
 }
 
-/// What somebody has to read before saying yes.
+/// The text to read before trusting it.
 pub(crate) fn subject(subject: &Subject) -> String {
     let Subject { what, command, directory, path, hash, files, .. } = subject;
     let files = match files.as_slice() {
@@ -119,14 +119,14 @@ pub(crate) fn wanting(found: &[Resolved], others: &[(&Subject, bool)], width: Op
     let scripts = if found.is_empty() { String::new() } else { wanting_scripts(found, width) + "\n" };
     let first = others.iter().find(|(_, is_trusted)| !is_trusted);
     let hint =
-        first.map(|(it, _)| (format!("planwatch trust {}", typed(&it.name)), "to read it and let it run"));
+        first.map(|(it, _)| (format!("planwatch trust {}", typed(&it.name)), "to review and trust it"));
     let hint = hint.map_or_else(String::new, |it| format!("\n{}", fitted(&to_type(&[it]), width)));
     format!("{scripts}{}{hint}", table.draw(width))
 }
 
 fn wanting_scripts(found: &[Resolved], width: Option<usize>) -> String {
     if found.is_empty() {
-        return fitted(&format!("Nothing here wants trust. {NONE}{}", how_to_add()), width);
+        return fitted(&format!("Nothing here needs trust. {NONE}{}", how_to_add()), width);
     }
     let untrusted = found.iter().find(|it| !it.is_trusted && it.script.problems.is_empty());
     let listed = list(found, width);

@@ -68,7 +68,7 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
 }
 
-/// Breaks lines that are too long between words; what goes on stands below the line's last column.
+/// Breaks long lines between words. Continuation lines are aligned with the line's last column.
 ///
 /// No width: nothing is broken. A word that is longer than a line stays whole.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {

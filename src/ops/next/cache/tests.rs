@@ -11,7 +11,7 @@ use crate::disk::{PlansDir, RealDisk};
 use crate::ops::claim::{ClaimRequest, claim};
 use crate::ops::next::{NextRequest, next};
 use crate::ops::release::{ReleaseRequest, release};
-use crate::store::load::{Wanted, looked};
+use crate::store::load::{IndexCheck, Refresh, Wanted};
 
 fn context(home: &Path, seconds: i64) -> Context {
     let plans = PlansDir::open(Arc::new(RealDisk), &home.join("plans"), Some(&home.join("state"))).unwrap();
@@ -29,7 +29,7 @@ struct Watching(PathBuf);
 
 impl DaemonClient for Watching {
     fn commit(&self) -> Option<Generation> {
-        let mut index = looked(&context(&self.0, 0), Wanted::Nothing).index?;
+        let mut index = Refresh::new(Wanted::Nothing, IndexCheck::Scan).run(&context(&self.0, 0)).index?;
         index.snapshot().ok()?.generation().ok()?
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::super::waits::{Name, Wait};
 use super::super::{Unmapped, set, set_metadata, to_value};
 use super::titles::titled;
-use super::{Found, Rank};
+use super::{Rank, UnnumberedStep};
 use crate::plan::change::set_status;
 use crate::plan::read::CATEGORIES;
 use crate::plan::records::Priority;
@@ -49,7 +49,7 @@ pub(super) fn moved(path: &str, keys: &Map<String, Value>, words: &Words) -> Vec
     let unmapped = |(key, value): (&String, &Value)| Unmapped {
         path: path.to_owned(),
         line: None,
-        why: "this key of the front matter is kept, but means nothing here",
+        why: "this key of the front matter is preserved, but has no meaning here",
         text: format!("{key}: {value}"),
     };
     left.map(unmapped).collect()
@@ -75,7 +75,7 @@ fn is_wrong(key: &str, value: &Value, words: &Words) -> bool {
 }
 
 /// The steps that an editor's plan keeps in its front matter.
-pub(super) fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<Found> {
+pub(super) fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<UnnumberedStep> {
     let Some(Value::Array(todos)) = keys.get("todos") else { return Vec::new() };
     let found = todos.iter().map(|it| todo(it, words));
     found.collect::<Option<Vec<_>>>().unwrap_or_default()
@@ -87,7 +87,7 @@ pub(super) fn key_words(todos: &Value) -> String {
     keys.filter(|it| matches!(it.as_str(), "content" | "dependencies")).map(|it| format!("{it} ")).collect()
 }
 
-fn todo(of: &Value, words: &Words) -> Option<Found> {
+fn todo(of: &Value, words: &Words) -> Option<UnnumberedStep> {
     let object = of.as_object()?;
     let content = object.get("content").and_then(Value::as_str)?;
     let status = object.get("status").and_then(Value::as_str);
@@ -98,7 +98,7 @@ fn todo(of: &Value, words: &Words) -> Option<Found> {
     metadata.shift_remove("content");
     metadata.retain(|_, it| it.as_array().is_none_or(|it| !it.is_empty()));
     let (title, body) = titled(content);
-    Some(Found {
+    Some(UnnumberedStep {
         label: id.map(|it| (Rank::Bare, it.to_owned())),
         title,
         status: match status {

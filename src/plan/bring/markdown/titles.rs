@@ -41,7 +41,7 @@ fn shortened(title: &str) -> String {
     sentence.map_or_else(cut, str::to_owned)
 }
 
-/// A title without what stands in `(depends: …)`; `whole` where nothing is left.
+/// A title without its `(depends: …)`; `whole` if nothing else is left.
 pub(super) fn without_parentheses(title: &str, whole: &str) -> String {
     let plan = PlanId::new("plan");
     let mut text = title.to_owned();

@@ -1,42 +1,43 @@
-//! Where an event points to: which plan is to be looked at, or what else it means.
+//! What a file system event means: which plan may have changed, or what else happened.
 
 use crate::disk::PlansDir;
 use crate::plan::id::PlanId;
 
-/// Where to look, and what else the events mean.
+/// The meaning of an event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Look {
-    /// At a plan, by its directory's name, live and archived.
+pub(crate) enum WatchEvent {
+    /// A plan may have changed, live or archived; its directory's name.
     Plan(String),
-    /// At all of it: events were lost, or what changed is no plan.
+    /// Anything may have changed: events were lost, or the path belongs to no plan.
     Everything,
     Cookie(String),
-    /// At planwatch's own directory, which somebody deleted or replaced, or something in it.
-    Own,
-    /// The plans directory itself is gone or elsewhere.
+    /// planwatch's own directory, or something in it, was deleted or replaced.
+    RuntimeFiles,
+    /// The plans directory is gone or was replaced.
     Gone,
 }
 
 const ARCHIVE: &str = "_archive";
 
-/// Whose doing a change looks like.
+/// How a file was written, which suggests the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sign {
-    /// A new file came and the old one went, at once: so planwatch writes, and hardly anybody else.
+pub(crate) enum WriteKind {
+    /// The new file was exchanged with the old one atomically. planwatch writes this way, and hardly any other
+    /// program.
     Exchanged,
-    /// Whoever wrote it has closed it; planwatch does that after the exchange.
+    /// The file was closed after writing. planwatch does this after the exchange.
     Closed,
     Other,
 }
 
-/// Where the own state lies, relative to the plans directory.
+/// The location of planwatch's own state, relative to the plans directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(crate) struct RuntimePaths {
     pub(crate) dir: String,
     pub(crate) cookies: String,
 }
 
-impl Own {
+impl RuntimePaths {
     pub(crate) fn of(plans: &PlansDir) -> Self {
         let shown = |name: &str| plans.in_state_dir(name).to_string_lossy().into_owned();
         let cookies = shown("cookies");
@@ -44,25 +45,25 @@ impl Own {
         Self { dir, cookies }
     }
 
-    /// The name in the plans directory that all of it is below.
+    /// Its first component: the entry in the plans directory that contains it.
     pub(crate) fn top(&self) -> &str {
         self.dir.split('/').next().unwrap_or_default()
     }
 
-    /// The directory that it lies in among others', and its name there; none where it is `.planwatch` itself.
+    /// The parent directory and name within it, if it is shared with other state; `None` if it is `.planwatch` itself.
     pub(crate) fn among(&self) -> Option<(&str, &str)> {
         self.dir.rsplit_once('/')
     }
 }
 
-/// What a watching process has in its own directory, and makes again.
+/// Whether the daemon needs this file and recreates it.
 pub(crate) fn is_needed(name: &str) -> bool {
     matches!(name, "cookies" | "daemon.sock" | "daemon.lock")
 }
 
-/// The plan that a path belongs to.
-pub(crate) fn look_at(path: &str) -> Look {
+/// The event for a change of this path.
+pub(crate) fn event_for(path: &str) -> WatchEvent {
     let inside = path.strip_prefix(ARCHIVE).and_then(|it| it.strip_prefix('/')).unwrap_or(path);
     let name = inside.split('/').next().unwrap_or_default();
-    if PlanId::is_plan_name(name) { Look::Plan(name.to_owned()) } else { Look::Everything }
+    if PlanId::is_plan_name(name) { WatchEvent::Plan(name.to_owned()) } else { WatchEvent::Everything }
 }

@@ -1,17 +1,17 @@
-//! A request as a handler sees it, and what it answers.
+//! A request as a handler gets it, and the reply of the handler.
 
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::bodies::SAID;
-use super::route::{Kind, Parameter};
+use super::route::Parameter;
 use crate::api::error::Error;
+use crate::api::requests::NOT_BLANK;
 use crate::api::views::envelope;
-use crate::plan::id::{PlanId, read_number};
 use crate::plan::words::nearest;
+use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
-use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::transaction::ChangeReport;
 
 /// A request: the names in its path, the values of its query, its body.
 #[derive(Debug, Clone, Default)]
@@ -22,14 +22,14 @@ pub(crate) struct Call {
     pub(crate) body: Value,
 }
 
-/// What is answered when all went well.
+/// The reply to a successful request.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// Where the list goes on.
+    /// The cursor of the next page.
     pub(crate) next_cursor: Option<String>,
-    /// Where in the body the etag of the one file stands that the answer is about; a JSON pointer.
+    /// A JSON pointer to the etag of the one file that the reply is about.
     pub(crate) etag_at: Option<&'static str>,
 }
 
@@ -72,56 +72,23 @@ impl Call {
         self.query.get(name).and_then(Value::as_str).map(str::to_owned)
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
-        let texts = self.query.get(name).and_then(Value::as_array);
-        texts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    }
-
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        self.query.get(name).and_then(Value::as_bool).unwrap_or_default()
-    }
-
     pub(crate) fn count(&self, name: &str) -> Option<u32> {
         self.query.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok())
     }
 
-    /// A plan that the query names, as the engine's requests refer to it.
-    pub(crate) fn named_plan(&self, name: &str) -> Result<Option<String>, Problem> {
-        self.text(name).map(|it| plan_named(&it)).transpose()
+    /// The request that the query is.
+    pub(crate) fn asked<R: DeserializeOwned>(&self) -> Result<R, Problem> {
+        serde_json::from_value(Value::Object(self.query.clone()))
+            .map_err(|it| Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", it.to_string()))
     }
 
-    /// The body in its form.
-    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    /// The request that the body is.
+    pub(crate) fn body<R: DeserializeOwned>(&self) -> Result<R, Problem> {
         serde_json::from_value(self.body.clone()).map_err(|error| {
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", error.to_string());
             problem.hint("GET /openapi.json describes it")
         })
     }
-
-    /// `dry_run`, in the query or in the body.
-    pub(crate) fn mode(&self) -> Mode {
-        let in_body = self.body.get("dry_run").and_then(Value::as_bool).unwrap_or_default();
-        if in_body || self.flag("dry_run") { Mode::DryRun } else { Mode::Write }
-    }
-}
-
-/// A plan by its name: with nothing but this very plan meant, and never a path.
-pub(crate) fn plan_named(name: &str) -> Result<String, Problem> {
-    if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
-}
-
-/// A step by its whole id: also where a plan is called like it, and never a path.
-pub(crate) fn step_named(name: &str) -> Result<String, Problem> {
-    let read = name.rsplit_once(':').and_then(|(plan, number)| {
-        let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
-        Some(format!("{plan}/step-{number}"))
-    });
-    read.ok_or_else(|| no_such("step", name).hint("a step's id is <plan>:<number>"))
-}
-
-/// A name that nothing can have.
-pub(crate) fn no_such(what: &str, name: &str) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
 }
 
 /// Reads a body: one JSON object, `{}` where nothing has to be said.
@@ -153,9 +120,9 @@ pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> 
     }
 }
 
-/// Whether a text that has to say something says nothing.
+/// Whether a text is blank although its schema forbids it.
 fn is_unsaid(schema: &Value, value: &Value) -> bool {
-    let is_wanted = schema["pattern"] == SAID;
+    let is_wanted = schema["pattern"] == NOT_BLANK;
     is_wanted && value.as_str().is_some_and(says_nothing)
 }
 
@@ -163,7 +130,7 @@ fn says_nothing(text: &str) -> bool {
     text.chars().all(|it| it.is_whitespace() || it < ' ')
 }
 
-/// Reads the query as the route's parameters say; what is none of them is refused, so that a slip is seen.
+/// Reads the query with the route's parameters. Unknown parameters are refused, so that a typo is noticed.
 pub(crate) fn read_query(
     parameters: &[Parameter],
     pairs: Vec<(String, String)>,
@@ -173,30 +140,30 @@ pub(crate) fn read_query(
         let Some(parameter) = parameters.iter().find(|it| it.name == name) else {
             return Err(unknown(parameters, &name));
         };
-        if let Kind::Texts(words) = parameter.kind {
-            let is_known = |it: &str| words.is_empty() || words.split(',').any(|word| word == it);
-            if let Some(other) = value.split(',').find(|it| !it.is_empty() && !is_known(it)) {
-                let message = format!("`{other}` is no value of `{name}`");
-                return Err(Error::usage(message, format!("it takes {}", words.replace(',', ", "))));
+        if parameter.schema["type"] == "array" {
+            let words = listed(&parameter.schema["items"]);
+            let texts: Vec<_> = value.split(',').filter(|it| !it.is_empty()).collect();
+            if let Some(other) = texts.iter().find(|it| !words.is_empty() && !words.contains(it)) {
+                let message = format!("invalid value `{other}` for `{name}`");
+                return Err(Error::usage(message, format!("it takes {}", words.join(", "))));
             }
-            let texts = value.split(',').filter(|it| !it.is_empty()).map(Value::from);
             let list = read.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-            list.as_array_mut().into_iter().for_each(|it| it.extend(texts.clone()));
+            list.as_array_mut().into_iter().for_each(|it| it.extend(texts.iter().map(|it| Value::from(*it))));
         } else if read.contains_key(&name) {
-            return Err(Error::usage(format!("`{name}` is there twice"), "give it once"));
+            return Err(Error::usage(format!("`{name}` occurs twice"), "give it once"));
         } else {
             let value = read_value(parameter, value)?;
             read.insert(name, value);
         }
     }
-    match parameters.iter().find(|it| it.is_required && !read.contains_key(it.name)) {
-        Some(missing) => Err(Error::usage(format!("`{}` is missing", missing.name), missing.about)),
+    match parameters.iter().find(|it| it.is_required && !read.contains_key(&it.name)) {
+        Some(missing) => Err(Error::usage(format!("`{}` is missing", missing.name), &*missing.about)),
         None => Ok(read),
     }
 }
 
 fn unknown(parameters: &[Parameter], name: &str) -> Error {
-    let known = parameters.iter().map(|it| it.name);
+    let known = parameters.iter().map(|it| it.name.as_str());
     let near = nearest(name, known.clone()).map(|it| format!("did you mean `{it}`?"));
     let all = || match known.collect::<Vec<_>>() {
         none if none.is_empty() => "it takes none".to_owned(),
@@ -205,40 +172,56 @@ fn unknown(parameters: &[Parameter], name: &str) -> Error {
     Error::usage(format!("the parameter `{name}` is not known"), near.unwrap_or_else(all))
 }
 
+/// The words of an `enum`.
+fn listed(schema: &Value) -> Vec<&str> {
+    schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
-    let not =
-        |what: String| Err(Error::usage(format!("`{}` is not {what}", parameter.name), parameter.about));
-    match parameter.kind {
-        Kind::Form(SAID) if says_nothing(&value) => not("a text that says something".to_owned()),
-        Kind::Text | Kind::Form(_) | Kind::Texts(_) => Ok(value.into()),
-        Kind::Word(words) if words.contains(&value.as_str()) => Ok(value.into()),
-        Kind::Word(words) => not(format!("one of {}", words.join(", "))),
-        Kind::Flag => match value.as_str() {
+    let Parameter { name, schema, about, .. } = parameter;
+    let not = |what: String| Err(Error::usage(format!("`{name}` is not {what}"), about.as_str()));
+    match schema["type"].as_str().unwrap_or_default() {
+        "boolean" => match value.as_str() {
             "true" => Ok(true.into()),
             "false" => Ok(false.into()),
             _ => not("true or false".to_owned()),
         },
-        Kind::Count(least, most) => {
+        "integer" => {
+            let limit = |word: &str| schema[word].as_u64().unwrap_or_default();
+            let (least, most) = (limit("minimum"), limit("maximum"));
             let is_plain = !value.is_empty() && value.bytes().all(|it| it.is_ascii_digit());
-            let read = value.parse::<u32>().ok().filter(|it| is_plain && (least..=most).contains(it));
+            let read = value.parse::<u64>().ok().filter(|it| is_plain && (least..=most).contains(it));
             read.map_or_else(|| not(format!("a whole number from {least} to {most}")), |it| Ok(it.into()))
         }
+        _ => match listed(schema) {
+            words if !words.is_empty() && !words.contains(&value.as_str()) => {
+                not(format!("one of {}", words.join(", ")))
+            }
+            _ if schema["pattern"] == NOT_BLANK && says_nothing(&value) => {
+                not("a text that says something".to_owned())
+            }
+            _ => Ok(value.into()),
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::http::routes::route::query;
+    use crate::api::schema::text;
+    use crate::serve::http::routes::route::{form, query, words};
+    use serde_json::json;
 
     fn parameters() -> Vec<Parameter> {
+        let texts = json!({"type": "array", "items": text()});
+        let count = json!({"type": "integer", "minimum": 1, "maximum": 200});
         vec![
-            query("tag", Kind::Text, "", "a"),
-            query("status", Kind::Texts(""), "", "a"),
-            query("all", Kind::Flag, "say true", true),
-            query("limit", Kind::Count(1, 200), "", 1),
-            query("query", Kind::Form(SAID), "say what", "a"),
-            query("form", Kind::Word(&["text", "dot"]), "", "dot"),
+            query("tag", text(), "", "a"),
+            query("status", texts, "", "a"),
+            query("all", json!({"type": "boolean"}), "say true", true),
+            query("limit", count, "", 1),
+            query("query", form(NOT_BLANK), "say what", "a"),
+            query("form", words(&["text", "dot"]), "", "dot"),
         ]
     }
 
@@ -261,7 +244,7 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         check(&[("tga", "a")], Err("the parameter `tga` is not known"));
-        check(&[("tag", "a"), ("tag", "b")], Err("`tag` is there twice"));
+        check(&[("tag", "a"), ("tag", "b")], Err("`tag` occurs twice"));
         for all in ["1", "yes", "", "TRUE"] {
             check(&[("all", all)], Err("`all` is not true or false"));
         }

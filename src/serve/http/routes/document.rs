@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::answers;
-use super::route::{Kind, Link, Parameter, Route, Verb};
+use super::route::{Link, Parameter, Route, Verb};
 use super::{seed, table};
 use crate::api::schema::{self, PLACE};
 
@@ -13,7 +13,7 @@ use crate::api::schema::{self, PLACE};
 /// a body that is not JSON, something that cannot be, a fault of planwatch's own, no time.
 const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
 
-/// The document; `needs_token` tells whether every request must bring the daemon's token.
+/// The document; `needs_token` says whether every request must have the daemon's token.
 pub(crate) fn document(needs_token: bool) -> Value {
     let routes = table();
     let mut paths: Map<String, Value> = Map::new();
@@ -83,13 +83,13 @@ const REFUSALS: [(u16, &str); 15] = [
     (405, "The path does not know this method"),
     (406, "There is no such form of the answer"),
     (408, "The request took too long to come"),
-    (409, "It is in conflict with what is there"),
-    (412, "It was changed meanwhile"),
+    (409, "It conflicts with the current state"),
+    (412, "It was changed in the meantime"),
     (413, "The body is larger than 1 MiB"),
     (415, "A body is JSON"),
     (422, "It is understood, and cannot be: a value, a body, or what a file would become"),
     (428, "A precondition is needed"),
-    (500, "Something went wrong inside planwatch"),
+    (500, "An internal error occurred"),
     (503, "Not now"),
 ];
 
@@ -255,24 +255,10 @@ fn in_header(route: &Route) -> Vec<Value> {
 }
 
 fn in_query(it: &Parameter) -> Value {
-    let schema = match it.kind {
-        Kind::Text => json!({"type": "string"}),
-        Kind::Form(pattern) => json!({"type": "string", "pattern": pattern}),
-        Kind::Word(words) => json!({"type": "string", "enum": words}),
-        Kind::Texts("") => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Texts(words) => {
-            let words: Vec<_> = words.split(',').collect();
-            json!({"type": "array", "items": {"type": "string", "enum": words}})
-        }
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-    };
-    let example = match it.kind {
-        Kind::Texts(_) => json!([it.example]),
-        _ => it.example.clone(),
-    };
+    let is_list = it.schema["type"] == "array";
+    let example = if is_list { json!([it.example]) } else { it.example.clone() };
     json!({
-        "name": it.name, "in": "query", "required": it.is_required, "description": it.about, "schema": schema,
+        "name": it.name, "in": "query", "required": it.is_required, "description": it.about, "schema": it.schema,
         "example": example,
     })
 }

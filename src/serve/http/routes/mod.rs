@@ -1,16 +1,16 @@
-//! The routes of every verb beside those that scripts know, and the document that describes all of them.
+//! The routes of every verb except those for scripts, and the document that describes all of them.
 //!
 //! One table (`table`) says what there is. The router is made from it, so is `GET /openapi.json`, and so is the table in
 //! docs/http-routes.md. Handlers only translate; they run in a thread that may wait.
 
 mod answers;
 mod bodies;
-mod bring;
 mod call;
 mod document;
-mod know;
-mod look;
+mod documents;
+mod knowledge;
 mod pages;
+mod read;
 mod route;
 mod seed;
 #[cfg(test)]
@@ -40,15 +40,21 @@ use crate::serve::http::state::App;
 use call::{Call, Reply};
 use route::{Route, Verb};
 
-pub(super) use bodies::step_status;
 pub use document::markdown;
 
 use document::document;
 
 /// Every route, those of the scripts among them.
 fn table() -> Vec<Route> {
-    [seed::routes(), look::routes(), work::routes(), write::routes(), know::routes(), bring::routes()]
-        .concat()
+    [
+        seed::routes(),
+        read::routes(),
+        work::routes(),
+        write::routes(),
+        knowledge::routes(),
+        documents::routes(),
+    ]
+    .concat()
 }
 
 /// The verbs of the command line that have a route.
@@ -75,7 +81,7 @@ pub(super) fn is_declared(method: &Method, path: &str) -> bool {
     ALL.iter().any(|(of, declared)| of == method && is_at(declared))
 }
 
-/// What answers the routes that have a handler here.
+/// The router of the routes that have a handler here.
 pub(super) fn router() -> Router<App> {
     let mut paths: BTreeMap<&'static str, MethodRouter<App>> = BTreeMap::new();
     for route in table().into_iter().filter(|it| it.handler.is_some()) {
@@ -156,13 +162,13 @@ fn repeated(context: &Context, route: &Route) -> Option<Reply> {
     Some(Reply { status: if is_making { 201 } else { status }, etag_at, ..reply })
 }
 
-/// A reply as it goes out.
+/// A reply as it is sent.
 struct Sent {
     status: StatusCode,
     body: Written,
     next_cursor: Option<String>,
     etag: Option<String>,
-    /// The path of what was made.
+    /// The path of the new thing.
     location: Option<String>,
 }
 
@@ -196,10 +202,10 @@ fn response(uri: &Uri, sent: Sent) -> Response {
     tagged(sent.etag.as_deref(), (sent.status, headers, sent.body))
 }
 
-/// The same question for the next page, as RFC 8288 has it.
+/// The `Link` header with the same request for the next page (RFC 8288).
 fn next_page(uri: &Uri, cursor: &str) -> String {
     let query = uri.query().unwrap_or_default();
-    let kept = query.split('&').filter(|it| !it.is_empty() && !it.starts_with("cursor="));
-    let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={cursor}")]).collect();
+    let others = query.split('&').filter(|it| !it.is_empty() && !it.starts_with("cursor="));
+    let query: Vec<_> = others.map(str::to_owned).chain([format!("cursor={cursor}")]).collect();
     format!("<{}?{}>; rel=\"next\"", uri.path(), query.join("&"))
 }

@@ -1,18 +1,18 @@
-//! Lists page by page: how many, from where, and where the next page begins.
+//! Pages of lists.
 //!
-//! A cursor holds the key of the last item that was shown, and its place. The next page begins behind that item, wherever
-//! it stands by then; if it is gone, at its place. So a list that changes between two pages repeats nothing that stayed.
+//! A cursor holds the key of the last item that was shown, and its place. The next page begins after that item, even if
+//! it has moved; if it is gone, at its place. So an item that stays in the list is never repeated.
 
 use std::fmt::Write;
 
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Problem;
 use super::call::{Call, Reply};
-use super::route::{Kind, Parameter, query};
+use super::route::{Parameter, form, query};
 
-/// How many items a page has if nothing else is asked for.
+/// The default number of items of a page.
 const USUAL: u32 = 50;
 const MOST: u32 = 200;
 
@@ -22,12 +22,17 @@ const FORM: &str = "^[0-9]{1,9}-([0-9a-f]{2}){0,512}$";
 /// The parameters of a list.
 pub(crate) fn parameters() -> [Parameter; 2] {
     [
-        query("limit", Kind::Count(1, MOST), "How many at most, from 1 to 200; 50 if it is left out", 10),
-        query("cursor", Kind::Form(FORM), "Where to go on: `next_cursor` of the page before", "0-"),
+        query("limit", limit(), "How many at most, from 1 to 200; 50 if it is left out", 10),
+        query("cursor", form(FORM), "Where to go on: `next_cursor` of the page before", "0-"),
     ]
 }
 
-/// Keeps one page of the list that the answer has under `key`; `id` tells its items apart.
+/// The schema of how many items are wanted.
+pub(crate) fn limit() -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": MOST})
+}
+
+/// Reduces the list under `key` of a reply to one page; `id` identifies its items.
 pub(crate) fn page(
     call: &Call,
     mut reply: Reply,
@@ -53,7 +58,7 @@ pub(crate) fn page(
     Ok(reply)
 }
 
-/// As [`page`], of a list that tells how many more there are.
+/// As [`page`], for an answer with the number of the items that follow.
 pub(crate) fn page_with_more(
     call: &Call,
     reply: Reply,
@@ -81,7 +86,7 @@ fn write(place: usize, last: &str) -> String {
 fn read(cursor: &str) -> Result<(usize, String), Problem> {
     let wrong = || {
         let problem = Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", "`cursor` is none");
-        problem.hint("take `next_cursor` of the page before")
+        problem.hint("use `next_cursor` of the previous page")
     };
     let (place, digits) = cursor.split_once('-').ok_or_else(wrong)?;
     let is_plain = |it: &str, most: usize| it.len() <= most && it.bytes().all(|c| c.is_ascii_hexdigit());
@@ -97,8 +102,6 @@ fn read(cursor: &str) -> Result<(usize, String), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn items(names: &[&str]) -> Reply {

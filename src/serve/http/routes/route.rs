@@ -1,14 +1,15 @@
-//! What a route is: its place, what it takes, what it answers, and the function behind it. The router and the OpenAPI
-//! document are made from the same table, so that neither knows what the other does not.
+//! Routes: method, path, parameters, body, responses and handler. The router and the OpenAPI document are made from the
+//! same table, so that they cannot differ.
 
-use serde_json::{Map, Value, json};
-use utoipa::PartialSchema;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
 
 use super::call::{Call, Reply};
 use crate::api::context::Context;
+use crate::api::requests;
 use crate::serve::http::problem::Problem;
 
-/// A function that translates: the request in, the engine, its report out.
+/// Translates a request for the engine, and its report into a reply.
 pub(crate) type Handler = fn(&Context, &Call) -> Result<Reply, Problem>;
 
 /// The methods that routes have.
@@ -32,32 +33,18 @@ impl Verb {
     }
 }
 
-/// What a value in the query is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
-    Text,
-    /// A text of this form, as a regular expression.
-    Form(&'static str),
-    /// One of these.
-    Word(&'static [&'static str]),
-    /// Several, each in a parameter of its own, or separated by commas.
-    Texts(&'static str),
-    Flag,
-    /// A whole number from and to.
-    Count(u32, u32),
-}
-
 /// A value in the query.
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) about: &'static str,
+    pub(crate) name: String,
+    /// The schema of the value: a string, an array of strings, a boolean, or an integer with its limits.
+    pub(crate) schema: Value,
+    pub(crate) about: String,
     pub(crate) is_required: bool,
     pub(crate) example: Value,
 }
 
-/// What a successful answer has beside its body: values of it that other routes take as their `id`.
+/// A value of a successful answer that other routes take as a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     /// The parameter of the other route.
@@ -94,17 +81,17 @@ pub(crate) struct Route {
     /// The statuses that it can answer beside those that every route can.
     pub(crate) errors: &'static [u16],
     pub(crate) links: Vec<Link>,
-    /// Where what it makes is found: the path before its id.
+    /// The path before the id of what it makes.
     pub(crate) location: Option<&'static str>,
-    /// None: the server answers it elsewhere, and it is only described here.
+    /// None: another module of the server answers it, and it is only described here.
     pub(crate) handler: Option<Handler>,
 }
 
-/// What refuses a write: a conflict, a precondition, a file that cannot be written.
+/// The errors of a write: a conflict, a precondition, a file that cannot be written.
 pub(crate) const WRITING: &[u16] = &[404, 409, 412];
-/// As [`WRITING`], of what needs nothing that is there.
+/// As [`WRITING`], of requests that change no existing file.
 pub(crate) const MAKING: &[u16] = &[404, 409];
-/// What can be missing where something is only looked at.
+/// The errors of a route that only reads.
 pub(crate) const LOOKING: &[u16] = &[404];
 
 impl Route {
@@ -137,12 +124,30 @@ impl Route {
         self
     }
 
+    /// The fields of a request that it takes from the query, with an example of each.
+    pub(crate) fn asks<R: JsonSchema>(mut self, examples: &Value) -> Self {
+        let schema = requests::schema::<R>();
+        let required = schema.get("required").and_then(Value::as_array);
+        for (name, example) in examples.as_object().into_iter().flatten() {
+            let mut it = schema["properties"][name].clone();
+            describe(name, &mut it);
+            let about = it.as_object_mut().and_then(|it| it.remove("description"));
+            let about = about.as_ref().and_then(Value::as_str).unwrap_or_default();
+            let is_required = required.is_some_and(|all| all.iter().any(|it| it == name));
+            self.parameters.push(Parameter { is_required, ..query(name, sent(it), about, example.clone()) });
+        }
+        self
+    }
+
     /// The body that it takes, with an example of it.
-    pub(crate) fn body<T: PartialSchema>(mut self, example: Value) -> Self {
-        let mut schema = serde_json::to_value(T::schema()).unwrap_or_default();
-        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-        properties.into_iter().flat_map(Map::values_mut).for_each(with_items);
-        self.body = Some(Body { schema, example });
+    pub(crate) fn body<T: JsonSchema>(mut self, example: Value) -> Self {
+        let mut schema = requests::schema::<T>();
+        // The comment on a type is for readers of the code, and its defaults are those of omitted fields.
+        schema.retain(|word, _| word != "title" && word != "description");
+        for (name, it) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+            describe(name, it);
+        }
+        self.body = Some(Body { schema: schema.into(), example });
         self
     }
 
@@ -171,7 +176,7 @@ impl Route {
         self
     }
 
-    /// What it makes is found below this path, and answers of 201 say so.
+    /// Sets the path below which new things are found; answers of 201 have it as their `Location`.
     pub(crate) fn makes_at(mut self, path: &'static str) -> Self {
         self.location = Some(path);
         self
@@ -203,16 +208,41 @@ impl Route {
     }
 }
 
-/// Says of an array of anything that its items may be anything: the derivation leaves that out, and generators need it.
-fn with_items(schema: &mut Value) {
-    let is_array =
-        |it: &Value| it == "array" || it.as_array().is_some_and(|of| of.iter().any(|it| it == "array"));
-    if let Some(object) = schema.as_object_mut()
-        && object.get("type").is_some_and(is_array)
-        && !object.contains_key("items")
-    {
-        object.insert("items".to_owned(), json!({}));
+/// What the fields mean that many bodies and queries have.
+const COMMON: [(&str, &str); 4] = [
+    ("by", "The name to record; by default the daemon's user"),
+    ("claim", "The claim that this update belongs to"),
+    ("force", "Override the checks; this is recorded"),
+    ("dry_run", "Answer with the diff and write nothing"),
+];
+
+/// The description of a common field.
+fn about_common(name: &str) -> Option<&'static str> {
+    COMMON.iter().find(|(it, _)| *it == name).map(|(_, about)| *about)
+}
+
+/// Completes the schema of a field as the document has it.
+fn describe(name: &str, schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("default");
+    if let Some(about) = about_common(name) {
+        object.entry("description").or_insert_with(|| about.into());
     }
+}
+
+/// The schema of a field as a query can hold it: null is an omitted parameter.
+fn sent(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("format");
+        if let Some(Value::Array(types)) = object.get("type") {
+            let kind = types.iter().find(|it| *it != "null").cloned();
+            object.insert("type".to_owned(), kind.unwrap_or_default());
+        }
+        if let Some(Value::Array(words)) = object.get_mut("enum") {
+            words.retain(|it| !it.is_null());
+        }
+    }
+    schema
 }
 
 pub(crate) fn get(path: &'static str, name: &'static str, command: &'static str) -> Route {
@@ -232,13 +262,19 @@ pub(crate) fn delete(path: &'static str, name: &'static str, command: &'static s
 }
 
 /// A value in the query that may be left out.
-pub(crate) fn query(
-    name: &'static str,
-    kind: Kind,
-    about: &'static str,
-    example: impl Into<Value>,
-) -> Parameter {
-    Parameter { name, kind, about, is_required: false, example: example.into() }
+pub(crate) fn query(name: &str, schema: Value, about: &str, example: impl Into<Value>) -> Parameter {
+    let (name, about, example) = (name.to_owned(), about.to_owned(), example.into());
+    Parameter { name, schema, about, is_required: false, example }
+}
+
+/// The schema of one of several words.
+pub(crate) fn words(words: &[&str]) -> Value {
+    json!({"type": "string", "enum": words})
+}
+
+/// The schema of a text of this form.
+pub(crate) fn form(pattern: &str) -> Value {
+    json!({"type": "string", "pattern": pattern})
 }
 
 impl Parameter {

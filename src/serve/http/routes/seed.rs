@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::route::{Kind, LOOKING, MAKING, Route, WRITING, get, patch, post, query};
+use super::route::{LOOKING, MAKING, Route, WRITING, get, patch, post, query};
+use crate::api::requests::{PatchRequest, PlanText, StepText};
 use crate::api::schema::{self, PLACE, list};
-use crate::serve::http::seed::{NewPlan, NewStep, StepUpdate};
 
 pub(crate) fn routes() -> Vec<Route> {
     let plan = |route: Route| {
@@ -15,12 +15,17 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         plan(get("/api/plans", "list_all_plans", "list"))
             .about("All plans but archived ones, as an array; with `title` those of this id or title")
-            .takes([query("title", Kind::Text, "Only plans that have exactly this id or title", "Sign in")])
-            .takes([super::look::sorting()])
+            .takes([query(
+                "title",
+                schema::text(),
+                "Only plans that have exactly this id or title",
+                "Sign in",
+            )])
+            .takes([super::read::sorting()])
             .answers(200, list(part("SeedPlan"))),
         plan(post("/api/plans", "create_plan", "new"))
-            .about("Make a plan of a text; the same text again changes nothing")
-            .body::<NewPlan>(json!({"title": "Sign in", "body": "People have accounts.\n"}))
+            .about("Create a plan from a text; the same text again changes nothing")
+            .body::<PlanText>(json!({"title": "Sign in", "body": "People have accounts.\n"}))
             .answers(201, part("SeedPlan"))
             .makes_at("/api/plans/")
             .answers(200, part("SeedPlan"))
@@ -30,7 +35,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers(200, part("SeedPlanWithBody"))
             .refuses(LOOKING),
         get("/api/plans/{id}/next-step", "claim_next_step", "claim")
-            .about("Take the next step of a plan, which nobody else gets then")
+            .about("Claim the next step of a plan exclusively")
             .answers(200, json!({"anyOf": [part("SeedNext"), part("SeedComplete")]}))
             .refuses(WRITING)
             .links("id", "/step_id", &["get_step", "update_step", "complete_step", "release_step"]),
@@ -40,7 +45,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .refuses(LOOKING),
         step(post("/api/plans/{id}/steps", "create_step", "add"))
             .about("Add a step of a text; the same text at the same number again changes nothing")
-            .body::<NewStep>(
+            .body::<StepText>(
                 json!({"description": "# Measure it\n\nHow long does it take?\n", "created_by": "agent"}),
             )
             .answers(201, part("SeedStep"))
@@ -53,7 +58,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .refuses(LOOKING),
         step(patch("/api/steps/{id}", "update_step", "set"))
             .about("Update a step: status, result, metadata and due in one write")
-            .body::<StepUpdate>(json!({"result": "done and merged", "metadata": {"pr": 12}}))
+            .body::<PatchRequest>(json!({"result": "done and merged", "metadata": {"pr": 12}}))
             .answers(200, part("SeedStep"))
             .refuses(WRITING),
         get("/api/events", "follow_events", "watch")

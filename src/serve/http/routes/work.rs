@@ -1,20 +1,19 @@
-//! Routes of those who work on steps: claims, moves, attempts, notes.
+//! Routes for work on steps: claims, moves, attempts, notes.
 
 use serde_json::json;
 
 use super::Problem;
 use super::answers::named;
-use super::bodies::{Attempt, Claim, Confirm, Dry, Move, Note, Release, Renew};
+use super::bodies::DryBody;
 use super::call::{Call, Reply};
 use super::route::{MAKING, Route, WRITING, post};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::claim::{self, ClaimRequest, RenewRequest};
-use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
+use crate::ops::confirm::{self, ConfirmRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
-use crate::plan::time::read_seconds;
 use crate::plan::transitions::Verb;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -24,51 +23,45 @@ pub(crate) fn routes() -> Vec<Route> {
     all
 }
 
-/// What the answer of a claim leads to.
+/// The operations that take the id in the answer of a claim.
 const CLAIMED: &[&str] = &["get_step", "show", "complete_step", "release_step", "note_step", "attempt_step"];
 
 fn claims() -> Vec<Route> {
     let claim = |route: Route, about| {
         let example = json!({"by": "ann", "lease": "2h", "dry_run": true});
-        let route = route.about(about).body::<Claim>(example).answers(200, named("claim"));
+        let route = route.about(about).body::<ClaimRequest>(example).answers(200, named("claim"));
         route.links("id", "/step/id", CLAIMED).links("claim", "/claim/id", &["renew_claim"])
     };
     vec![
-        claim(
-            post("/api/claim", "claim", "claim"),
-            "Take the most urgent step of all plans, which nobody else gets then",
-        )
-        .refuses(WRITING)
-        .by(claim_any),
+        claim(post("/api/claim", "claim", "claim"), "Claim the most urgent step of all plans exclusively")
+            .refuses(WRITING)
+            .by(claim_any),
         claim(
             post("/api/plans/{id}/claim", "claim_plan", "claim"),
-            "Take the next step of a plan, which nobody else gets then",
+            "Claim the next step of a plan exclusively",
         )
         .refuses(WRITING)
         .by(claim_plan),
-        claim(
-            post("/api/steps/{id}/claim", "claim_step", "claim"),
-            "Take this step, which nobody else gets then",
-        )
-        .refuses(WRITING)
-        .by(claim_step),
+        claim(post("/api/steps/{id}/claim", "claim_step", "claim"), "Claim this step exclusively")
+            .refuses(WRITING)
+            .by(claim_step),
         post("/api/claims/{claim}/renew", "renew_claim", "claim")
-            .about("Let a claim hold for its time from now on")
-            .body::<Renew>(json!({"lease": "30m"}))
+            .about("Restart the duration of a claim from now")
+            .body::<RenewRequest>(json!({"lease": "30m"}))
             .answers(200, named("claim"))
             .refuses(MAKING)
             .links("id", "/step/id", CLAIMED)
             .by(renew),
         post("/api/steps/{id}/release", "release_step", "release")
-            .about("Give a step back unfinished")
-            .body::<Release>(json!({"message": "needs the staging host", "dry_run": true}))
+            .about("Release a claimed step without finishing it")
+            .body::<ReleaseRequest>(json!({"message": "needs the staging host", "dry_run": true}))
             .answers(200, named("change"))
             .refuses(WRITING)
             .links("id", "/changes/0/id", &["get_step", "claim_step", "start_step"])
             .by(release_one),
         post("/api/release-expired", "release_expired", "release")
-            .about("Give back every step whose claim has lapsed")
-            .body::<Dry>(json!({"dry_run": true}))
+            .about("Release every step whose claim has lapsed")
+            .body::<DryBody>(json!({"dry_run": true}))
             .answers(200, named("change"))
             .refuses(MAKING)
             .by(release_expired),
@@ -79,7 +72,7 @@ fn moves() -> Vec<Route> {
     let one = |path, name, command, about, handler| {
         post(path, name, command)
             .about(about)
-            .body::<Move>(json!({"message": "as agreed", "dry_run": true}))
+            .body::<MoveRequest>(json!({"message": "as agreed", "dry_run": true}))
             .answers(200, named("change"))
             .refuses(WRITING)
             .by(handler)
@@ -99,17 +92,13 @@ fn moves() -> Vec<Route> {
         step("/api/steps/{id}/done", "complete_step", "done", "Complete a step", |context, call| {
             moved(context, call, Verb::Done)
         }),
-        step("/api/steps/{id}/fail", "fail_step", "fail", "Say that a step failed", |context, call| {
+        step("/api/steps/{id}/fail", "fail_step", "fail", "Mark a step as failed", |context, call| {
             moved(context, call, Verb::Fail)
         }),
-        step(
-            "/api/steps/{id}/block",
-            "block_step",
-            "block",
-            "Say that a step cannot go on",
-            |context, call| moved(context, call, Verb::Block),
-        ),
-        step("/api/steps/{id}/skip", "skip_step", "skip", "Leave a step out", |context, call| {
+        step("/api/steps/{id}/block", "block_step", "block", "Mark a step as blocked", |context, call| {
+            moved(context, call, Verb::Block)
+        }),
+        step("/api/steps/{id}/skip", "skip_step", "skip", "Skip a step", |context, call| {
             moved(context, call, Verb::Skip)
         }),
         step("/api/steps/{id}/reopen", "reopen_step", "reopen", "Open a step again", |context, call| {
@@ -134,48 +123,39 @@ fn records() -> Vec<Route> {
     let note = |route: Route, about| {
         let example =
             json!({"text": "the old table has 40 million rows", "type": "warning", "dry_run": true});
-        route.about(about).body::<Note>(example).answers(200, named("change")).refuses(WRITING)
+        route.about(about).body::<NoteRequest>(example).answers(200, named("change")).refuses(WRITING)
     };
     let confirm = |route: Route, about| {
-        // Nobody who asks here is known to be a person: only what would be written is told.
-        let route = route.answers(200, named("change"));
-        route.about(about).body::<Confirm>(json!({"note": "after the backup"})).refuses(WRITING)
+        let route = route.about(about).body::<ConfirmRequest>(json!({"note": "after the backup"}));
+        route.answers(200, named("change")).refuses(WRITING)
     };
     vec![
         post("/api/steps/{id}/attempts", "attempt_step", "attempt")
-            .about("Record a try at a step and its outcome")
-            .body::<Attempt>(json!({"outcome": "partly done", "notes": "tables made", "dry_run": true}))
+            .about("Record an attempt at a step and its outcome")
+            .body::<AttemptRequest>(
+                json!({"outcome": "partly done", "notes": "tables made", "dry_run": true}),
+            )
             .answers(200, named("change"))
             .refuses(WRITING)
             .links("id", "/changes/0/id", &["get_step", "show", "complete_step"])
             .by(attempt),
-        note(post("/api/steps/{id}/notes", "note_step", "note"), "Add a remark to a step")
+        note(post("/api/steps/{id}/notes", "note_step", "note"), "Add a note to a step")
             .links("id", "/changes/0/id", &["get_step", "show"])
-            .by(note_step),
-        note(post("/api/plans/{id}/notes", "note_plan", "note"), "Add a remark to a plan")
+            .by(|context, call| noted(context, call, call.step()?)),
+        note(post("/api/plans/{id}/notes", "note_plan", "note"), "Add a note to a plan")
             .links("id", "/changes/0/id", &["get_plan", "show"])
-            .by(note_plan),
+            .by(|context, call| noted(context, call, call.plan()?)),
         confirm(
             post("/api/steps/{id}/confirm", "confirm_step", "confirm"),
-            "Refused with the command that a person types to say yes to a step",
+            "Refused, with the command that a person types to confirm a step",
         )
         .by(|context, call| confirmed(context, call, call.step()?)),
         confirm(
             post("/api/plans/{id}/confirm", "confirm_plan", "confirm"),
-            "Refused with the command that a person types to say yes to a phase",
+            "Refused, with the command that a person types to confirm a phase",
         )
         .by(|context, call| confirmed(context, call, call.plan()?)),
     ]
-}
-
-/// Reads how long a claim is to hold.
-fn lease(text: Option<&str>) -> Result<Option<i64>, Error> {
-    let read = |it: &str| {
-        read_seconds(it).ok_or_else(|| {
-            Error::usage(format!("`{it}` is no lease"), "as in 90s, 30m, 2h or 1d, at most 366d")
-        })
-    };
-    text.map(read).transpose()
 }
 
 fn claim_any(context: &Context, call: &Call) -> Result<Reply, Problem> {
@@ -191,74 +171,50 @@ fn claim_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn claimed(context: &Context, call: &Call, target: Option<String>) -> Result<Reply, Problem> {
-    let Claim { by, lease: text, force, .. } = call.body()?;
-    let lease = lease(text.as_deref())?;
-    // A process of this machine is no business of who asks over the network.
-    let request = ClaimRequest { target, by, lease, pid: None, force, mode: call.mode() };
+    let request = ClaimRequest { target, ..call.body()? };
     let reply = Reply::of("claim", claim::claim(context, &request)?.to_json());
     Ok(Reply { etag_at: Some("/step/etag"), ..reply })
 }
 
 fn renew(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Renew { lease: text, .. } = call.body()?;
-    let lease = lease(text.as_deref())?;
-    let request = RenewRequest { claim: call.name("claim").to_owned(), lease, mode: call.mode() };
+    let request = RenewRequest { claim: call.name("claim").to_owned(), ..call.body()? };
     Ok(Reply::of("claim", claim::renew(context, &request)?.to_json()))
 }
 
 fn release_one(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Release { message, by, claim, expired, force, .. } = call.body()?;
-    let ids = vec![call.step()?];
-    let request = ReleaseRequest { ids, message, by, claim, expired, force, mode: call.mode() };
+    let request = ReleaseRequest { ids: vec![call.step()?], ..call.body()? };
     Ok(Reply::changed(&release::release(context, &request)?))
 }
 
 fn release_expired(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Dry { by, .. } = call.body()?;
-    let request = ReleaseRequest { by, expired: true, mode: call.mode(), ..ReleaseRequest::default() };
+    let DryBody { by, mode } = call.body()?;
+    let request = ReleaseRequest { by, mode, expired: true, ..ReleaseRequest::default() };
     Ok(Reply::changed(&release::release(context, &request)?))
 }
 
 fn moved(context: &Context, call: &Call, verb: Verb) -> Result<Reply, Problem> {
-    move_one(context, call, verb, call.step()?)
+    let request = MoveRequest { verb, ids: vec![call.step()?], ..call.body()? };
+    Ok(Reply::changed(&update::move_steps(context, &request)?))
 }
 
 fn plan_moved(context: &Context, call: &Call, verb: Verb) -> Result<Reply, Problem> {
-    move_one(context, call, verb, call.plan()?)
-}
-
-fn move_one(context: &Context, call: &Call, verb: Verb, id: String) -> Result<Reply, Problem> {
-    let Move { message, by, claim, force, .. } = call.body()?;
-    let request = MoveRequest { verb, ids: vec![id], message, by, claim, force, mode: call.mode() };
+    let request = MoveRequest { verb, ids: vec![call.plan()?], ..call.body()? };
     Ok(Reply::changed(&update::move_steps(context, &request)?))
 }
 
 fn attempt(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Attempt { outcome, notes, at, status, keep_status, by, claim, force, .. } = call.body()?;
-    let id = call.step()?;
-    let request =
-        AttemptRequest { id, outcome, notes, by, at, status, keep_status, claim, force, mode: call.mode() };
+    let request = AttemptRequest { id: call.step()?, ..call.body()? };
     Ok(Reply::changed(&update::attempt(context, &request)?))
 }
 
-fn note_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    noted(context, call, call.step()?)
-}
-
-fn note_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    noted(context, call, call.plan()?)
-}
-
 fn noted(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
-    let Note { text, kind, by, .. } = call.body()?;
-    let request = NoteRequest { id, text, kind, by, mode: call.mode() };
+    let request = NoteRequest { id, ..call.body()? };
     Ok(Reply::changed(&note::note(context, &request)?))
 }
 
+/// The client is not known to be a person, so that nothing is written.
 fn confirmed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
-    let Confirm { phase, reject, note, by, .. } = call.body()?;
-    let answer = if reject { Answer::No } else { Answer::Yes };
-    let request = ConfirmRequest { id, phase, answer, note, by, asker: Asker::Unknown, mode: call.mode() };
+    let request = ConfirmRequest { id, ..call.body()? };
     confirm::confirm(context, &request).map(|it| Reply::changed(&it)).map_err(|error| match error {
         Error::PersonNeeded { .. } => Problem { code: "confirmation-by-person", ..error.into() },
         other => other.into(),

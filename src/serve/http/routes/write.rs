@@ -1,11 +1,11 @@
-//! Routes that make, change and take away plans and steps.
+//! Routes that make, change and remove plans and steps.
 
 use serde_json::{Value, json};
 
 use super::answers::named;
-use super::bodies::{Add, Dry, New, Renumber, Replace, Set, Squash, Undo, Unset};
+use super::bodies::{DryBody, SetBody, UnsetBody};
 use super::call::{Call, Reply};
-use super::route::{Kind, MAKING, Parameter, Route, WRITING, delete, get, post, query};
+use super::route::{MAKING, Route, WRITING, delete, get, post, query, words};
 use super::{Problem, pages};
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -41,14 +41,14 @@ fn making() -> Vec<Route> {
     let add = json!({"title": "Measure it", "after": "1", "depends": ["1"], "dry_run": true});
     vec![
         change(post("/api/new", "new_plan", "new"), "Make a plan with its steps")
-            .body::<New>(new)
+            .body::<NewRequest>(new)
             .answers(201, named("change"))
             .refuses(MAKING)
             .links("id", "/changes/0/id", PLAN)
             .makes_at("/api/plans/")
             .by(new_plan),
         change(post("/api/plans/{id}/add", "add_step", "add"), "Add a step to a plan")
-            .body::<Add>(add)
+            .body::<AddRequest>(add)
             .answers(201, named("change"))
             .links("id", "/changes/0/id", STEP)
             .makes_at("/api/steps/")
@@ -61,19 +61,19 @@ fn fields() -> Vec<Route> {
     let key = json!({"key": "assignee", "dry_run": true});
     vec![
         change(post("/api/steps/{id}/set", "set_step", "set"), "Change a field of a step")
-            .body::<Set>(value.clone())
+            .body::<SetBody>(value.clone())
             .links("id", "/changes/0/id", STEP)
             .by(|context, call| set_field(context, call, call.step()?)),
         change(post("/api/plans/{id}/set", "set_plan", "set"), "Change a field of a plan")
-            .body::<Set>(value)
+            .body::<SetBody>(value)
             .links("id", "/changes/0/id", PLAN)
             .by(|context, call| set_field(context, call, call.plan()?)),
         change(post("/api/steps/{id}/unset", "unset_step", "unset"), "Remove a field of a step")
-            .body::<Unset>(key.clone())
+            .body::<UnsetBody>(key.clone())
             .links("id", "/changes/0/id", STEP)
             .by(|context, call| unset_field(context, call, call.step()?)),
         change(post("/api/plans/{id}/unset", "unset_plan", "unset"), "Remove a field of a plan")
-            .body::<Unset>(key)
+            .body::<UnsetBody>(key)
             .links("id", "/changes/0/id", PLAN)
             .by(|context, call| unset_field(context, call, call.plan()?)),
     ]
@@ -82,18 +82,20 @@ fn fields() -> Vec<Route> {
 fn steps() -> Vec<Route> {
     vec![
         change(post("/api/steps/{id}/move", "move_step", "move"), "Move a step to another place in its plan")
-            .body::<Renumber>(json!({"after": "1", "dry_run": true}))
+            .body::<RenumberRequest>(json!({"after": "1", "dry_run": true}))
             .links("id", "/changes/0/id", STEP)
             .by(move_step),
-        change(post("/api/plans/{id}/squash", "squash_steps", "squash"), "Make one step of several")
-            .body::<Squash>(json!({"steps": ["1", "2"], "title": "Both at once", "dry_run": true}))
+        change(post("/api/plans/{id}/squash", "squash_steps", "squash"), "Merge several steps into one")
+            .body::<SquashRequest>(json!({"steps": ["1", "2"], "title": "Both at once", "dry_run": true}))
             .links("id", "/changes/0/id", STEP)
             .by(squash_steps),
         change(
             post("/api/plans/{id}/replace", "replace_steps", "replace"),
-            "Make the steps of a plan those of a list",
+            "Replace the steps of a plan with those of a list",
         )
-        .body::<Replace>(json!({"steps": ["Design", {"title": "Tests", "depends": ["1"]}], "dry_run": true}))
+        .body::<ReplaceRequest>(
+            json!({"steps": ["Design", {"title": "Tests", "depends": ["1"]}], "dry_run": true}),
+        )
         .links("id", "/changes/0/id", STEP)
         .by(replace_steps),
     ]
@@ -102,97 +104,54 @@ fn steps() -> Vec<Route> {
 fn taking_away() -> Vec<Route> {
     let dry = || json!({"dry_run": true});
     vec![
-        change(delete("/api/steps/{id}", "remove_step", "remove"), "Remove a step; undo takes it back")
-            .takes(ownership())
+        change(delete("/api/steps/{id}", "remove_step", "remove"), "Remove a step; undo restores it")
+            .asks::<RemoveRequest>(
+                &json!({"by": "ann", "claim": "h4f09a21", "force": false, "dry_run": true}),
+            )
             .by(|context, call| removed(context, call, call.step()?)),
-        change(delete("/api/plans/{id}", "remove_plan", "remove"), "Remove a plan; undo takes it back")
-            .takes(ownership())
+        change(delete("/api/plans/{id}", "remove_plan", "remove"), "Remove a plan; undo restores it")
+            .asks::<RemoveRequest>(
+                &json!({"by": "ann", "claim": "h4f09a21", "force": false, "dry_run": true}),
+            )
             .takes([query(
                 "yes",
-                Kind::Word(&["true"]),
+                words(&["true"]),
                 "Give `yes=true` in the query to remove the plan with all of its steps",
                 "true",
             )
             .required()])
             .by(|context, call| removed(context, call, call.plan()?)),
-        change(post("/api/plans/{id}/archive", "archive_plan", "archive"), "Put a plan away")
-            .body::<Dry>(dry())
+        change(post("/api/plans/{id}/archive", "archive_plan", "archive"), "Archive a plan")
+            .body::<DryBody>(dry())
             .links("id", "/changes/0/id", &["show", "restore_plan"])
             .by(|context, call| carried(context, call, false)),
-        change(post("/api/plans/{id}/restore", "restore_plan", "restore"), "Bring an archived plan back")
-            .body::<Dry>(dry())
+        change(post("/api/plans/{id}/restore", "restore_plan", "restore"), "Restore an archived plan")
+            .body::<DryBody>(dry())
             .links("id", "/changes/0/id", PLAN)
             .by(|context, call| carried(context, call, true)),
         get("/api/undo", "list_undo", "undo")
-            .about("List the changes that can be taken back, newest first")
+            .about("List the changes that can be undone, newest first")
             .takes(pages::parameters())
             .answers(200, named("undo-list"))
             .by(undo_list),
-        change(post("/api/undo", "undo", "undo"), "Take back a change, if its files are as it left them")
-            .body::<Undo>(dry())
+        change(post("/api/undo", "undo", "undo"), "Undo a change, if its files have not changed since")
+            .body::<UndoRequest>(dry())
             .refuses(WRITING)
             .by(take_back),
     ]
 }
 
-/// What stands for owning a step where there is no body.
-fn ownership() -> [Parameter; 4] {
-    [
-        query("by", Kind::Text, "Who does it; the daemon's user if it is left out", "ann"),
-        query("claim", Kind::Text, "The claim that this update belongs to", "h4f09a21"),
-        query("force", Kind::Flag, "Do it whatever stands against it; this is recorded", false),
-        query("dry_run", Kind::Flag, "Answer with the diff and write nothing", true),
-    ]
-}
-
 fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let body: New = call.body()?;
-    let request = NewRequest {
-        title: body.title,
-        steps: body.steps.into_iter().map(Into::into).collect(),
-        description: body.description,
-        goals: body.goals,
-        criteria: body.success_criteria,
-        tags: body.tags,
-        category: body.category,
-        priority: body.priority,
-        program: body.program,
-        is_program: body.is_program,
-        children: body.children,
-        is_draft: body.draft,
-        is_sequential: body.sequential,
-        by: body.by,
-        template: body.template,
-        body: None,
-        mode: call.mode(),
-    };
-    Ok(Reply::made(&create::new(context, &request)?))
+    Ok(Reply::made(&create::new(context, &call.body()?)?))
 }
 
 fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let body: Add = call.body()?;
-    let request = AddRequest {
-        plan: call.plan()?,
-        title: body.title,
-        after: body.after,
-        at: body.at,
-        depends: body.depends,
-        phase: body.phase,
-        kind: body.kind,
-        touches: body.touches,
-        verify: body.verify,
-        metadata: body.metadata.as_ref().map(scalar::json),
-        body: body.body,
-        is_gated: false,
-        keeps_own: false,
-        by: body.by,
-        mode: call.mode(),
-    };
+    let request = AddRequest { plan: call.plan()?, ..call.body()? };
     Ok(Reply::made(&add::add(context, &request)?))
 }
 
 fn set_field(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
-    let Set { key, value, op, by, claim, force, .. } = call.body()?;
+    let SetBody { key, value, op, by, claim, force, mode } = call.body()?;
     let op = match (op.as_deref().unwrap_or("set"), value) {
         (_, Value::Null) => return Err(Error::usage("there is no value", "`unset` removes the field").into()),
         ("set", Value::String(text)) => SetOp::Text(text),
@@ -202,62 +161,44 @@ fn set_field(context: &Context, call: &Call, id: String) -> Result<Reply, Proble
         ("add", value) => SetOp::AddYaml(scalar::json(&value)),
         ("take", value) => SetOp::TakeYaml(scalar::json(&value)),
         (other, _) => {
-            return Err(
-                Error::usage(format!("nothing is done by `{other}`"), "`op` is set, add or take").into()
-            );
+            return Err(Error::usage(format!("unknown action `{other}`"), "`op` is set, add or take").into());
         }
     };
-    let request = SetRequest { id, key, op, by, claim, force, mode: call.mode() };
+    let request = SetRequest { id, key, op, by, claim, force, mode };
     Ok(Reply::changed(&set::set(context, &request)?))
 }
 
 fn unset_field(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
-    let Unset { key, by, claim, force, .. } = call.body()?;
-    let request = SetRequest { id, key, op: SetOp::Unset, by, claim, force, mode: call.mode() };
+    let UnsetBody { key, by, claim, force, mode } = call.body()?;
+    let request = SetRequest { id, key, op: SetOp::Unset, by, claim, force, mode };
     Ok(Reply::changed(&set::set(context, &request)?))
 }
 
 fn move_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Renumber { after, by, claim, force, .. } = call.body()?;
-    let request =
-        RenumberRequest { id: call.step()?, after, before: None, by, claim, force, mode: call.mode() };
+    let request = RenumberRequest { id: call.step()?, ..call.body()? };
     Ok(Reply::changed(&renumber::renumber(context, &request)?))
 }
 
 fn squash_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Squash { steps, title, by, force, .. } = call.body()?;
-    let request = SquashRequest { plan: call.plan()?, steps, title, by, force, mode: call.mode() };
+    let request = SquashRequest { plan: call.plan()?, ..call.body()? };
     Ok(Reply::changed(&squash::squash(context, &request)?))
 }
 
 fn replace_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Replace { steps, by, force, .. } = call.body()?;
-    let list = match steps {
-        Value::String(markdown) => markdown,
-        list => list.to_string(),
-    };
-    let shown = "steps".to_owned();
-    let (plan, mode) = (call.plan()?, call.mode());
-    let request = ReplaceRequest { plan, list, shown, by, force, mode, ..ReplaceRequest::default() };
+    let request = ReplaceRequest { plan: call.plan()?, shown: "steps".to_owned(), ..call.body()? };
     Ok(Reply::changed(&replace::replace(context, &request)?))
 }
 
 fn removed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
-    let request = RemoveRequest {
-        ids: vec![id],
-        is_confirmed: call.text("yes").is_some(),
-        by: call.text("by"),
-        claim: call.text("claim"),
-        force: call.flag("force"),
-        mode: call.mode(),
-    };
+    let is_confirmed = call.text("yes").is_some();
+    let request = RemoveRequest { ids: vec![id], is_confirmed, ..call.asked()? };
     Ok(Reply::changed(&remove::remove(context, &request)?))
 }
 
 fn carried(context: &Context, call: &Call, restores: bool) -> Result<Reply, Problem> {
-    call.body::<Dry>()?;
-    let plans = vec![call.plan()?];
-    Ok(Reply::changed(&archive::archive(context, &ArchiveRequest { plans, restores, mode: call.mode() })?))
+    let DryBody { mode, .. } = call.body()?;
+    let request = ArchiveRequest { plans: vec![call.plan()?], restores, mode };
+    Ok(Reply::changed(&archive::archive(context, &request)?))
 }
 
 fn undo_list(context: &Context, call: &Call) -> Result<Reply, Problem> {
@@ -266,7 +207,5 @@ fn undo_list(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn take_back(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Undo { id, by, claim, force, .. } = call.body()?;
-    let request = UndoRequest { id, by, claim, force, mode: call.mode() };
-    Ok(Reply::changed(&undo::undo(context, &request)?))
+    Ok(Reply::changed(&undo::undo(context, &call.body()?)?))
 }

@@ -5,7 +5,6 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use super::{SeedPlan, SeedPlanWithBody, earlier, made};
 use crate::api::sort::Sort;
@@ -51,25 +50,15 @@ pub(super) async fn list(
     written.await
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::serve::http) struct NewPlan {
-    /// The id is made from it.
-    title: String,
-    /// The text of `plan.md`, with or without front matter.
-    #[serde(default)]
-    body: String,
-}
-
 /// Makes a plan; the same text again changes nothing.
 pub(super) async fn create(
     State(app): State<App>,
     if_match: IfMatch,
-    Body(NewPlan { title, body }): Body<NewPlan>,
+    Body(text): Body<PlanText>,
 ) -> Result<Response, Problem> {
     let put = app.ask_if(if_match, move |context| match earlier(context) {
         Some(id) => Ok(Put { is_new: true, now: upsert::plan(context, &format!("{id}/"))?.0 }),
-        None => upsert::put_plan(context, &PlanText { title, body }),
+        None => upsert::put_plan(context, &text),
     });
     let put = put.await?;
     let id = put.now.id.clone();
@@ -80,11 +69,11 @@ pub(super) async fn create(
 
 /// One plan with its text.
 pub(super) async fn show(State(app): State<App>, plan: PlanName) -> Result<Response, Problem> {
-    let plan = plan.reference();
+    let plan = plan.0;
     Ok(SeedPlanWithBody::answer(app.ask(move |context| upsert::plan(context, &plan)).await?))
 }
 
-/// A step that was handed out.
+/// A claimed step.
 #[derive(Debug, Serialize)]
 pub(super) struct ClaimedStep {
     /// `next`.
@@ -102,7 +91,7 @@ pub(super) struct ClaimedStep {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum NextStep {
-    /// It is the asker's from here on.
+    /// The caller has claimed it.
     Next(Box<ClaimedStep>),
     /// All steps are closed.
     Complete {
@@ -111,7 +100,7 @@ pub(super) enum NextStep {
     },
 }
 
-/// Hands out the next step and claims it; HEAD is refused, and so is what a browser asks for beforehand.
+/// Claims the next step. HEAD and prefetch requests are refused.
 pub(super) async fn next_step(
     State(app): State<App>,
     method: Method,
@@ -123,14 +112,15 @@ pub(super) async fn next_step(
         return Err(not_allowed("GET", "asking for the next step claims it, and HEAD must not"));
     }
     if is_prefetch(&headers) {
-        let detail = "asking for the next step claims it, which nobody does beforehand";
+        let detail = "a request for the next step claims it, so it must not be prefetched";
         return Err(Problem::new(StatusCode::FORBIDDEN, "prefetch-refused", detail));
     }
     if is_of_any_page(&headers) {
-        let detail = "asking for the next step claims it, and any page may have asked for it in this browser";
+        let detail =
+            "asking for the next step claims it, and any page could have sent the request from this browser";
         return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail));
     }
-    let target = Some(plan.reference());
+    let target = Some(plan.0);
     let answer = app.ask_if_or(if_match, move |context| {
         let report = claim::claim(context, &ClaimRequest { target, ..ClaimRequest::default() })?;
         match (&report.step, report.state) {
@@ -154,7 +144,7 @@ pub(super) async fn next_step(
     Ok(Json(answer.await?).into_response())
 }
 
-/// Says why nothing was handed out, and when to ask again where time alone may change that.
+/// The reason why no step was claimed, with `Retry-After` where waiting may help.
 pub(in crate::serve::http) fn nothing_ready(report: &ClaimReport) -> Problem {
     let problem = Problem::new(StatusCode::CONFLICT, "nothing-ready", report.why.clone());
     let problem =

@@ -17,10 +17,9 @@ use crate::ops::create::{self, NewRequest};
 use crate::ops::import::ImportRequest;
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::set::{self, SetOp};
-use crate::serve::mcp::elicitation::Question;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Effect, Tool, Turn, Without};
+use crate::serve::mcp::tool::{Call, Effect, Question, Tool, Turn, Without};
 use crate::serve::mcp::write::{import_document, set_request};
 use crate::text::scalar;
 
@@ -31,10 +30,11 @@ pub(super) fn tool() -> Tool {
     Tool::asking(
         ("memory_plan", "Everything about plans"),
         Effect::TakesAway,
-        "Reads, makes and changes plans, programs and scripts; `action` says what. delete and confirm ask the person. run_build_script only names the command.",
+        "Reads, creates and changes plans, programs and scripts, as `action` says. delete and confirm ask the person. run_build_script only names the command.",
         ANSWER,
         memory_plan,
     )
+    .without(without_plans)
 }
 
 /// What any of the actions answers, in the notation of results.
@@ -162,7 +162,7 @@ impl Action {
 }
 
 /// Returns what an action does where there is no plans directory yet.
-pub(in crate::serve::mcp) fn without_plans(given: &Object) -> Without {
+fn without_plans(given: &Object) -> Without {
     match given.get("action").and_then(Value::as_str).unwrap_or_default() {
         "create" | "create_from_template" | "create_program" | "import" | "add_build_script" => {
             Without::Makes
@@ -218,7 +218,7 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         Action::Get => Ok(json!({"plan": whole_plan(call, &plan, asked.limit, asked.cursor.as_deref())?})),
         Action::Find => Ok(json!({
             "plan": whole_plan(call, &plan, asked.limit, asked.cursor.as_deref())?,
-            "workspace": workspace::told(call),
+            "workspace": workspace::described(call),
         })),
         Action::Create => create(call, asked),
         Action::CreateFromTemplate | Action::CreateProgram => create_otherwise(call, asked),
@@ -354,13 +354,13 @@ fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         ..ImportRequest::default()
     };
     let report = import_document(call, &request)?;
-    const MOST_TOLD: usize = 20;
+    const MOST_LISTED: usize = 20;
     let unmapped: Vec<_> =
-        report.to_json()["unmapped"].as_array().into_iter().flatten().take(MOST_TOLD).cloned().collect();
+        report.to_json()["unmapped"].as_array().into_iter().flatten().take(MOST_LISTED).cloned().collect();
     let n_plans = report.plans.len();
     let mut object = with_plan_id(result::changed(report.change)?);
     if n_plans > 1 {
-        object["did"] = format!("{n_plans} plans made; the last one is told").into();
+        object["did"] = format!("{n_plans} plans made; this answer shows the last one").into();
     }
     object["unmapped"] = unmapped.into();
     Ok(object)

@@ -8,7 +8,7 @@ use crate::api::views::value;
 use crate::ops::set::{self, SetOp};
 use crate::ops::upsert::{self, PlanText};
 use crate::serve::mcp::result::{self, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::set_request;
 use crate::text::scalar;
 
@@ -22,17 +22,19 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("save_plan", "Save a plan"),
             Effect::Sets,
-            "Makes a plan of a text, which becomes its plan.md; its id is the slug of the title. The same text again changes nothing, another one is refused.",
+            "Creates a plan from a text, which becomes its plan.md; its id is the slug of the title. The same text again changes nothing, another text is refused.",
             CHANGED,
             save_plan,
-        ),
+        )
+        .without(|_| Without::Makes),
         Tool::new(
             ("create_plan", "Create a plan"),
             Effect::Adds,
             "Makes a plan with steps of these titles, in this order. For a goal of several actions, of which some may need several attempts.",
             CHANGED,
             create_plan,
-        ),
+        )
+        .without(|_| Without::Makes),
         Tool::new(
             ("get_plan", "Read a plan"),
             Effect::Reads,
@@ -57,7 +59,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_plan_status", "Close a plan"),
             Effect::Sets,
-            "Says that a whole plan is complete or abandoned.",
+            "Marks a whole plan as complete or abandoned.",
             CHANGED,
             update_plan_status,
         ),
@@ -79,7 +81,7 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     let context = &call.context;
     let put = upsert::put_plan(context, &PlanText { title, body })?;
     let mut saved = result::pick(&value(&put.now), "id title path status etag");
-    saved["did"] = if put.is_new { "saved" } else { "nothing: it is so already" }.into();
+    saved["did"] = if put.is_new { "saved" } else { "nothing: already done" }.into();
     saved["written"] = put.is_new.into();
     let lists = [("tags", tags), ("files", files)];
     for (key, list) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {

@@ -31,14 +31,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step: `description` is its text, or `title` with `notes`. At the end, behind after_step (2 -> 2.5), or at step_number or position, where the same text again changes nothing.",
+            "Adds a step: `description` is its text, or `title` with `notes`. At the end, after after_step (2 -> 2.5), or at step_number or position, where the same text again changes nothing.",
             STEP,
             add_step,
         ),
         Tool::new(
             ("update_step", "Report on a step"),
             Effect::Adds,
-            "Says that a step is completed or failed, with the result, which becomes an attempt. Metadata merges by key.",
+            "Marks a step as completed or failed, with the result, which becomes an attempt. Metadata merges by key.",
             STEP,
             update_step,
         ),
@@ -66,26 +66,26 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("get_step", "Read a step"),
             Effect::Reads,
-            "Reads a step whole: text, status, result, attempts, metadata.",
+            "Reads a step in full: text, status, result, attempts, metadata.",
             GOT,
             get_step,
         ),
     ]
 }
 
-/// A step as the covers tell it.
-fn told(step: &StepShape) -> Value {
-    let mut told =
+/// A step as these tools return it.
+fn view(step: &StepShape) -> Value {
+    let mut view =
         result::pick(&value(step), "step_number title status created_by result? metadata? path etag?");
-    told["step_id"] = step.id.clone().into();
-    told["plan_id"] = step.plan.clone().into();
-    told
+    view["step_id"] = step.id.clone().into();
+    view["plan_id"] = step.plan.clone().into();
+    view
 }
 
 /// The step as it is after a change that did this.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
-    let mut object = told(&step);
+    let mut object = view(&step);
     for key in ["did", "written", "hint"] {
         if let Some(value) = done.get(key) {
             object[key] = value.clone();
@@ -149,19 +149,19 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
             (upsert::step(context, added["id"].as_str().unwrap_or_default())?.0, true)
         }
         (None, None) => {
-            return Err(Refusal::usage("a step says what is to be done", "give `description`, or `title`"));
+            return Err(Refusal::usage("a step needs a text", "give `description`, or `title`"));
         }
     };
-    let mut object = told(&step);
-    object["did"] = if is_new { "added" } else { "nothing: it is so already" }.into();
+    let mut object = view(&step);
+    object["did"] = if is_new { "added" } else { "nothing: already done" }.into();
     object["written"] = is_new.into();
     Ok(object)
 }
 
-/// The claim that a report belongs to, where whoever uses these tools cannot know it.
+/// The claim that a report belongs to. These tools have no argument for it.
 ///
-/// They know no claims: the step was handed out over HTTP in the name of whoever runs the daemon, and an agent of theirs
-/// reports on it here. A claim in another name stays that one's.
+/// The step may have been claimed over HTTP in the name of the daemon's user, whose agent reports here. A claim in
+/// another name is left alone.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));
@@ -182,7 +182,7 @@ struct UpdateStep {
 fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     let UpdateStep { step_id, status, result, metadata } = asked;
     if status.is_none() && result.is_none() && metadata.is_none() {
-        return Err(Refusal::usage("nothing is to be changed", "give `status`, `result` or `metadata`"));
+        return Err(Refusal::usage("there is nothing to change", "give `status`, `result` or `metadata`"));
     }
     let claim = claim_of(call, &step_id)?;
     let request =
@@ -233,7 +233,7 @@ fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal
         (upsert::step(context, &id)?.0.status == "in_progress", status.map(Status::read));
     let report = match (status, attempt_outcome) {
         (None, None) if notes.is_none() => {
-            return Err(Refusal::usage("nothing is to be changed", "give `status` or `attempt_outcome`"));
+            return Err(Refusal::usage("there is nothing to change", "give `status` or `attempt_outcome`"));
         }
         (Some(StepStatus::Pending), None) if is_begun => {
             let (ids, message) = (vec![id.clone()], notes);
@@ -295,7 +295,7 @@ fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
         list::list(&call.context, &ListRequest { plan: Some(id.to_owned()), ..request.clone() })
     })?;
     let ListReport::Steps { plan, steps } = listed else {
-        return Err(Refusal::usage(format!("`{plan_id}` is no plan"), "list_plans names them"));
+        return Err(Refusal::usage(format!("`{plan_id}` is not a plan"), "list_plans names them"));
     };
     let shape = |it: &StepShape| {
         json!({
@@ -310,7 +310,7 @@ fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// A step as `get_step` tells it.
+/// The fields of a step, in the notation of results.
 const GOT: &str = "step_id plan_id step_number:num description title status ready:bool? unverified:bool? depends:strs? \
                    waits_for:strs? why_not_ready:strs? dependants:strs? phase? type? assignee? created_by claim:obj? \
                    lapsed:bool? confirm:bool? confirmation:obj? verify:list? touches:strs? result? attempts:list? \

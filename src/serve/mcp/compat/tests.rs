@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
 use crate::serve::mcp::tests::call;
-use crate::serve::mcp::tool::{Tool, Toolset, Turn, tools};
+use crate::serve::mcp::tool::{Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// What a call came to.
 enum Came {
@@ -49,7 +50,7 @@ fn check(machine: &Arc<Machine>, name: &str, arguments: Value, expected: Value) 
         Came::Done(answer) | Came::Asked(_, answer) => answer,
         Came::Refused(why) => panic!("{name} {arguments}: {why}"),
     };
-    let schema = serde_json::to_value(find(name).told()).unwrap()["outputSchema"].clone();
+    let schema = serde_json::to_value(find(name).listed()).unwrap()["outputSchema"].clone();
     let judge = jsonschema::validator_for(&schema).unwrap();
     let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
     assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");
@@ -112,7 +113,7 @@ fn hand_in(it: &Arc<Machine>) {
         it,
         "save_plan",
         json!({"title": "feature-auth", "body": "# Another\n"}),
-        "plan-exists: `feature-auth` exists, with another text; change the plan that is there, or choose another title",
+        "plan-exists: `feature-auth` exists, with another text; change the existing plan, or choose another title",
     );
     let id = "feature-auth";
     for (number, title) in [(0, "Setup database schema"), (1, "Create migrations"), (2, "Add business logic")]
@@ -444,7 +445,7 @@ fn deleting_and_confirming_ask_the_person() {
             assert_eq!(message, expected);
             assert_eq!(done["state"], "done");
         }
-        Came::Done(done) => panic!("{arguments}: nobody was asked: {done}"),
+        Came::Done(done) => panic!("{arguments}: the person was not asked: {done}"),
         Came::Refused(why) => panic!("{arguments}: {why}"),
     };
     let step = json!({"action": "confirm", "plan_id": "auth", "confirmation_scope": "step", "confirm_step_index": 1, "confirmed_by": "user"});
@@ -454,7 +455,7 @@ fn deleting_and_confirming_ask_the_person() {
     let not = json!({"action": "delete", "plan_id": "auth", "confirm": false});
     check_refused(it, "memory_plan", not, "usage: `confirm` has to be true; the person is asked then");
     let delete = json!({"action": "delete", "plan_id": "auth", "confirm": true});
-    asked(delete, "Delete the plan `auth` (Sign in) with all its steps? It goes to the archive.");
+    asked(delete, "Delete the plan `auth` (Sign in) with all its steps? It is moved to the archive.");
 }
 
 #[test]
@@ -465,12 +466,12 @@ fn what_names_nothing_here_is_refused_with_what_would() {
     check(
         "get_plan",
         json!({"plan_id": 7}),
-        &format!("usage: `plan_id` is no number, and was given as 7; {plan_form}"),
+        &format!("usage: `plan_id` is not a number, and was given as 7; {plan_form}"),
     );
     check(
         "update_plan_step",
         json!({"step_id": 12, "status": "done"}),
-        "usage: `step_id` is no number, and was given as 12; a step's id is its plan and its number, as `auth:2`; get_plan_steps names them",
+        "usage: `step_id` is not a number, and was given as 12; a step's id is its plan and its number, as `auth:2`; get_plan_steps names them",
     );
     check(
         "memory_plan",
@@ -518,7 +519,7 @@ fn a_report_ends_the_claim_of_whoever_runs_the_daemon_and_no_other() {
         it,
         "update_step",
         done("auth:2"),
-        "claimed: `auth:2` is claimed by bob; somebody else works on it; peek_next_step names another step than `auth:2`",
+        "claimed: `auth:2` is claimed by bob; another worker has claimed it; peek_next_step names a step other than `auth:2`",
     );
 }
 
@@ -559,7 +560,7 @@ fn the_set_has_the_names_that_prompts_use_and_each_can_be_called() {
 #[test]
 fn the_set_is_told_in_few_words() {
     let told: Vec<_> =
-        tools(Toolset::Compat, false).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect();
+        tools(Toolset::Compat, false).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect();
     let list = json!(told).to_string();
     assert!(list.len() <= 20_000, "the list has {} bytes", list.len());
     assert!(super::INSTRUCTIONS.len() <= 2_048);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{answer, machine, refusal, told};
 use crate::disk::model::Machine;
-use crate::serve::mcp::tool::Toolset;
+use crate::serve::mcp::toolset::Toolset;
 
 /// The bytes of a file of a plan.
 fn text(machine: &Arc<Machine>, path: &str) -> String {
@@ -61,7 +61,7 @@ fn steps_of_another_type_are_refused_in_a_sentence() {
             json!([{"title": "A", "depends": [{}]}]),
             "`steps[0].depends[0]` has to be a text; it was given as {}".to_owned(),
         ),
-        (json!([{"title": "A", "body": "x"}]), format!("`body` is no field of a new step; {fields}")),
+        (json!([{"title": "A", "body": "x"}]), format!("`body` is not a field of a new step; {fields}")),
     ] {
         let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": steps}));
         assert_eq!(said, format!("usage: {refused}"));
@@ -86,7 +86,7 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
     answer(&machine, "update_step", &json!({"step": "auth:3", "depends": []}));
     assert_eq!(answer(&machine, "get_step", &json!({"step": "auth:3"}))["depends"], Value::Null);
     let said = refusal(&machine, "update_step", &json!({"step": "auth:3", "depends": ["first"]}));
-    assert_eq!(said, "usage: `first` is no step; write a step's number, as 2, or its id, as auth:2");
+    assert_eq!(said, "usage: `first` is not a step; write a step's number, as 2, or its id, as auth:2");
     let said =
         refusal(&machine, "update_step", &json!({"step": "auth:3", "text": "---\nstatus: completed\n---\n"}));
     assert!(said.starts_with("usage: the text begins with a front matter; "), "{said}");

@@ -25,7 +25,7 @@ use crate::plan::model::Order;
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::store::transaction::Mode;
 use crate::text::scalar;
@@ -39,7 +39,8 @@ pub(super) fn tools() -> Vec<Tool> {
             CHANGED,
             create_plan,
         )
-        .covered(no_numbers, |refusal| refusal),
+        .covered(no_numbers, |refusal| refusal)
+        .without(|_| Without::Makes),
         Tool::new(
             ("update_plan", "Update a plan"),
             Effect::Sets,
@@ -58,7 +59,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What a new plan and one that is there are both given.
+/// The fields of both new and existing plans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 struct Fields {
     description: Option<String>,
@@ -105,7 +106,7 @@ impl Listed {
         if let Some(key) = self.more.keys().next() {
             let hint =
                 "a step has title, text, depends, touches and verify; add_step and update_step set more";
-            return Err(Refusal::usage(format!("`{key}` is no field of a new step"), hint));
+            return Err(Refusal::usage(format!("`{key}` is not a field of a new step"), hint));
         }
         let Self { title, text, depends, touches, verify, .. } = self;
         let (depends, touches) = (depends.unwrap_or_default(), touches.unwrap_or_default());
@@ -120,7 +121,7 @@ struct CreatePlan {
     steps: Option<Vec<Listed>>,
     /// Each step waits for the one before
     sequential: Option<bool>,
-    /// Hands out no step until update_plan sets active
+    /// No claims until update_plan sets active
     draft: Option<bool>,
     #[serde(flatten)]
     fields: Fields,
@@ -156,9 +157,9 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         let message = format!("there is a plan `{}` ({}) already", there.id, there.title);
         let hint = match is_same {
             true => {
-                "get_plan reads it; with if_exists `update` it gets these fields; else take another title"
+                "get_plan reads it; with if_exists `update` its fields are set; otherwise choose another title"
             }
-            false => "take a title of another name",
+            false => "choose another title",
         };
         return Err(Refusal::new("plan-exists", message, hint));
     }
@@ -203,7 +204,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
     let has_more = has_more || asked.sequential == Some(true) || asked.draft == Some(true);
     if has_more || rest != Fields::default() {
-        let hint = "with from_file give title, category and priority alone; update_plan and add_step change the plan then";
+        let hint = "with from_file give only title, category and priority; update_plan and add_step change the plan then";
         return Err(Refusal::usage("a document brings its own text, steps and goals", hint));
     }
     let path = &from_file.unwrap_or_default();
@@ -243,7 +244,10 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     if is_text || asked.template.is_some() || asked.as_program == Some(true) || is_other_order || is_no_draft
     {
         let hint = "leave it out; update_plan changes fields, and the text of plan.md is changed in the file";
-        return Err(Refusal::usage("a plan that is there gets no other text, template, kind or order", hint));
+        return Err(Refusal::usage(
+            "the text, template, kind and order of an existing plan cannot be changed",
+            hint,
+        ));
     }
     let mut changes = changes_of(call, &None, (id, false), asked.fields, []);
     let is_new = |it: &Listed| there.steps.iter().all(|step| step.title != it.title);
@@ -256,10 +260,10 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
         changes.push(Box::new(move |mode| add::add(&call.context, &AddRequest { mode, ..request.clone() })));
     }
     let done = match changes.as_slice() {
-        [] => json!({"did": "nothing: it is so already", "written": false}),
+        [] => json!({"did": "nothing: already done", "written": false}),
         changes => all(call, changes)?,
     };
-    // The last change may be of a step; what was asked about is the plan.
+    // The last change may be of a step, but the answer is about the plan.
     let mut object = result::pick(&value(&shown(call, id)?.plan), "id title path status etag");
     object["did"] = done["did"].clone();
     object["written"] = done["written"].clone();
@@ -365,7 +369,7 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
         }
         _ => None,
     };
-    let nothing = || Refusal::usage("nothing is to be changed", "give at least one field beside `plan`");
+    let nothing = || Refusal::usage("there is nothing to change", "give at least one field beside `plan`");
     away.or(changed).ok_or_else(nothing)
 }
 
@@ -392,8 +396,8 @@ enum Op {
     Remove,
 }
 
-/// The most changes that are told one by one.
-const MOST_TOLD: usize = 30;
+/// The most changes that an answer lists.
+const MOST_LISTED: usize = 30;
 
 fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     let context = &call.context;
@@ -446,23 +450,23 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
         "written": mode == Mode::Write && report.changes.iter().any(|it| it.was_written),
         "plan": id,
         "steps_before": shown.plan.steps_total,
-        "changes": report.changes.iter().filter(|it| it.was_written || it.did == "kept").take(MOST_TOLD).map(told).collect::<Vec<_>>(),
+        "changes": report.changes.iter().filter(|it| it.was_written || it.did == "kept").take(MOST_LISTED).map(told).collect::<Vec<_>>(),
     });
     if mode == Mode::Write {
         object["steps_after"] = self::shown(call, &id)?.plan.steps_total.into();
     }
-    if let Some(hint) = result::told_hints(&report.hints) {
+    if let Some(hint) = result::joined_hints(&report.hints) {
         object["hint"] = hint.into();
     }
     Ok(object)
 }
 
-/// A step's number as somebody gave it: alone, or in the whole id.
+/// The number of a step that is given alone or in the whole id.
 fn number(plan: &str, given: &str) -> Result<String, Refusal> {
     let alone = given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given);
     let not = || {
         Refusal::usage(
-            format!("`{given}` is no step's number"),
+            format!("`{given}` is not a step's number"),
             "write it as 2 or 2.5; get_plan names the steps",
         )
     };

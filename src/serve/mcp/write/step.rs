@@ -16,6 +16,7 @@ use crate::plan::id;
 use crate::plan::words::StepStatus;
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
+use crate::serve::mcp::schema::{Object, read, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
 use crate::store::transaction::Mode;
@@ -24,84 +25,54 @@ use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
-        Tool::new(
+        Tool::of::<AddRequest>(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step at the end of a plan, or behind another one (2 -> 2.5).",
-            CHANGED,
+            "Adds a step at the end of a plan, or after another one (2 -> 2.5).",
+            (
+                "plan:str description=body(The step's text, in Markdown) title? after_step=after(As 2) \
+                 step_number=at(As 2.5) depends(Ids or numbers; none: no dependency, ready at once) phase type \
+                 touches(Files it will change, as src/**) verify(Commands that prove it) \
+                 gate(Wait for a person's yes) metadata",
+                CHANGED,
+            ),
             add_step,
         ),
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Says how a step went: status with result, which becomes an attempt. Pending lets a failed or \
+            "Reports the result of a step: status with result, which becomes an attempt. Pending lets a failed or \
              blocked step be claimed again. Closing the last step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,
         ),
-        Tool::new(
+        Tool::of::<NoteRequest>(
             ("add_note", "Add a note"),
             Effect::Adds,
-            "Adds a remark to a plan or a step.",
-            CHANGED,
+            "Adds a note to a plan or a step.",
+            ("plan:str? step:str? note=text note_type=type", CHANGED),
             add_note,
         ),
     ]
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct AddStep {
-    plan: String,
-    /// The step's text, in Markdown
-    description: Option<String>,
-    title: Option<String>,
-    /// As 2
-    after_step: Option<String>,
-    /// As 2.5
-    step_number: Option<String>,
-    /// Ids or numbers; none: no dependency, ready at once
-    depends: Option<Vec<String>>,
-    phase: Option<String>,
-    r#type: Option<String>,
-    /// Files it will change, as src/**
-    touches: Option<Vec<String>>,
-    /// Commands that prove it
-    verify: Option<Vec<String>>,
-    /// Wait for a person's yes
-    gate: Option<bool>,
-    metadata: Option<Map<String, Value>>,
-}
-
-fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
-    let AddStep { plan, description, title, after_step, step_number, depends, phase, .. } = asked;
-    let title = title.or_else(|| description.as_deref().and_then(title_of));
-    let Some(title) = title else {
+fn add_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let plan: String = take(&mut given, "plan")?.unwrap_or_default();
+    let text = given.get("body").and_then(Value::as_str);
+    if !given.contains_key("title")
+        && let Some(title) = text.and_then(title_of)
+    {
+        given.insert("title".to_owned(), title.into());
+    }
+    if !given.contains_key("title") {
         return Err(Refusal::usage(
             "a step needs a title",
             "give `title`, or `description` with a first line",
         ));
-    };
-    let request = AddRequest {
-        title,
-        after: after_step,
-        at: step_number,
-        depends: depends.unwrap_or_default(),
-        phase,
-        kind: asked.r#type,
-        touches: asked.touches.unwrap_or_default(),
-        verify: asked.verify.unwrap_or_default(),
-        metadata: asked.metadata.map(|it| scalar::json(&Value::Object(it))),
-        body: description,
-        is_gated: asked.gate.unwrap_or_default(),
-        by: Some(MAKER.to_owned()),
-        mode: Mode::Write,
-        ..AddRequest::default()
-    };
-    let context = &call.context;
-    let report = lookup::plan(call, &plan, |id| {
-        add::add(context, &AddRequest { plan: id.to_owned(), ..request.clone() })
-    })?;
-    result::changed(report)
+    }
+    let request = AddRequest { by: Some(MAKER.to_owned()), ..read(given)? };
+    let add = |id: &str| add::add(&call.context, &AddRequest { plan: id.to_owned(), ..request.clone() });
+    result::changed(lookup::plan(call, &plan, add)?)
 }
 
 /// The first heading or line of a text.
@@ -143,7 +114,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     let UpdateStep { step: id, status, result, attempt_outcome, attempt_notes, .. } = asked;
     let shown = show::show(&call.context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })?;
     let ShowReport::Step(shown) = shown else {
-        return Err(Refusal::usage(format!("`{id}` is no step"), "update_plan changes a plan"));
+        return Err(Refusal::usage(format!("`{id}` is not a step"), "update_plan changes a plan"));
     };
     let words = &call.context.config.words;
     let read = status.as_deref().map(|it| typed_words::read_word::<StepStatus>(words, it)).transpose()?;
@@ -160,7 +131,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     }
     let message = match attempt_outcome {
         None => result.or(attempt_notes),
-        // An attempt beside the end of the work stands before it.
+        // An attempt in the same call as the final status is recorded before it.
         Some(outcome) if status.is_some() => {
             changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes));
             result
@@ -204,13 +175,13 @@ fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
             return Ok(serde_json::from_str(&number.to_string()).unwrap_or_else(|_| text.into()));
         }
         let hint = "write a step's number, as 2, or its id, as auth:2";
-        let no_step = || Refusal::usage(format!("`{text}` is no step"), hint);
+        let no_step = || Refusal::usage(format!("`{text}` is not a step"), hint);
         id::read_step_id(text).map(|it| it.to_string().into()).ok_or_else(no_step)
     };
     given.iter().map(one).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// The step that a call changes, and who does.
+/// The step that a call changes, and in whose name.
 #[derive(Clone)]
 struct On<'a> {
     context: &'a Context,
@@ -259,39 +230,15 @@ impl<'a> On<'a> {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct AddNote {
-    plan: Option<String>,
-    step: Option<String>,
-    note: String,
-    note_type: Option<NoteKind>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum NoteKind {
-    Info,
-    Warning,
-    Instruction,
-}
-
-fn add_note(call: &Call, asked: AddNote) -> Result<Value, Refusal> {
-    let AddNote { plan, step, note: text, note_type } = asked;
+fn add_note(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let (plan, step) = (take::<String>(&mut given, "plan")?, take(&mut given, "step")?);
     let Some(id) = step.or(plan) else {
         return Err(Refusal::usage("a note on what?", "give `step` or `plan`"));
     };
-    if text.trim().is_empty() {
+    let request: NoteRequest = read(given)?;
+    if request.text.trim().is_empty() {
         return Err(Refusal::usage("the note is empty", "say something"));
     }
-    let kind = note_type.map(|it| match it {
-        NoteKind::Info => "info",
-        NoteKind::Warning => "warning",
-        NoteKind::Instruction => "instruction",
-    });
-    let request =
-        NoteRequest { id: String::new(), text, kind: kind.map(str::to_owned), by: None, mode: Mode::Write };
-    let report = lookup::plan(call, &id, |id| {
-        note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() })
-    })?;
-    result::changed(report)
+    let note = |id: &str| note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() });
+    result::changed(lookup::plan(call, &id, note)?)
 }

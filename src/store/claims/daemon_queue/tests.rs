@@ -61,7 +61,7 @@ proptest! {
         } else {
             prop_assert_eq!(&found[..], &expected[..found.len()]);
         }
-        // Who takes the first ones in their order leaves all others.
+        // Taking the first ones in order leaves all others.
         let (found, _) = rest(&|it| it < n_first);
         prop_assert_eq!(&found[..], &queue[n_first.min(queue.len())..]);
     }

@@ -28,7 +28,7 @@ impl<'a> Screen<'a> {
         Self { output, is_shared, open: Mutex::default() }
     }
 
-    /// Tells an event; who reads no more is not waited for, the run goes on.
+    /// Prints an event. If the output is closed, the run continues without it.
     pub(super) fn tell(&self, event: &Event<'_>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if self.output.is_json() {
@@ -172,7 +172,7 @@ pub(super) fn preview(preview: &Preview, width: Option<usize>) -> String {
     let Some(step) = &preview.step else {
         let list = (format!("planwatch list {}", typed(&preview.plan)), "to list its steps");
         return fitted(
-            &format!("Nothing can be begun: {}\n\n{}", escaped(&preview.why), to_type(&[list])),
+            &format!("No step can be started: {}\n\n{}", escaped(&preview.why), to_type(&[list])),
             width,
         );
     };

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use planwatch::api::error::Error;
 use planwatch::process::daemon::{self, Started};
-use planwatch::serve::daemon::api::{self, End, Listener};
+use planwatch::serve::daemon::api::{End, Observer};
+use planwatch::serve::daemon::event_loop;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::event::Event;
 use planwatch::serve::{Status, Untrusted, untrusted};
@@ -54,14 +55,14 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
             let said = format!("process {pid} watches {plans} with {steps}{on}; its log is {log}");
             told(session, "started", &status, &said)
         }
-        // Somebody else was quicker, and is about to answer.
+        // Another process started first and is about to answer.
         Started::Failed(Some(4)) => {
             let (_, status) = just_begun(&context.plans)?;
             http::check_running(args, &status)?;
             told(session, "running", &status, &who(&status))
         }
         Started::Failed(_) => {
-            let message = format!("it has ended at once; {} says why", shown(session, &log_path));
+            let message = format!("it ended immediately; see {}", shown(session, &log_path));
             Err(Failure::failed("no-daemon", message).with_exit(8))
         }
     }
@@ -71,7 +72,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
     let Some((client, status)) = answering(&context.plans)? else {
-        let failure = Failure::failed("no-daemon", "nobody watches these plans");
+        let failure = Failure::failed("no-daemon", "no daemon watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
     let ended = if status.gives_way { end_beside(client, &context.plans)? } else { client.stop() };
@@ -118,7 +119,7 @@ pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, F
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
     let signals = stop_at_signals(inbox.stopper());
     let mut log = Log { session, plans, http, failure: None };
-    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
+    let end = event_loop::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
     log.http.end();
     if let Some(error) = log.failure.take() {
         return Err(error.into());
@@ -147,7 +148,7 @@ impl Log<'_> {
     }
 }
 
-impl Listener for Log<'_> {
+impl Observer for Log<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if let Err(error) = self.http.start() {
             self.failure = Some(error);
@@ -158,7 +159,7 @@ impl Listener for Log<'_> {
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
         // Who started it may be gone; it goes on for everybody else.
         if said.is_err() || daemon::close_output().is_err() {
-            self.line("nobody waited for the start");
+            self.line("the process that started it has ended");
         }
         ControlFlow::Continue(())
     }

@@ -8,7 +8,6 @@ use planwatch::api::address::{DEFAULT, read_address};
 use planwatch::api::error::Error;
 use planwatch::serve::Status;
 use planwatch::serve::daemon::api::Inbox;
-use planwatch::serve::daemon::context_factory;
 use planwatch::serve::daemon::feed::Feed;
 use planwatch::serve::http::{self, Bound, Serving, Settings};
 
@@ -30,7 +29,7 @@ pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAd
         session.workspace()?.config.http_address.unwrap_or(DEFAULT)
     } else {
         let hint = "write it as 127.0.0.1:4001, or only the port";
-        read_address(typed).ok_or_else(|| Failure::usage(format!("`{typed}` is no address"), hint))?
+        read_address(typed).ok_or_else(|| Failure::usage(format!("`{typed}` is not an address"), hint))?
     };
     if args.no_token && !address.ip().is_loopback() {
         let message = format!("other machines reach {address}, so the token is needed");
@@ -71,7 +70,7 @@ pub(super) fn prepare(
     let feed = Feed::beginning(context::now());
     let inbox = Inbox::default().with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
     let inbox = inbox.claiming(Arc::clone(&contexts));
-    let contexts = context_factory::within(contexts, &inbox);
+    let contexts = inbox.contexts(contexts);
     if !bound.address().ip().is_loopback() {
         let message = "every request needs the token, and nothing is encrypted";
         session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));

@@ -1,4 +1,4 @@
-//! What is told and answered where changes, their events and questions fall together.
+//! Answers and published changes when changes, their events and requests interleave.
 
 use super::*;
 
@@ -15,15 +15,15 @@ fn an_answer_waits_for_all_events_before_it() {
 }
 
 #[test]
-fn what_is_told_is_what_was_indexed_but_where_changes_come_without_events() {
+fn published_changes_match_the_index_unless_polling() {
     for is_polled in [false, true] {
         let heard = with_rig(|rig| {
             rig.write("a/step-1.md", "wip");
             rig.let_through_all();
             if is_polled {
-                rig.daemon.poll("a test");
+                rig.poll();
             }
-            // Its events are not heard of.
+            // The daemon does not receive these events.
             rig.write("a/step-1.md", "pending");
             rig.settle();
         });
@@ -33,18 +33,40 @@ fn what_is_told_is_what_was_indexed_but_where_changes_come_without_events() {
 }
 
 #[test]
-fn who_asks_at_once_waits_for_one_cookie() {
+fn a_plan_that_another_process_has_indexed_is_read_again() {
+    let heard = with_rig(|rig| {
+        rig.write("a/step-1.md", "wip");
+        rig.let_through_all();
+        rig.write("a/step-1.md", "done");
+        // The other process is faster: for the daemon, file and index are the same.
+        LoadQuery::all().load(&context(rig.home).unwrap()).unwrap();
+        rig.let_through_all();
+        rig.settle();
+    });
+    let expected = ["status a:1 completed", "status a completed"].map(str::to_owned);
+    assert!(heard.events.ends_with(&expected), "{:?}", heard.events);
+}
+
+#[test]
+fn simultaneous_requests_share_one_cookie() {
     with_rig(|rig| {
-        let before = rig.daemon.n_cookies;
+        let before = rig.daemon.cookies.n_created;
         let (reply, answers) = sync_channel(2);
         let (_done, is_sent) = sync_channel(0);
         rig.through
-            .send(Message::Asked(Asked { ask: Ask::Sync, reply: reply.clone(), is_sent, peer: None }))
+            .send(Message::Request(SocketRequest {
+                request: Request::Sync,
+                reply: reply.clone(),
+                is_sent,
+                peer: None,
+            }))
             .unwrap();
         let (_done, is_sent) = sync_channel(0);
-        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent, peer: None })).unwrap();
-        assert!(rig.daemon.turn().unwrap().is_continue());
-        assert_eq!(rig.daemon.n_cookies, before + 1);
+        rig.through
+            .send(Message::Request(SocketRequest { request: Request::Sync, reply, is_sent, peer: None }))
+            .unwrap();
+        rig.turn();
+        assert_eq!(rig.daemon.cookies.n_created, before + 1);
         rig.let_through_all();
         assert!(is_fresh(&answers) && is_fresh(&answers));
     });
@@ -53,7 +75,7 @@ fn who_asks_at_once_waits_for_one_cookie() {
 #[test]
 fn a_cookie_is_one_file_and_not_behind_a_link() {
     with_rig(|rig| {
-        let plans = (rig.daemon.context)().unwrap().plans;
+        let plans = (rig.daemon.turns.make_context)().unwrap().plans;
         let (cookies, other) = (rig.home.join("plans/.planwatch/cookies"), rig.home.join("other"));
         for n in 0..3 {
             plans.make_cookie(&format!("c{n}"), &format!("c{}", n + 1)).unwrap();
@@ -70,40 +92,40 @@ fn a_cookie_is_one_file_and_not_behind_a_link() {
 }
 
 #[test]
-fn who_claims_is_told_in_which_plans_anything_has_happened() {
+fn the_claim_batcher_learns_which_plans_changed() {
     with_rig(|rig| {
         let ask = |rig: &mut Rig<'_>| {
             let (reply, answers) = sync_channel(1);
-            rig.through.send(Message::Since(reply)).unwrap();
-            assert!(rig.daemon.turn().unwrap().is_continue());
+            rig.through.send(Message::Changed(reply)).unwrap();
+            rig.turn();
             answers
         };
         rig.write("b/step-1.md", "pending");
         let answers = ask(rig);
         rig.write("c/step-1.md", "pending");
-        assert!(answers.try_recv().is_err(), "before its cookie nothing is known");
+        assert!(answers.try_recv().is_err(), "its cookie has not arrived");
         rig.let_through_all();
-        let told = answers.try_recv().unwrap().unwrap();
-        assert!(told.contains("b"), "{told:?}");
+        let changed = answers.try_recv().unwrap().unwrap();
+        assert!(changed.contains("b"), "{changed:?}");
         let answers = ask(rig);
         rig.let_through_all();
-        assert!(!answers.try_recv().unwrap().unwrap().contains("b"), "that was told");
-        rig.daemon.happened.add_all();
+        assert!(!answers.try_recv().unwrap().unwrap().contains("b"), "it was reported before");
+        rig.daemon.indexing.changed.add_all();
         let answers = ask(rig);
         rig.let_through_all();
         assert_eq!(answers.try_recv().unwrap(), None);
-        // Where it has to look every two seconds it has not seen everything.
-        rig.daemon.poll("for a test");
+        // A polling daemon does not see every change.
+        rig.poll();
         assert_eq!(ask(rig).try_recv().unwrap(), None);
     });
 }
 
 #[test]
-fn what_is_saved_through_a_hard_link_is_in_the_index_before_the_answer() {
+fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
     with_rig(|rig| {
         let link = rig.home.join("link.md");
         std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
-        // A link that is made elsewhere shows with the next event of the plan.
+        // A hard link created elsewhere is noticed with the next event of the plan.
         rig.write("a/step-1.md", "wip");
         rig.let_through_all();
         std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
@@ -117,23 +139,23 @@ fn what_is_saved_through_a_hard_link_is_in_the_index_before_the_answer() {
 #[test]
 fn the_cached_answer_of_next_comes_with_the_commit() {
     with_rig(|rig| {
-        let long = "x".repeat(LONGEST_NEXT_ANSWER + 1);
+        let long = "x".repeat(NEXT_ANSWER_LIMIT + 1);
         for (cached, expected) in [(None, None), (Some("one"), Some("one")), (Some(long.as_str()), None)] {
             if let Some(cached) = cached {
-                let (answer, _done) = rig.ask_for(Ask::CacheNext(cached.to_owned()));
+                let (answer, _done) = rig.ask_for(Request::CacheNext(cached.to_owned()));
                 assert!(answer.try_recv().is_err(), "there is no reply");
             }
             rig.write("a/step-1.md", "done");
-            let (answer, _done) = rig.ask_for(Ask::Next);
+            let (answer, _done) = rig.ask_for(Request::Next);
             rig.let_through_all();
-            let generation = rig.daemon.sure.map(|it| it.to_string());
+            let generation = rig.daemon.indexing.index.verified().map(|it| it.to_string());
             assert!(generation.is_some());
             let cached = expected.map(str::to_owned);
             assert_eq!(answer.try_recv(), Ok(Answer::Next { generation, cached }));
         }
         // Where events are missing, the daemon does not know the commit.
-        rig.daemon.poll("for a test");
-        let (answer, _done) = rig.ask_for(Ask::Next);
+        rig.poll();
+        let (answer, _done) = rig.ask_for(Request::Next);
         assert_eq!(answer.try_recv(), Ok(Answer::Sync { fresh: false, generation: None }));
     });
 }

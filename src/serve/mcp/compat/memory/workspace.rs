@@ -21,8 +21,8 @@ pub(super) fn check(call: &Call, id: Option<&str>, path: Option<&str>) -> Result
     ))
 }
 
-/// The workspace as answers tell it.
-pub(super) fn told(call: &Call) -> Value {
+/// The workspace as answers describe it.
+pub(super) fn described(call: &Call) -> Value {
     let root = root(call);
     json!({"workspace_id": name(&root), "workspace_path": root.display().to_string()})
 }
@@ -36,7 +36,7 @@ fn name(path: &Path) -> String {
     path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The directories that may be meant: the repository, the plans directory, what it lies in, and where the server stands.
+/// The directories that may be meant: the repository, the plans directory, its parent, and the working directory.
 fn own_paths(call: &Call) -> Vec<PathBuf> {
     let (here, plans) = (&call.context.here, call.context.plans.root());
     let all = [Some(here.root.as_path()), Some(here.directory.as_path()), Some(plans), plans.parent()];

@@ -1,6 +1,6 @@
 //! Templates, prompts, instructions, and plans as one document.
 
-use super::looks::{page, shown_plan};
+use super::queries::{page, shown_plan};
 use super::{Answers, Object, flag, list, maybe, maybe_text, part, text, word};
 
 pub(super) fn answers() -> Answers {

@@ -1,16 +1,16 @@
-//! Routes that bring plans in and out, and those that tell about planwatch itself.
+//! Routes for import, export and templates, and those about planwatch itself.
 
 use serde_json::{Value, json};
 
 use super::answers::{any, named};
-use super::bodies::{Import, Render};
+use super::bodies::RenderBody;
 use super::call::{Call, Reply};
-use super::look::text;
-use super::route::{Kind, LOOKING, MAKING, Route, get, post, query};
+use super::read::text;
+use super::route::{LOOKING, MAKING, Route, get, post, query, words};
 use super::{Problem, pages};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::instructions;
+use crate::api::{instructions, schema};
 use crate::ops::create::NewRequest;
 use crate::ops::doctor::{self, DoctorRequest};
 use crate::ops::export::{self, ExportForm, ExportRequest};
@@ -28,11 +28,11 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 fn documents() -> Vec<Route> {
-    let forms = Kind::Word(&["json", "markdown", "mermaid", "adr"]);
+    let forms = words(&["json", "markdown", "mermaid", "adr"]);
     vec![
         post("/api/import", "import_plan", "import")
             .about("Make a plan of a Markdown document")
-            .body::<Import>(json!({"text": "# Sign in\n\n- [ ] Design the schema\n- [ ] Write the tests\n", "dry_run": true}))
+            .body::<ImportRequest>(json!({"text": "# Sign in\n\n- [ ] Design the schema\n- [ ] Write the tests\n", "dry_run": true}))
             .answers(201, named("import"))
             .answers(200, named("import"))
             .refuses(MAKING)
@@ -40,7 +40,7 @@ fn documents() -> Vec<Route> {
             .makes_at("/api/plans/")
             .by(import_document),
         get("/api/plans/{id}/export", "export_plan", "export")
-            .about("Give a plan as one document")
+            .about("Return a plan as one document")
             .takes([query("format", forms, "The form; markdown if it is left out", "adr")])
             .answers(200, any(["export", "export-text"]))
             .refuses(LOOKING)
@@ -51,19 +51,19 @@ fn documents() -> Vec<Route> {
 fn templates() -> Vec<Route> {
     vec![
         get("/api/templates", "list_templates", "template")
-            .about("Name the templates of plans, and the prompts")
+            .about("List the plan templates and prompts")
             .takes(pages::parameters())
             .answers(200, named("template-list"))
             .links("name", "/templates/0/name", &["get_template", "render_template"])
             .by(list_templates),
         get("/api/templates/{name}", "get_template", "template")
-            .about("Show a template or a prompt as it is written")
+            .about("Show the source of a template or a prompt")
             .answers(200, any(["template", "prompt"]))
             .refuses(LOOKING)
             .by(show_template),
         post("/api/templates/{name}/render", "render_template", "template")
-            .about("Show what would be made of a template or a prompt; makes nothing")
-            .body::<Render>(json!({"title": "Sign in", "description": "With a password."}))
+            .about("Render a template or a prompt; writes nothing")
+            .body::<RenderBody>(json!({"title": "Sign in", "description": "With a password."}))
             .answers(200, any(["template", "rendered-prompt"]))
             .refuses(MAKING)
             .by(render_template),
@@ -73,10 +73,10 @@ fn templates() -> Vec<Route> {
 fn about() -> Vec<Route> {
     vec![
         get("/api/instructions", "instructions", "instructions")
-            .about("Tell agents how to use planwatch")
+            .about("Return instructions for agents")
             .takes([query(
                 "topic",
-                Kind::Word(&["overview", "executing", "planning", "claims", "files"]),
+                words(&["overview", "executing", "planning", "claims", "files"]),
                 "The topic; overview if it is left out",
                 "executing",
             )])
@@ -87,10 +87,10 @@ fn about() -> Vec<Route> {
             .answers(200, named("doctor"))
             .by(examine),
         get("/api/sql", "sql", "sql")
-            .about("Ask the index with a SQL query that only reads")
+            .about("Run a read-only SQL query on the index")
             .takes([query(
                 "query",
-                Kind::Text,
+                schema::text(),
                 "One statement",
                 "select id, title from steps where status = 'failed'",
             )
@@ -102,15 +102,7 @@ fn about() -> Vec<Route> {
 }
 
 fn import_document(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Import { text, name, again, .. } = call.body()?;
-    let request = ImportRequest {
-        text: Some(text),
-        shown: "plan.md".to_owned(),
-        name,
-        again,
-        mode: call.mode(),
-        ..ImportRequest::default()
-    };
+    let request = ImportRequest { shown: "plan.md".to_owned(), ..call.body()? };
     let report = import::import(context, &request).map_err(hints::import_again)?;
     let reply = Reply::of("import", report.to_json());
     Ok(Reply { status: if report.change.is_dry_run { 200 } else { 201 }, ..reply })
@@ -140,7 +132,7 @@ fn show_template(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn render_template(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Render { title, description, by, .. } = call.body()?;
+    let RenderBody { title, description, by, .. } = call.body()?;
     let name = call.name("name");
     if let Named::Prompt(it) = template::named(context, name)? {
         let rendered = prompt::try_out(context, name, title.as_deref())?;
@@ -159,7 +151,8 @@ fn instruct(_: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::of("instructions", found.to_json()))
 }
 
-/// The index is not made anew here: it is the daemon's. Nor is a change given up, for which the journal has to be seen.
+/// The index is not rebuilt here, because the daemon owns it. An interrupted change is not discarded, because that needs a
+/// look at the journal.
 fn examine(context: &Context, _: &Call) -> Result<Reply, Problem> {
     let request = DoctorRequest::default();
     Ok(Reply::of("doctor", doctor::examine(context, &request)?.to_json()))

@@ -1,13 +1,13 @@
-//! Routes that only look: what is there, what to do next, what is wrong.
+//! Routes that read: lists, plans and steps, the next step, search, problems.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Problem;
 use super::answers::named;
-use super::bodies::Dry;
+use super::bodies::DryBody;
 use super::call::{Call, Reply};
 use super::pages;
-use super::route::{Kind, LOOKING, Parameter, Route, get, post, query};
+use super::route::{LOOKING, Parameter, Route, form, get, post, query, words};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::sort::Sort;
@@ -15,22 +15,18 @@ use crate::ops::check::{self, CheckRequest};
 use crate::ops::list::{self, ListRequest};
 use crate::ops::next::{self, NextRequest};
 use crate::ops::search::{self, SearchRequest};
-use crate::ops::show::{self, GraphForm, ShowRequest};
+use crate::ops::show::{self, ShowRequest};
 use crate::ops::stale::{self, StaleRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::plan::time::Time;
+use crate::serve::http::extract::plan_of;
 use crate::store::transaction::Mode;
 
 /// Words of plans and of steps; the configuration may know more of them.
 const STATUS: &str = "Only what has this status; several are separated by commas";
 
-/// A time, a date, or how long ago.
-pub(crate) const SINCE: Kind = Kind::Form(SINCE_FORM);
-/// A date has as many days as its month may have; that of a leap day is judged by the engine.
-const SINCE_FORM: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
 /// Keys of `api::sort`, each with its direction; an empty text is none.
 const SORT: &str = "^(-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*)?$";
-pub(crate) const SINCE_ABOUT: &str = "Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w";
 
 pub(crate) fn routes() -> Vec<Route> {
     [questions(), faults()].concat()
@@ -39,29 +35,24 @@ pub(crate) fn routes() -> Vec<Route> {
 fn questions() -> Vec<Route> {
     vec![
         get("/api/status", "status", "status")
-            .about("Say what needs attention, who does what, and what is ready")
-            .takes([query("days", Kind::Count(0, 3650), "Call a step stale after so many days", 7)])
+            .about("Show what needs attention, is in progress, and is ready")
+            .asks::<StatusRequest>(&json!({"days": 7}))
             .answers(200, named("status"))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .by(briefing),
         get("/api/stale", "list_stale_steps", "stale")
-            .about("List the steps of which nothing was recorded for a while, longest first")
-            .takes([
-                query("plan", Kind::Text, "Only the steps of this plan", "auth"),
-                query("days", Kind::Count(0, 3650), "For so many days", 7),
-            ])
+            .about("List the steps without a change for a while, longest first")
+            .asks::<StaleRequest>(&json!({"plan": "auth", "days": 7}))
             .takes(pages::parameters())
             .answers(200, named("stale-list"))
             .refuses(LOOKING)
             .by(stale_steps),
         get("/api/list", "list_plans", "list")
-            .about("List the plans, open ones if nothing else is asked for")
-            .takes(filters("draft,active,completed,abandoned", "active"))
-            .takes([
-                query("program", Kind::Text, "Only the plans of this program", "launch"),
-                query("archived", Kind::Flag, "Only archived plans", false),
-                query("all", Kind::Flag, "Every plan: open, closed and archived", true),
-            ])
+            .about("List the plans, by default the open ones")
+            .takes([status(&["draft", "active", "completed", "abandoned"], "active")])
+            .asks::<ListRequest>(&filters())
+            .takes([sorting()])
+            .asks::<ListRequest>(&json!({"program": "launch", "archived": false, "all": true}))
             .takes(pages::parameters())
             .answers(200, named("plan-list"))
             .refuses(LOOKING)
@@ -69,10 +60,22 @@ fn questions() -> Vec<Route> {
             .by(plans),
         get("/api/list/{id}", "list_steps", "list")
             .about("List the steps of a plan, or the plans of a program")
-            .takes(filters(
-                "pending,in_progress,completed,failed,blocked,skipped,draft,active,abandoned",
+            .takes([status(
+                &[
+                    "pending",
+                    "in_progress",
+                    "completed",
+                    "failed",
+                    "blocked",
+                    "skipped",
+                    "draft",
+                    "active",
+                    "abandoned",
+                ],
                 "pending",
-            ))
+            )])
+            .asks::<ListRequest>(&filters())
+            .takes([sorting()])
             .takes(pages::parameters())
             .answers(200, super::answers::any(["step-list", "plan-list"]))
             .refuses(LOOKING)
@@ -80,39 +83,23 @@ fn questions() -> Vec<Route> {
             .by(steps),
         get("/api/show/{id}", "show", "show")
             .about("Show a plan, a step, a decision or an insight with its text")
-            .takes([
-                query("full", Kind::Flag, "Also the text of every step", true),
-                query(
-                    "graph",
-                    Kind::Word(&["text", "mermaid", "dot"]),
-                    "Draw what waits for what",
-                    "mermaid",
-                ),
-            ])
+            .asks::<ShowRequest>(&json!({"full": true, "graph": "mermaid"}))
             .answers(200, super::answers::any(["plan", "step", "decision", "insight", "graph"]))
             .refuses(LOOKING)
             .by(shown),
         get("/api/next", "next", "next")
-            .about("Name the step to do now, and why; claims nothing")
-            .takes([query("plan", Kind::Text, "The plan to look at; else all active ones", "feature-auth")])
+            .about("Show the next ready step, and why it is next; claims nothing")
+            .asks::<NextRequest>(&json!({"plan": "feature-auth"}))
             .answers(200, named("next"))
             .refuses(LOOKING)
             .links("id", "/step/id", &["get_step", "show", "start_step", "claim_step"])
             .by(what_next),
         get("/api/search", "search", "search")
             .about("Search plans, steps, decisions and insights")
-            .takes([
-                query(
-                    "query",
-                    Kind::Form(super::bodies::SAID),
-                    "Words; \"…\" for a phrase, -word for what must not be there",
-                    "token",
-                )
-                .required(),
-                query("kind", Kind::Word(&["plan", "step", "decision", "insight"]), "Only this", "step"),
-                query("since", SINCE, SINCE_ABOUT, "7d"),
-                query("limit", Kind::Count(1, 200), "At most so many hits; 50 if it is left out", 10),
-            ])
+            .asks::<SearchRequest>(&json!({"query": "token"}))
+            .takes([query("kind", words(&["plan", "step", "decision", "insight"]), "Only this", "step")])
+            .asks::<SearchRequest>(&json!({"since": "7d"}))
+            .takes([query("limit", pages::limit(), "At most so many hits; 50 if it is left out", 10)])
             .answers(200, named("search"))
             .links("id", "/hits/0/id", &["show"])
             .by(found),
@@ -122,65 +109,45 @@ fn questions() -> Vec<Route> {
 fn faults() -> Vec<Route> {
     vec![
         get("/api/problems", "list_problems", "check")
-            .about("Report what is wrong in the files, and where")
+            .about("Report problems in the files, with line and column")
             .takes(pages::parameters())
             .answers(200, named("problem-list"))
             .by(problems),
         post("/api/problems/fix", "fix_problems", "check")
-            .about("Mend what can be mended without losing anything, and report what is left")
-            .body::<Dry>(serde_json::json!({"dry_run": true}))
+            .about("Fix what can be fixed without losing data, and report the rest")
+            .body::<DryBody>(json!({"dry_run": true}))
             .answers(200, named("problem-list"))
             .refuses(super::route::MAKING)
             .by(fix),
     ]
 }
 
-fn filters(words: &'static str, example: &'static str) -> [Parameter; 6] {
-    [
-        query("status", Kind::Texts(words), STATUS, example),
-        query("tag", Kind::Text, "Only what has this tag", "security"),
-        query("stale", Kind::Flag, "Only what nobody has touched for a while", false),
-        query("assignee", Kind::Text, "Only steps that this person is to do; plans that have one", "ann"),
-        query(
-            "updated_since",
-            SINCE,
-            "Only what something has happened to since then: as `since` of a search",
-            "26w",
-        ),
-        sorting(),
-    ]
+fn status(of: &[&str], example: &str) -> Parameter {
+    query("status", json!({"type": "array", "items": words(of)}), STATUS, example)
+}
+
+/// What lists of plans and of steps are both filtered by, with examples.
+fn filters() -> Value {
+    json!({"tag": "security", "stale": false, "assignee": "ann", "updated_since": "26w"})
 }
 
 /// The order of a list.
 pub(super) fn sorting() -> Parameter {
-    let about = "Keys to sort by, the first of which decides; `-` turns one round";
-    query("sort", Kind::Form(SORT), about, "-updated,title")
+    let about = "Keys to sort by, the first of which decides; `-` reverses its order";
+    query("sort", form(SORT), about, "-updated,title")
 }
 
 fn briefing(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let report = status::status(context, &StatusRequest { days: call.count("days") })?;
-    Ok(Reply::of("status", report.to_json()))
+    Ok(Reply::of("status", status::status(context, &call.asked()?)?.to_json()))
 }
 
 fn stale_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let seconds = call.count("days").map(|it: u32| i64::from(it) * 86_400);
-    let report = stale::stale(context, &StaleRequest { plan: call.text("plan"), seconds })?;
-    paged(call, Reply::of("stale-list", report.to_json()), "steps")
+    paged(call, Reply::of("stale-list", stale::stale(context, &call.asked()?)?.to_json()), "steps")
 }
 
-fn request(call: &Call) -> Result<ListRequest, Error> {
-    Ok(ListRequest {
-        plan: None,
-        status: call.texts("status"),
-        program: call.text("program"),
-        tag: call.text("tag"),
-        stale: call.flag("stale"),
-        archived: call.flag("archived"),
-        all: call.flag("all"),
-        assignee: call.text("assignee"),
-        updated_since: call.text("updated_since"),
-        sort: call.text("sort").map(|it| Sort::read(&it)).transpose()?.unwrap_or_default(),
-    })
+fn request(call: &Call) -> Result<ListRequest, Problem> {
+    let sort = call.text("sort").map(|it| Sort::read(&it)).transpose()?.unwrap_or_default();
+    Ok(ListRequest { sort, ..call.asked()? })
 }
 
 fn plans(context: &Context, call: &Call) -> Result<Reply, Problem> {
@@ -188,13 +155,13 @@ fn plans(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, Reply::of(report.kind(), report.to_json()), "plans")
 }
 
-/// Steps, or the plans of a program: a word of the others is the status of none.
+/// Steps, or the plans of a program. A status of the other kind selects nothing.
 fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let request = ListRequest { plan: Some(call.plan()?), status: Vec::new(), ..request(call)? };
+    let mut request = ListRequest { plan: Some(call.plan()?), ..request(call)? };
+    let words = std::mem::take(&mut request.status);
     let report = list::list(context, &request)?;
     let key = if report.kind() == "plan-list" { "plans" } else { "steps" };
     let mut reply = Reply::of(report.kind(), report.to_json());
-    let words = call.texts("status");
     if let Some(items) = reply.body.get_mut(key).and_then(Value::as_array_mut).filter(|_| !words.is_empty()) {
         items.retain(|it| words.contains(&text(it, "status")));
     }
@@ -212,15 +179,11 @@ pub(crate) fn text(item: &Value, key: &str) -> String {
 }
 
 fn shown(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let graph = call.text("graph").map(|it| match it.as_str() {
-        "mermaid" => GraphForm::Mermaid,
-        "dot" => GraphForm::Dot,
-        _ => GraphForm::Text,
-    });
-    let show = |id: String| show::show(context, &ShowRequest { id, full: call.flag("full"), graph });
+    let request: ShowRequest = call.asked()?;
+    let show = |id: String| show::show(context, &ShowRequest { id, ..request.clone() });
     let name = call.name("id");
     let report = match call.step().or_else(|_| call.plan()).map(show)? {
-        // Decisions and insights are found by what no plan is called.
+        // The ids of decisions and insights are no names of plans.
         Err(error) if error.code() == "not-found" && is_record(name) => {
             show(name.to_owned()).map_err(|_| error)?
         }
@@ -235,17 +198,13 @@ fn is_record(name: &str) -> bool {
 }
 
 fn what_next(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let report = next::next(context, &NextRequest { plan: call.named_plan("plan")?, most: None })?;
-    Ok(Reply::of("next", report.to_json()))
+    let mut request: NextRequest = call.asked()?;
+    request.plan = plan_of(request.plan)?;
+    Ok(Reply::of("next", next::next(context, &request)?.to_json()))
 }
 
 fn found(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let request = SearchRequest {
-        query: call.text("query").unwrap_or_default(),
-        kind: call.text("kind"),
-        since: call.text("since"),
-        limit: call.count("limit").unwrap_or(50) as usize,
-    };
+    let request = SearchRequest { limit: call.count("limit").unwrap_or(50) as usize, ..call.asked()? };
     if request.query.trim().is_empty() {
         return Err(Error::usage("there is nothing to search for", "name a word, as in query=token").into());
     }
@@ -257,13 +216,13 @@ fn problems(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn fix(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    call.body::<Dry>()?;
-    checked(context, call, &CheckRequest { fix: true, mode: call.mode() })
+    let DryBody { mode, .. } = call.body()?;
+    checked(context, call, &CheckRequest { fix: true, mode })
 }
 
 fn checked(context: &Context, call: &Call, request: &CheckRequest) -> Result<Reply, Problem> {
     let writes = request.fix && request.mode == Mode::Write;
     let reply = Reply::of("problem-list", check::check(context, request)?.to_json());
-    // What was mended changes what is left; a page of that would hide the rest.
+    // A page of the remaining problems would hide what was fixed.
     if writes { Ok(reply) } else { pages::page(call, reply, "problems", Value::to_string) }
 }

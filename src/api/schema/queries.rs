@@ -1,9 +1,9 @@
-//! What the verbs answer that only look.
+//! Answers of verbs that only read.
 
 use serde_json::{Value, json};
 
-use super::plans::{plan, state, step};
-use super::{Answers, Object, count, list, maybe, maybe_text, maybe_time, part, text, word};
+use super::plans::{plan, step};
+use super::{Answers, Object, count, list, maybe, maybe_text, maybe_time, part, state_word, text, word};
 use crate::api::views::Reason;
 
 pub(super) fn answers() -> Answers {
@@ -26,13 +26,13 @@ pub(super) fn answers() -> Answers {
     ]
 }
 
-/// Where a list goes on that comes page by page; the command line prints it whole.
+/// The cursor of the next page; the command line prints lists whole.
 pub(super) fn page() -> Object {
     Object::new().optional("next_cursor", maybe_text())
 }
 
 pub(super) fn shown_plan() -> Object {
-    // With their texts where all was asked for.
+    // With their texts if `full` is given.
     let step = step().optional("body", text()).closed();
     plan()
         .field("plan_kind", word(["plan", "program"]))
@@ -59,7 +59,7 @@ fn held() -> Value {
     one.field("until", maybe_time()).closed()
 }
 
-/// What of decisions stands beside what they are on.
+/// A decision in the answer of the plan or step that it is about.
 fn decisions() -> Value {
     let one = Object::new()
         .fields(["id", "topic", "decision"], &text())
@@ -75,7 +75,7 @@ fn graph() -> Object {
 fn next() -> Object {
     let candidate = Object::new().field("step", part("Step")).field("why", text());
     Object::new()
-        .field("state", state())
+        .field("state", state_word())
         .field("step", maybe(part("Step")))
         .field("why", text())
         .optional("candidates", list(candidate.closed()))

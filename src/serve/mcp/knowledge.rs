@@ -1,40 +1,45 @@
-//! Tools for what is no plan: search, decisions, insights, templates, prompts and scripts.
+//! Tools for search, decisions, insights, templates, prompts and scripts.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::error::Error;
-use crate::api::views::value;
 use crate::ops::decide::{self, DecideRequest, DecisionsRequest, Topic};
 use crate::ops::insight::{self, InsightRequest};
 use crate::ops::search::{self, SearchRequest};
 use crate::ops::{prompt, script, template};
 use crate::serve::mcp::result::{self, CHANGED, PAGE, Refusal, page, pick, put};
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::schema::{Object, read, take};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::store::transaction::Mode;
-use crate::text::scalar;
 
 pub(super) fn reading() -> Vec<Tool> {
     vec![
-        Tool::new(
+        Tool::of::<SearchRequest>(
             ("recall", "Search everything"),
             Effect::Reads,
             "Searches the full text of plans, steps, decisions and insights, best first. \"phrase\" and -word work.",
-            "hits:hit[] next_cursor?",
+            (
+                "query kind(plan, step, decision or insight) since(A date, or as 7d) limit:int? cursor:str?",
+                "hits:hit[] next_cursor?",
+            ),
             recall,
         ),
-        Tool::new(
+        Tool::of::<DecisionsRequest>(
             ("get_decisions", "Read decisions"),
             Effect::Reads,
             "Reads what was decided, newest first. A decision holds until another supersedes it.",
-            "decisions:decision[] topics:list? nearest? near:strs? next_cursor?",
+            (
+                "topic plan step since(A date, or as 7d) list_topics:bool?(Only the topics) limit:int? cursor:str?",
+                "decisions:decision[] topics:list? nearest? near:strs? next_cursor?",
+            ),
             get_decisions,
         ),
         Tool::new(
             ("list_assets", "List templates, scripts, prompts"),
             Effect::Reads,
-            "Lists templates, scripts or prompts; with a name, tells one whole. Scripts are never run here.",
+            "Lists templates, scripts or prompts; with a name, shows one in full. Scripts are never run here.",
             "kind items:list next_cursor?",
             list_assets,
         ),
@@ -43,58 +48,55 @@ pub(super) fn reading() -> Vec<Tool> {
 
 pub(super) fn writing() -> Vec<Tool> {
     vec![
-        Tool::new(
+        Tool::of::<DecideRequest>(
             ("decide", "Record a decision"),
             Effect::Adds,
-            "Records what was decided and why, for good. Read get_decisions of the topic first.",
-            CHANGED,
-            record_decision,
-        ),
-        Tool::new(
+            "Records what was decided and why, permanently. Read get_decisions of the topic first.",
+            (
+                "topic decision reasoning supersedes(Id of the decision it replaces) plan step metadata",
+                CHANGED,
+            ),
+            |call, given| result::changed(decide::decide(&call.context, &read(given)?)?),
+        )
+        .without(|_| Without::Makes),
+        Tool::of::<InsightRequest>(
             ("insight", "Record an insight"),
             Effect::Adds,
             "Records something learned, for others to find with recall.",
-            CHANGED,
-            record_insight,
-        ),
+            ("title text plan tags", CHANGED),
+            |call, given| result::changed(insight::insight(&call.context, &read(given)?)?),
+        )
+        .without(|_| Without::Makes),
         Tool::new(
             ("manage_script", "Add or delete a script"),
             Effect::TakesAway,
-            "Keeps a command under a name, or removes one. It is never run here; a person trusts it first.",
+            "Adds or removes a named command. It is never run here; a person trusts it first.",
             CHANGED,
             manage_script,
-        ),
+        )
+        .without(|given| {
+            let is_new = given.get("action").is_some_and(|it| it == "add");
+            if is_new { Without::Makes } else { Without::Refuses }
+        }),
     ]
 }
 
-/// The limit of lists that can be asked for anew further on.
+/// The default number of items of a page.
 const USUAL: usize = 10;
 
-/// Where a list that is asked for anew goes on.
+/// The index at which the page of a cursor begins.
 fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
     let wrong = |it| {
-        Refusal::usage(format!("`{it}` is no cursor"), "give the next_cursor of the page before, or none")
+        Refusal::usage(format!("`{it}` is not a cursor"), "use the next_cursor of the previous page, or none")
     };
     cursor.map_or(Ok(0), |it| it.parse().map_err(|_| wrong(it)))
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Recall {
-    query: String,
-    /// plan, step, decision or insight
-    kind: Option<String>,
-    /// A date, or as 7d
-    since: Option<String>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
-fn recall(call: &Call, asked: Recall) -> Result<Value, Refusal> {
-    let start = offset(asked.cursor.as_deref())?;
-    let limit = asked.limit.unwrap_or(USUAL).clamp(1, 200);
-    let Recall { query, kind, since, .. } = asked;
-    let report =
-        search::search(&call.context, &SearchRequest { query, kind, since, limit: start + limit + 1 })?;
+fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let start = offset(take::<String>(&mut given, "cursor")?.as_deref())?;
+    let limit = take::<usize>(&mut given, "limit")?.unwrap_or(USUAL).clamp(1, 200);
+    let request = SearchRequest { limit: start + limit + 1, ..read(given)? };
+    let report = search::search(&call.context, &request)?;
     let hits = report.to_json()["hits"].as_array().cloned().unwrap_or_default();
     let from = start.checked_sub(1).map(|it| it.to_string()).filter(|_| start <= hits.len());
     if start > hits.len() {
@@ -110,7 +112,7 @@ fn recall(call: &Call, asked: Recall) -> Result<Value, Refusal> {
     Ok(counted("hits", page))
 }
 
-/// A cursor that says how many were told; `page` names the last one.
+/// Puts a page into an object. Its cursor is the number of items so far; that of `page` names the last one.
 fn counted(name: &str, mut page: result::Page) -> Value {
     page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
     let mut object = json!({});
@@ -118,33 +120,19 @@ fn counted(name: &str, mut page: result::Page) -> Value {
     object
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct GetDecisions {
-    topic: Option<String>,
-    plan: Option<String>,
-    step: Option<String>,
-    /// A date, or as 7d
-    since: Option<String>,
-    /// Only the topics
-    list_topics: Option<bool>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
-fn get_decisions(call: &Call, asked: GetDecisions) -> Result<Value, Refusal> {
-    let start = offset(asked.cursor.as_deref())?;
+fn get_decisions(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let start = offset(take::<String>(&mut given, "cursor")?.as_deref())?;
     let from = start.checked_sub(1).map(|it| it.to_string());
-    let limit = Some(asked.limit.unwrap_or(USUAL).clamp(1, 200));
-    if asked.list_topics == Some(true) {
+    let limit = take::<usize>(&mut given, "limit")?;
+    if take(&mut given, "list_topics")? == Some(true) {
         let topics: Vec<_> = decide::topics(&call.context).iter().map(Topic::to_json).collect();
-        let page =
-            page(&topics, (asked.limit, from.as_deref()), PAGE, |nth, _| nth.to_string(), Value::clone)?;
+        let page = page(&topics, (limit, from.as_deref()), PAGE, |nth, _| nth.to_string(), Value::clone)?;
         let mut object = counted("topics", page);
         object["decisions"] = json!([]);
         return Ok(object);
     }
-    let GetDecisions { topic, plan, step, since, .. } = asked;
-    let request = DecisionsRequest { topic, plan, step, since, tags: Vec::new(), limit: usize::MAX };
+    let limit = Some(limit.unwrap_or(USUAL).clamp(1, 200));
+    let request = DecisionsRequest { limit: usize::MAX, ..read(given)? };
     let report = decide::decisions(&call.context, &request)?;
     let all = report.to_json()["decisions"].as_array().cloned().unwrap_or_default();
     let page = page(
@@ -238,50 +226,6 @@ fn without_nulls(of: &Value) -> Value {
 
 fn list_of(object: &Value, key: &str) -> Vec<Value> {
     object[key].as_array().cloned().unwrap_or_default()
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Decide {
-    topic: String,
-    decision: String,
-    reasoning: Option<String>,
-    /// Id of the decision it replaces
-    supersedes: Option<String>,
-    plan: Option<String>,
-    step: Option<String>,
-    metadata: Option<Map<String, Value>>,
-}
-
-fn record_decision(call: &Call, asked: Decide) -> Result<Value, Refusal> {
-    let Decide { topic, decision, reasoning, supersedes, plan, step, metadata } = asked;
-    let request = DecideRequest {
-        topic,
-        text: decision,
-        because: reasoning,
-        supersedes,
-        tags: Vec::new(),
-        plan,
-        step,
-        by: None,
-        metadata: metadata.map(|it| scalar::json(&value(&it))),
-        mode: Mode::Write,
-    };
-    result::changed(decide::decide(&call.context, &request)?)
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Insight {
-    title: String,
-    text: String,
-    plan: Option<String>,
-    tags: Option<Vec<String>>,
-}
-
-fn record_insight(call: &Call, asked: Insight) -> Result<Value, Refusal> {
-    let Insight { title, text, plan, tags } = asked;
-    let tags = tags.unwrap_or_default();
-    let request = InsightRequest { title, text, plan, tags, by: None, mode: Mode::Write };
-    result::changed(insight::insight(&call.context, &request)?)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

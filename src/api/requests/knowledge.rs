@@ -1,0 +1,117 @@
+//! Requests that record decisions, insights and scripts, and `import`.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Mode, NOT_BLANK, given, yaml};
+use crate::disk::Origin;
+
+/// Records a decision.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecideRequest {
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub topic: String,
+    #[serde(rename = "decision")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub text: String,
+    /// The reason.
+    #[serde(rename = "reasoning")]
+    pub because: Option<String>,
+    /// The id or file name of the decision that it replaces; its beginning is enough.
+    pub supersedes: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// The plan that it is about.
+    pub plan: Option<String>,
+    /// The step that it is about; not together with `plan`.
+    pub step: Option<String>,
+    pub by: Option<String>,
+    /// Keys of your own.
+    #[serde(default, deserialize_with = "yaml")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub metadata: Option<String>,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}
+
+/// Records an insight.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InsightRequest {
+    /// What to find it by.
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub title: String,
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub text: String,
+    /// The plan that it is about.
+    pub plan: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    pub by: Option<String>,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}
+
+/// Adds a script.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewScriptRequest {
+    /// Its id is made from it.
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub name: String,
+    /// One line for a shell.
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub command: String,
+    /// Where it runs, inside the repository; by default at its root.
+    // Relative to the root, or absolute.
+    pub directory: Option<String>,
+    /// The plan that it belongs to.
+    pub plan: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// The name under which MCP clients know it.
+    pub mcp_handle: Option<String>,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}
+
+/// Makes plans of documents.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportRequest {
+    /// A file or, if the user typed it, a directory; absolute, or from the repository's root.
+    #[serde(skip)]
+    pub source: PathBuf,
+    /// The origin of `source`.
+    #[serde(skip)]
+    pub origin: Origin,
+    /// The document, in Markdown.
+    // In place of a file.
+    #[serde(deserialize_with = "given")]
+    #[schemars(with = "String", extend("pattern" = NOT_BLANK))]
+    pub text: Option<String>,
+    /// The source as it was typed, for messages.
+    #[serde(skip)]
+    pub shown: String,
+    /// The name of the plan; by default it is made from the title.
+    // Refused where the source holds several.
+    pub name: Option<String>,
+    /// The title of the plan; refused where the source holds several.
+    #[serde(skip)]
+    pub title: Option<String>,
+    /// Of each plan, in place of what the source says.
+    #[serde(skip)]
+    pub category: Option<String>,
+    /// As `category`.
+    #[serde(skip)]
+    pub priority: Option<String>,
+    /// Make another plan of a document that was imported before.
+    #[serde(default)]
+    pub again: bool,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}

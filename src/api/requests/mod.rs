@@ -1,0 +1,102 @@
+//! The requests of the verbs, one type for all surfaces.
+//!
+//! The command line makes a request itself. HTTP reads it from a body or a query, MCP from the arguments of a tool, and
+//! both describe it with the schema of its type: a field's comment is its description there. Fields that these surfaces
+//! give in another way, such as the id in a path, are skipped.
+
+mod knowledge;
+mod plans;
+mod queries;
+mod steps;
+
+pub use knowledge::{DecideRequest, ImportRequest, InsightRequest, NewScriptRequest};
+pub use plans::{NewRequest, PlanText, ReplaceRequest, SquashRequest, StepRequest, UndoRequest};
+pub use queries::{
+    DecisionsRequest, InsightsRequest, ListRequest, NextRequest, RemoveRequest, SearchRequest, ShowRequest,
+    StaleRequest, StatusRequest,
+};
+pub use steps::{
+    AddRequest, Answer, Asker, AttemptRequest, ClaimRequest, ConfirmRequest, MoveRequest, NoteRequest,
+    PatchRequest, ReleaseRequest, RenewRequest, RenumberRequest, StepText,
+};
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::plan::time::read_seconds;
+use crate::text::scalar;
+
+/// The pattern of a text that is not only blanks and control characters.
+pub(crate) const NOT_BLANK: &str = "[^\\s\\x00-\\x1f]";
+/// The pattern of a time in UTC with whole seconds. A leap day of a wrong year is found by the engine.
+const TIME: &str = "^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$";
+/// The pattern of the duration of a claim.
+const LEASE: &str = "^[1-9][0-9]{0,3}[smhd]$";
+
+/// Whether a change is made or only shown; in JSON the boolean `dry_run`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(from = "bool")]
+#[schemars(inline)]
+pub enum Mode {
+    #[default]
+    Write,
+    /// Nothing is written and no lock is taken.
+    DryRun,
+}
+
+impl From<bool> for Mode {
+    fn from(is_dry_run: bool) -> Self {
+        if is_dry_run { Self::DryRun } else { Self::Write }
+    }
+}
+
+/// The schema of a request as an object, without references to other schemas.
+pub(crate) fn schema<R: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().with(|it| {
+        it.inline_subschemas = true;
+        it.meta_schema = None;
+    });
+    match settings.into_generator().into_root_schema_for::<R>().to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// A field that must be given, although the command line may leave it out.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(from).map(Some)
+}
+
+/// An object with keys of the user's own, as the YAML that the engine takes.
+fn yaml<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<Value>::deserialize(from)?.map(|it| scalar::json(&it)))
+}
+
+/// The duration of a claim in seconds, from a text such as `30m`.
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    let read = |it: String| {
+        read_seconds(&it).ok_or_else(|| {
+            D::Error::custom(format!("`{it}` is not a lease, as in 90s, 30m, 2h or 1d, at most 366d"))
+        })
+    };
+    Option::<String>::deserialize(from)?.map(read).transpose()
+}
+
+/// The number of a step, from a JSON number or a text.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    match Option::<Value>::deserialize(from)? {
+        None => Ok(None),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(D::Error::custom("a step number is a number, as 2 or 2.5")),
+    }
+}
+
+/// A status of a step; the configuration may know more words for them.
+fn step_status(_: &mut SchemaGenerator) -> Schema {
+    let known = format!("{}StepStatus", crate::api::schema::PLACE);
+    json_schema!({"anyOf": [{"$ref": known}, {"type": "string"}, {"type": "null"}]})
+}

@@ -1,0 +1,168 @@
+//! Requests that make a plan or change its list of steps, and `undo`.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::{Mode, NOT_BLANK};
+use crate::plan::records::Priority;
+
+/// A step of a new plan.
+#[derive(Debug, Clone, Default)]
+pub struct StepRequest {
+    pub title: String,
+    /// The text below the heading, or with it.
+    pub text: Option<String>,
+    /// Steps of the new plan by their numbers, or those of other plans.
+    pub depends: Vec<String>,
+    pub touches: Vec<String>,
+    pub verify: Vec<String>,
+}
+
+impl From<String> for StepRequest {
+    /// A step that has only a title.
+    fn from(title: String) -> Self {
+        Self { title, ..Self::default() }
+    }
+}
+
+fn titles<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<StepRequest>, D::Error> {
+    Ok(Vec::<String>::deserialize(from)?.into_iter().map(Into::into).collect())
+}
+
+fn titles_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": {"type": "string", "pattern": NOT_BLANK}})
+}
+
+/// Makes a plan.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRequest {
+    /// Its id is made from it.
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub title: String,
+    /// The titles of its steps.
+    // Numbered from 1.
+    #[serde(default, deserialize_with = "titles")]
+    #[schemars(schema_with = "titles_schema")]
+    pub steps: Vec<StepRequest>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// What is to be reached.
+    #[serde(default)]
+    pub goals: Vec<String>,
+    /// When it is a success.
+    #[serde(rename = "success_criteria", default)]
+    pub criteria: Vec<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    pub category: Option<String>,
+    /// How urgent it is; `medium` if it is left out.
+    #[schemars(with = "Option<Priority>")]
+    pub priority: Option<String>,
+    /// The program that it belongs to.
+    pub program: Option<String>,
+    /// Make a program, which other plans belong to.
+    #[serde(default)]
+    pub is_program: bool,
+    /// Existing plans that become part of the new program.
+    #[serde(default)]
+    pub children: Vec<String>,
+    /// Make a draft: its steps cannot be claimed before `start` activates it.
+    #[serde(rename = "draft", default)]
+    pub is_draft: bool,
+    /// Let each step wait for the one before.
+    #[serde(rename = "sequential", default)]
+    pub is_sequential: bool,
+    pub by: Option<String>,
+    /// The template that the plan begins with; the steps above come after its own.
+    pub template: Option<String>,
+    /// The text of `plan.md`, with or without front matter. No template then.
+    #[serde(skip)]
+    pub body: Option<String>,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}
+
+/// A plan as a text.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanText {
+    /// The id is made from it.
+    // Also the id of an existing plan.
+    pub title: String,
+    /// The text of `plan.md`, with or without front matter.
+    #[serde(default)]
+    pub body: String,
+}
+
+fn list<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(markdown) => markdown,
+        list => list.to_string(),
+    })
+}
+
+fn list_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": ["string", "array"], "items": {"type": ["string", "object"]}})
+}
+
+/// Replaces the steps of a plan.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceRequest {
+    #[serde(skip)]
+    pub plan: String,
+    /// Titles, or objects as `list` shows them; or the list as one Markdown text.
+    // Here as Markdown or JSON.
+    #[serde(rename = "steps", deserialize_with = "list")]
+    #[schemars(schema_with = "list_schema")]
+    pub list: String,
+    /// The name of the list in errors: a path, or `-`.
+    #[serde(skip)]
+    pub shown: String,
+    pub by: Option<String>,
+    /// The `created_by` of new steps; none: `by`.
+    #[serde(skip)]
+    pub created_by: Option<String>,
+    #[serde(default)]
+    pub force: bool,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}
+
+/// Merges several steps into one.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SquashRequest {
+    #[serde(skip)]
+    pub plan: String,
+    /// Two or more, by number.
+    // Their order in the plan counts, not this one.
+    #[schemars(length(min = 2))]
+    pub steps: Vec<String>,
+    /// The title of the new step.
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub title: String,
+    pub by: Option<String>,
+    #[serde(default)]
+    pub force: bool,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}
+
+/// Undoes a change.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UndoRequest {
+    /// The id of the change, as the list shows it; the last one if it is left out.
+    pub id: Option<String>,
+    pub by: Option<String>,
+    /// The claim that ends with the change.
+    pub claim: Option<String>,
+    /// Undo also the claim of another owner.
+    #[serde(default)]
+    pub force: bool,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}

@@ -1,0 +1,163 @@
+//! Requests that read, which HTTP takes from a query, and `remove`, which has no body.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
+use super::{Mode, NOT_BLANK};
+use crate::api::graph::GraphForm;
+use crate::api::sort::Sort;
+
+/// The pattern of a time, a date, or how long ago.
+///
+/// A date has as many days as its month may have; a leap day is checked by the engine.
+pub(crate) const SINCE: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
+
+/// Lists plans, or the steps of one.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ListRequest {
+    /// List this plan's steps.
+    #[serde(skip)]
+    pub plan: Option<String>,
+    /// Only what has this status; several are separated by commas
+    // Of plans, or with a plan of steps.
+    #[serde(default)]
+    pub status: Vec<String>,
+    /// Only the plans of this program
+    pub program: Option<String>,
+    /// Only what has this tag
+    pub tag: Option<String>,
+    /// Only what is stale
+    #[serde(default)]
+    pub stale: bool,
+    /// Only archived plans
+    #[serde(default)]
+    pub archived: bool,
+    /// Every plan: open, closed and archived
+    #[serde(default)]
+    pub all: bool,
+    #[serde(skip)]
+    pub sort: Sort,
+    /// Only steps that this person is to do; plans that have one
+    pub assignee: Option<String>,
+    /// Only what something has happened to since then: as `since` of a search
+    #[schemars(extend("pattern" = SINCE))]
+    pub updated_since: Option<String>,
+}
+
+/// Lists stale steps.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct StaleRequest {
+    /// Only the steps of this plan
+    // Of a program those of its plans, too.
+    pub plan: Option<String>,
+    /// For so many days
+    // In seconds; none: the `stale_days` of the configuration.
+    #[serde(rename = "days", default, deserialize_with = "days")]
+    #[schemars(with = "Option<u32>", range(max = 3650))]
+    pub seconds: Option<i64>,
+}
+
+fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    Ok(Option::<u32>::deserialize(from)?.map(|it| i64::from(it) * 86_400))
+}
+
+/// Shows what needs attention.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct StatusRequest {
+    /// Call a step stale after so many days
+    // Also the days for which finished steps are listed.
+    #[schemars(range(max = 3650))]
+    pub days: Option<u32>,
+}
+
+/// Shows a plan, a step, a decision or an insight.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ShowRequest {
+    #[serde(skip)]
+    pub id: String,
+    /// Also the text of every step
+    #[serde(default)]
+    pub full: bool,
+    /// Draw what waits for what
+    pub graph: Option<GraphForm>,
+}
+
+/// Shows the next ready step.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct NextRequest {
+    /// The plan to look at; else all active ones
+    // None: `PLANWATCH_PLAN`, else each active plan's candidate.
+    pub plan: Option<String>,
+    /// The most candidates in the answer; none: all.
+    #[serde(skip)]
+    pub most: Option<usize>,
+}
+
+/// Searches the full text.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct SearchRequest {
+    /// Words; "…" for a phrase, -word for what must not be there
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub query: String,
+    /// Only this: plan, step, decision or insight
+    pub kind: Option<String>,
+    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    #[schemars(extend("pattern" = SINCE))]
+    pub since: Option<String>,
+    #[serde(skip)]
+    pub limit: usize,
+}
+
+/// Lists decisions, newest first.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct DecisionsRequest {
+    /// Only on this topic
+    // Compared without case and outer blanks.
+    pub topic: Option<String>,
+    /// Only what is about this plan
+    pub plan: Option<String>,
+    /// Only what is about this step; not together with `plan`
+    pub step: Option<String>,
+    /// Only what has all of these tags, separated by commas
+    #[serde(rename = "tag", default)]
+    pub tags: Vec<String>,
+    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    #[schemars(extend("pattern" = SINCE))]
+    pub since: Option<String>,
+    #[serde(skip)]
+    pub limit: usize,
+}
+
+/// Lists insights, newest first.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct InsightsRequest {
+    /// Only of this title
+    // Compared without case and outer blanks.
+    pub title: Option<String>,
+    /// Only what is about this plan
+    pub plan: Option<String>,
+    /// Only what has all of these tags, separated by commas
+    #[serde(rename = "tag", default)]
+    pub tags: Vec<String>,
+    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    #[schemars(extend("pattern" = SINCE))]
+    pub since: Option<String>,
+    #[serde(skip)]
+    pub limit: usize,
+}
+
+/// Removes steps or plans.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct RemoveRequest {
+    #[serde(skip)]
+    pub ids: Vec<String>,
+    /// Needed to remove a plan.
+    #[serde(skip)]
+    pub is_confirmed: bool,
+    pub by: Option<String>,
+    pub claim: Option<String>,
+    #[serde(default)]
+    pub force: bool,
+    #[serde(rename = "dry_run", default)]
+    pub mode: Mode,
+}

@@ -1,0 +1,73 @@
+//! A `plan.md` that is saved while a command runs: the answer is what the files say afterwards.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::model::Machine;
+use crate::ops::add::{self, AddRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::store::transaction::Mode;
+
+const PLAN: &str = "/plans/p/plan.md";
+const STEP: &str = "/plans/p/step-2.md";
+
+/// planwatch's own log knows how long the plan's file was.
+fn machine() -> Machine {
+    let plan = "# P\n\nA text of some length, which says nothing to planwatch, and some more of it.\n\n## Steps\n\n- step-1: One\n- step-2: Two\n";
+    let machine = Machine::with(&[
+        (PLAN, plan),
+        ("/plans/p/step-1.md", "---\nstatus: pending\n---\n# One\n"),
+        (STEP, "---\nstatus: pending\n---\n# Two\n"),
+    ]);
+    set(&Context::on_model(&machine), "p", "priority", SetOp::Text("high".to_owned())).unwrap();
+    machine
+}
+
+fn set(context: &Context, id: &str, key: &str, op: SetOp) -> Result<(), Error> {
+    let (id, key) = (id.to_owned(), key.to_owned());
+    let request = SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write };
+    set::set(context, &request).map(drop)
+}
+
+/// Runs a command beside every slow save of the plan's file; `is_done` says whether its change is in the files.
+fn check(run: &dyn Fn(&Context) -> Result<(), Error>, is_done: &dyn Fn(&Machine) -> bool) {
+    let machine = machine();
+    let quiet = machine.after_kill();
+    run(&Context::on_model(&quiet)).unwrap();
+    assert!(is_done(&quiet) && !is_done(&machine));
+    let (mut n_done, mut n_refused) = (0, 0);
+    for begun in 1..=quiet.calls() {
+        for written in [begun + 2, begun + 1000] {
+            for saving in
+                [machine.saved_slowly_at(PLAN, begun, written), machine.renamed_away_at(PLAN, begun, written)]
+            {
+                let answer = run(&Context::on_model(&saving));
+                saving.finish_saves();
+                assert_eq!(
+                    answer.is_ok(),
+                    is_done(&saving),
+                    "{begun} {written}: {answer:?} {:?}",
+                    saving.tree()
+                );
+                n_done += u32::from(answer.is_ok());
+                n_refused += u32::from(answer.is_err());
+            }
+        }
+    }
+    assert!(n_done > 10 && n_refused > 10, "{n_done} {n_refused}");
+}
+
+#[test]
+fn dependencies_that_were_written_are_not_reported_as_refused() {
+    let depend = |context: &Context| set(context, "p:2", "depends", SetOp::Add("1".to_owned()));
+    check(&depend, &|machine| machine.text(STEP).unwrap().contains("depends"));
+}
+
+#[test]
+fn a_new_step_gets_its_line_or_is_refused() {
+    let request = || AddRequest { plan: "p".to_owned(), title: "Three".to_owned(), ..AddRequest::default() };
+    check(&|context| add::add(context, &request()).map(drop), &|machine| {
+        let has_line = machine.text(PLAN).unwrap().contains("step-3: Three");
+        assert_eq!(machine.text("/plans/p/step-3.md").is_some(), has_line, "{:?}", machine.tree());
+        has_line
+    });
+}

@@ -1,0 +1,79 @@
+//! The binary form of plans, for the index: `borsh`, with the fields whose types it does not know.
+//!
+//! The form is deterministic and lossless, except for the bodies. The serde form of the same types is made for people: it
+//! drops fractions of a second, so an answer from the index would differ from one that is read from the files.
+
+use std::io::{Error, ErrorKind, Read, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::plan::problem::Code;
+use crate::plan::step_number::StepNumber;
+use crate::plan::time::{Day, Time};
+
+/// Returns the bytes of a value.
+pub fn encode(value: &impl BorshSerialize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_into(value, &mut bytes);
+    bytes
+}
+
+/// Appends the bytes of a value.
+///
+/// # Panics
+/// If a list in it has more than 2^32 items, which do not fit into any file that is read.
+pub fn encode_into(value: &impl BorshSerialize, bytes: &mut Vec<u8>) {
+    value.serialize(bytes).expect("a vector can be written, and lengths fit into 32 bits");
+}
+
+/// Decodes the output of [`encode`]; `None` for any other bytes.
+pub fn decode<T: BorshDeserialize>(bytes: &[u8]) -> Option<T> {
+    borsh::from_slice(bytes).ok()
+}
+
+/// JSON inside the binary form.
+pub(super) fn put_json<W: Write>(value: &impl Serialize, to: &mut W) -> Result<(), Error> {
+    BorshSerialize::serialize(&serde_json::to_vec(value)?, to)
+}
+
+pub(super) fn take_json<R: Read, T: DeserializeOwned>(from: &mut R) -> Result<T, Error> {
+    Ok(serde_json::from_slice(&Vec::deserialize_reader(from)?)?)
+}
+
+/// Types whose text form is exact.
+macro_rules! as_text {
+    ($($type:ident: $put:expr, $take:expr;)*) => {$(
+        impl BorshSerialize for $type {
+            fn serialize<W: Write>(&self, to: &mut W) -> Result<(), Error> {
+                BorshSerialize::serialize(&$put(self), to)
+            }
+        }
+
+        impl BorshDeserialize for $type {
+            fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self, Error> {
+                $take(&String::deserialize_reader(from)?).ok_or_else(|| ErrorKind::InvalidData.into())
+            }
+        }
+    )*};
+}
+
+as_text! {
+    // The order of the variants may change between builds of one release.
+    Code: |it: &Code| it.text(), Code::from_text;
+    Day: Day::to_string, |it: &str| it.parse().ok();
+    StepNumber: StepNumber::to_string, |it: &str| it.parse().ok();
+}
+
+impl BorshSerialize for Time {
+    fn serialize<W: Write>(&self, to: &mut W) -> Result<(), Error> {
+        BorshSerialize::serialize(&self.as_nanoseconds(), to)
+    }
+}
+
+impl BorshDeserialize for Time {
+    fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self, Error> {
+        i128::deserialize_reader(from).map(Self::from_nanoseconds)
+    }
+}

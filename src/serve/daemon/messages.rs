@@ -1,0 +1,16 @@
+//! The messages to the event loop.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::SyncSender;
+
+use crate::serve::daemon::listener::SocketRequest;
+use crate::serve::daemon::watcher::system::Raw;
+
+pub(crate) enum Message {
+    /// A batch of file system events.
+    Seen(Vec<Raw>),
+    Request(SocketRequest),
+    /// Asks for the plans that changed since the previous such message; the reply is `None` if that is unknown.
+    Changed(SyncSender<Option<BTreeSet<String>>>),
+    Stop,
+}

@@ -1,0 +1,183 @@
+//! The index in a process that stays: open between refreshes, with the commit that is known to be current.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::context::{Context, Reading};
+use crate::api::error::Error;
+use crate::index::{Generation, Index, IndexError, Key, Place};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::store::load::refresh::open_index;
+use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
+
+/// How often plans are read from the index while other processes write to it.
+const MOST_ATTEMPTS: usize = 4;
+
+/// If more plans than this are refreshed at once, they are not held in memory.
+const MOST_PARSED: usize = 256;
+
+#[derive(Debug, Default)]
+pub struct LiveIndex {
+    /// Opening it takes longer than refreshing a plan, so it stays open until [`Self::close`].
+    index: Option<Index>,
+    verified: Option<Generation>,
+    /// Live plans without bodies, as they were parsed when their rows were written.
+    parsed: BTreeMap<PlanId, Plan>,
+}
+
+impl LiveIndex {
+    /// The commit that holds what the files said at the last refresh; `None` if there is none, or if another process
+    /// wrote to the index meanwhile.
+    pub fn verified(&self) -> Option<Generation> {
+        self.verified
+    }
+
+    /// Brings the index up to date with all files. Returns the plans whose rows were replaced or removed; a live and an
+    /// archived one of a name are one here.
+    ///
+    /// Plans are compared by their own files. A change between plans, such as a dependency that no longer exists, is a
+    /// change of neither.
+    pub fn refresh(&mut self, context: &Context) -> BTreeSet<PlanId> {
+        self.forget();
+        if context.reading == Reading::Files || context.plans.index_dir().is_none() {
+            return BTreeSet::new();
+        }
+        let Fresh { changed, commit, index, .. } =
+            Refresh::new(Wanted::Nothing, IndexCheck::Scan).run(context);
+        (self.index, self.verified) = (index, commit);
+        changed
+    }
+
+    /// As [`Self::refresh`], for the directories of these names alone, live and archived.
+    ///
+    /// The index is verified afterwards only if no other process has written since the last verified commit: an older
+    /// scan, also in another thread, may have written what it read before the present change. Otherwise everything is
+    /// scanned.
+    pub fn refresh_plans(&mut self, context: &Context, names: &[String]) -> BTreeSet<PlanId> {
+        if self.verified.is_none() || context.plans.index_dir().is_none() {
+            return self.refresh(context);
+        }
+        let wanted = if names.len() <= MOST_PARSED { Wanted::Changed } else { Wanted::Nothing };
+        let names: BTreeSet<_> = names.iter().filter(|it| PlanId::is_plan_name(it)).collect();
+        let key = |(name, is_archived): (&&String, bool)| Key { is_archived, name: (*name).clone() };
+        let keys: Vec<_> = names.iter().flat_map(|it| [(it, false), (it, true)].map(key)).collect();
+        let still_usable = |mut it: Index| it.ready().is_ok().then_some(it);
+        let index = self.index.take().and_then(still_usable).or_else(|| open_index(context));
+        let fresh = Refresh::of_plans(&keys, wanted).run_in(context, index);
+        if fresh.before != self.verified || fresh.commit.is_none() {
+            return &fresh.changed | &self.refresh(context);
+        }
+        (self.index, self.verified) = (fresh.index, fresh.commit);
+        self.parsed.retain(|id, _| !fresh.changed.contains(id));
+        // Directories in another Unicode form are left out, because two of them may mean the same plan.
+        let is_live = |it: &Plan| it.path.split('/').next() == Some(it.id.as_str());
+        let live = fresh.plans.into_iter().filter(is_live);
+        self.parsed.extend(live.map(|it| (it.id.clone(), it)));
+        fresh.changed
+    }
+
+    /// Returns a plan as it was last indexed: the one that was parsed then, which it gives away, or its row. `None` if
+    /// that is unknown.
+    pub(crate) fn plan(&mut self, id: &PlanId) -> Option<Option<Plan>> {
+        if let Some(parsed) = self.parsed.remove(id) {
+            return Some(Some(parsed));
+        }
+        // This must not recreate an index that the user deleted.
+        let snapshot = self.index.as_mut().filter(|it| it.has_its_name())?.snapshot().ok()?;
+        let is_verified = self.verified.is_some() && snapshot.generation().ok()? == self.verified;
+        is_verified.then(|| snapshot.load_plan(id).ok()).flatten()
+    }
+
+    /// Makes something of every plan, live and archived, without bodies and in no order.
+    ///
+    /// From the index the plans come one by one, so that they are never all in memory.
+    pub(crate) fn each<T>(&mut self, context: &Context, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {
+        for _ in 0..MOST_ATTEMPTS {
+            let Some(index) = &mut self.index else { break };
+            match each_in(index, self.verified, &make) {
+                Ok(Some(made)) => return Ok(made),
+                Ok(None) => drop(self.refresh(context)),
+                // Loading all plans repairs the index.
+                Err(_) => break,
+            }
+        }
+        Ok(LoadQuery::all().load(context)?.plans.iter().map(make).collect())
+    }
+
+    /// Returns whether no other process has written to the index since the last refresh.
+    pub(crate) fn is_current(&mut self, context: &Context) -> bool {
+        self.verified.is_some() && self.commit(context) == self.verified
+    }
+
+    fn commit(&mut self, context: &Context) -> Option<Generation> {
+        if self.index.is_none() {
+            let directory = context.plans.index_dir()?;
+            self.index = Index::open(Place::Directory(&directory)).ok().map(|it| it.0);
+        }
+        let commit =
+            self.index.as_mut().and_then(|it| it.ready().and_then(|()| it.snapshot()?.generation()).ok()?);
+        if commit.is_none() {
+            // The index file may have been deleted.
+            self.index = None;
+        }
+        commit
+    }
+
+    /// Closes the file. The verified commit remains known.
+    pub(crate) fn close(&mut self) {
+        self.index = None;
+        self.parsed.clear();
+    }
+
+    /// Closes the file, and forgets which commit was verified.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Reads all plans; `None` if the index shows another commit, which may hold what an older scan found.
+fn each_in<T>(
+    index: &mut Index,
+    commit: Option<Generation>,
+    make: &impl Fn(&Plan) -> T,
+) -> Result<Option<Vec<T>>, IndexError> {
+    let snapshot = index.snapshot()?;
+    if snapshot.generation()? != commit {
+        return Ok(None);
+    }
+    let plans = snapshot.heads()?.into_iter().map(|it| snapshot.plan(&it));
+    plans.map(|it| it.map(|it| make(&it))).collect::<Result<_, _>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make plans as people do")]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::{PlansDir, RealDisk};
+
+    #[test]
+    fn a_parsed_plan_is_handed_on_once_and_needs_no_row() {
+        let home = tempfile::tempdir().unwrap();
+        let (root, state) = (home.path().join("plans"), home.path().join("state"));
+        let write = |title: &str| std::fs::write(root.join("a/step-1.md"), format!("# {title}\n")).unwrap();
+        std::fs::create_dir_all(root.join("a")).unwrap();
+        write("One");
+        let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&state)).unwrap();
+        let context = Context { reading: Reading::Index, ..Context::of(plans) };
+        let mut index = LiveIndex::default();
+        index.refresh(&context);
+        let title = |index: &mut LiveIndex| {
+            let plan = index.plan(&PlanId::new("a")).map(|it| it.expect("the plan is there"));
+            plan.map(|it| it.steps[0].title.clone())
+        };
+        assert_eq!(title(&mut index).as_deref(), Some("One"), "from its row");
+        write("Another");
+        index.refresh_plans(&context, &["a".to_owned()]);
+        std::fs::remove_file(context.plans.index_dir().unwrap().join(Index::file_name())).unwrap();
+        assert_eq!(title(&mut index).as_deref(), Some("Another"), "as it was parsed");
+        assert_eq!(title(&mut index), None, "neither parsed nor a row");
+    }
+}

@@ -1,0 +1,191 @@
+//! Which plans a caller wants, and with what.
+
+use super::plan_scope;
+use super::refresh::{Fresh, IndexCheck, Refresh, Wanted};
+use super::settled::{self, Files, Rests};
+use super::step_scope::{self, Own};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::index::Generation;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
+use crate::plan::summary::PlanSummaries;
+use crate::store::leases::Leases;
+
+/// Which plans are loaded, how the index is checked for that, and whether claims are added.
+///
+/// The plans are always those that the files hold now. A narrow scope costs less and gives the same answers about the plan
+/// or step that it names.
+#[derive(Clone, Copy)]
+pub(crate) struct LoadQuery<'a, S = Scope<'a>> {
+    scope: S,
+    check: IndexCheck,
+    claims: ClaimView,
+    settled: Option<Rests<'a>>,
+}
+
+/// Every plan, live and archived.
+#[derive(Clone, Copy)]
+pub(crate) struct All;
+
+/// A part of the plans.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    All,
+    Plan { id: &'a PlanId, with_dependents: bool },
+    PlanAndNamed(&'a PlanId),
+    Step(&'a StepId, Option<Own<'a>>),
+}
+
+/// What is said of claims on the steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClaimView {
+    /// Only what the files say.
+    None,
+    /// What is recorded beside the files, too.
+    Recorded,
+    /// The same, but a claim that may be unfinished counts as free: a check under the lock decides.
+    Optimistic,
+}
+
+/// What a query loads.
+pub(crate) struct Loaded<P = Plans> {
+    pub(crate) plans: P,
+    /// What no plan could be made of: broken links, unreadable directories, special files. Complete only after a
+    /// [scan](LoadQuery::scan) of all plans.
+    pub(crate) problems: Vec<Problem>,
+    /// The commit of the index that holds just these plans, if there is one.
+    pub(crate) commit: Option<Generation>,
+}
+
+impl<'a> From<All> for Scope<'a> {
+    fn from(_: All) -> Self {
+        Self::All
+    }
+}
+
+impl LoadQuery<'_, All> {
+    /// All plans, live and archived, with every problem between them and the recorded claims.
+    pub(crate) fn all() -> Self {
+        Self::new(All, ClaimView::Recorded)
+    }
+
+    /// Loads the plans without most of what is in their steps; see [`PlanSummaries`].
+    pub(crate) fn load_summaries(&self, context: &Context) -> Loaded<PlanSummaries> {
+        let leases = self.leases(context);
+        let fresh = Refresh::new(Wanted::Summaries, self.check).run(context);
+        let Fresh { summaries, problems, commit, .. } = fresh;
+        let plans = PlanSummaries::judged(summaries).map(|it| self.with_claims(leases.as_ref(), it));
+        Loaded { plans, problems, commit }
+    }
+}
+
+impl<'a> LoadQuery<'a> {
+    /// A plan, and what its steps wait for, directly or through others; of a program, all plans. With recorded claims.
+    ///
+    /// What is said of the plan and its steps, problems included, is the same as from all plans. Of the other plans it may
+    /// be less. The plan's own texts are included, unless all plans had to be loaded.
+    pub(crate) fn plan(id: &'a PlanId) -> Self {
+        Self::new(Scope::Plan { id, with_dependents: false }, ClaimView::Recorded)
+    }
+
+    /// As [`Self::plan`], with every live plan that has a step that waits for a step of this one.
+    pub(crate) fn plan_and_dependents(id: &'a PlanId) -> Self {
+        Self::new(Scope::Plan { id, with_dependents: true }, ClaimView::Recorded)
+    }
+
+    /// A plan with its texts, and the plans that its steps and its program line name; without recorded claims.
+    ///
+    /// Problems that only all plans together show are left out.
+    pub(crate) fn plan_and_named(id: &'a PlanId) -> Self {
+        Self::new(Scope::PlanAndNamed(id), ClaimView::None)
+    }
+
+    /// A step with its plan's own file and all that the step waits for; without recorded claims. Other plans that those
+    /// name are loaded whole.
+    ///
+    /// What is said of the step, problems included, is the same as from the whole plan. If there is no such step, the
+    /// whole plan is loaded.
+    pub(crate) fn step(id: &'a StepId) -> Self {
+        Self::new(Scope::Step(id, None), ClaimView::None)
+    }
+
+    /// As [`Self::step`], as if the step's file held these bytes.
+    pub(crate) fn step_with(id: &'a StepId, own: Own<'a>) -> Self {
+        Self::new(Scope::Step(id, Some(own)), ClaimView::None)
+    }
+}
+
+impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
+    fn new(scope: S, claims: ClaimView) -> Self {
+        Self { scope, check: IndexCheck::Attested, claims, settled: None }
+    }
+
+    /// For a decision that is made again and again: a few changed plans are not written into the index.
+    pub(crate) fn for_a_moment(self) -> Self {
+        Self { check: IndexCheck::Lazy, ..self }
+    }
+
+    /// Compares all files with the index, even if a daemon attests it: only so every [problem](Loaded::problems) is found.
+    pub(crate) fn scan(self) -> Self {
+        Self { check: IndexCheck::Scan, ..self }
+    }
+
+    /// Uses what the daemon has already said of the index.
+    pub(crate) fn attested_by(self, commit: Option<Generation>) -> Self {
+        Self { check: IndexCheck::AttestedBy(commit), ..self }
+    }
+
+    /// Leaves out the claims that are recorded beside the files.
+    pub(crate) fn without_claims(self) -> Self {
+        Self { claims: ClaimView::None, ..self }
+    }
+
+    /// A claim that may be unfinished counts as free, for callers that check again under the lock.
+    pub(crate) fn with_unfinished_claims_free(self) -> Self {
+        Self { claims: ClaimView::Optimistic, ..self }
+    }
+
+    /// Refuses while one of the files that a decision rests on is being saved.
+    pub(crate) fn settled(self, rests: Rests<'a>) -> Self {
+        Self { settled: Some(rests), ..self }
+    }
+
+    pub(crate) fn load(&self, context: &Context) -> Result<Loaded, Error> {
+        match self.settled {
+            Some(rests) => {
+                settled::settled(context, || self.load_now(context), |it| Files::of(&it.plans, rests))
+            }
+            None => self.load_now(context),
+        }
+    }
+
+    fn load_now(&self, context: &Context) -> Result<Loaded, Error> {
+        let leases = self.leases(context);
+        let plans = match self.scope.into() {
+            Scope::All => {
+                let fresh = Refresh::new(Wanted::Plans, self.check).run(context);
+                let Fresh { plans, problems, commit, .. } = fresh;
+                let plans = self.with_claims(leases.as_ref(), Plans::judged(plans));
+                return Ok(Loaded { plans, problems, commit });
+            }
+            Scope::Plan { id, with_dependents } => plan_scope::load(context, id, with_dependents, self.check),
+            Scope::PlanAndNamed(id) => step_scope::load_plan(context, id)?,
+            Scope::Step(id, own) => step_scope::load(context, id, own)?,
+        };
+        Ok(Loaded { plans: self.with_claims(leases.as_ref(), plans), problems: Vec::new(), commit: None })
+    }
+
+    fn leases<'b>(&self, context: &'b Context) -> Option<Leases<'b>> {
+        (self.claims != ClaimView::None).then(|| Leases::of(context))
+    }
+
+    fn with_claims(&self, leases: Option<&Leases<'_>>, plans: Plans) -> Plans {
+        match (leases, self.claims) {
+            (Some(leases), ClaimView::Recorded) => leases.tell(plans),
+            (Some(leases), ClaimView::Optimistic) => leases.tell_hopefully(plans),
+            _ => plans,
+        }
+    }
+}
