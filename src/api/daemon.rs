@@ -37,7 +37,7 @@ pub trait DaemonClient: Send + Sync {
     }
 
     /// The directories that an answer about one plan needs, so that the names of all plans need not be read.
-    fn neighbours(&self, _plan: &PlanId) -> Option<Neighbours> {
+    fn dependents(&self, _plan: &PlanId) -> Option<Dependents> {
         None
     }
 
@@ -55,7 +55,7 @@ impl<F: Fn() -> Option<Generation> + Send + Sync> DaemonClient for F {
 
 /// The directories that an answer about one plan depends on, beside those that the plan itself names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Neighbours {
+pub struct Dependents {
     /// Those whose names equal the plan's on some file systems, with its own.
     pub spellings: Vec<Key>,
     /// All with names that are not ASCII: an id may spell them in another Unicode form.

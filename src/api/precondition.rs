@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 
@@ -42,14 +42,14 @@ fn check(
     context: &Context,
     id: &str,
     etag: Option<&str>,
-    now: impl FnOnce(&Shaper<'_>) -> Value,
+    now: impl FnOnce(&Views<'_>) -> Value,
     plans: &Plans,
 ) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_met(etag)) {
         return Ok(());
     }
     let root = context.root_name();
-    let now = Box::new(now(&Shaper { plans, now: context.now, root: &root }));
+    let now = Box::new(now(&Views { plans, now: context.now, root: &root }));
     Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
 }
 

@@ -148,14 +148,14 @@ impl StepShape {
 
 /// What shapes are made with: how paths are shown, and when.
 #[derive(Debug, Clone, Copy)]
-pub struct Shaper<'a> {
+pub struct Views<'a> {
     pub plans: &'a Plans,
     pub now: Time,
     /// The plans directory's own name, put before every path.
     pub root: &'a str,
 }
 
-impl Shaper<'_> {
+impl Views<'_> {
     pub fn path(&self, relative: &str) -> String {
         shown_path(self.root, relative)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::disk::FileOp;
 use crate::plan::change::NewStep;
 use crate::plan::id::StepId;
@@ -14,7 +14,7 @@ use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
 use crate::store::load::{self, LoadQuery};
-use crate::store::transaction::{self, ChangeReport, Changed, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Transaction};
 use crate::store::{idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
 
 pub use crate::api::requests::AddRequest;
@@ -28,7 +28,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
     }
     let plan_id = resolve::plan(context, &request.plan)?;
-    let mut writing = Writing::begin(context, "add", request.mode)?;
+    let mut writing = Transaction::begin(context, "add", request.mode)?;
     let plans = LoadQuery::plan_and_named(&plan_id).settled(load::Rests::Plan(&plan_id)).load(context)?.plans;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     transaction::check_live(plan)?;
@@ -117,15 +117,15 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Change
     let others = plans.iter().filter(|it| it.path != plan.path).cloned();
     let plans = Plans::new(others.chain([plan.clone()]).collect());
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     Changed {
         id: step.id.to_string(),
         title: step.title.clone(),
-        path: shaper.path(&step.path),
+        path: views.path(&step.path),
         was_written: true,
         was: None,
         status: Some(step.status.word().to_owned()),
         did: "added".to_owned(),
-        now: value(&shaper.step(&plan, step)),
+        now: value(&views.step(&plan, step)),
     }
 }

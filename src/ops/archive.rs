@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
 use crate::api::precondition;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::disk::FileOp;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId, StepId};
@@ -15,7 +15,7 @@ use crate::store::change_each::change_each;
 use crate::store::load::{self, LoadQuery, Side};
 use crate::store::removed::ARCHIVE;
 use crate::store::resolve::{self, Target};
-use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, relink};
 use crate::text::typed::shell_word;
 
@@ -35,7 +35,7 @@ pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeRepo
     change_each(context, "archive", &request.plans, request.mode, |writing, text| act(context, writing, text))
 }
 
-fn put_away(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
+fn put_away(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Result<Changed, Error> {
     let id = plan_of(resolve::target(context, text)?)?;
     let plan = load::settled_plan(context, &id)?;
     if plan.is_archived {
@@ -56,7 +56,7 @@ fn put_away(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<
     Ok(changed(context, &plan, &to, "archived"))
 }
 
-fn put_back(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
+fn put_back(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Result<Changed, Error> {
     let (target, _) = resolve::for_reading(context, text)?;
     let id = plan_of(target)?;
     let Some(plan) = load::plan_at(context, &id, Side::Archived)? else {
@@ -94,7 +94,7 @@ fn stays(name: &str) -> bool {
 /// Moves a plan's directory. If the target exists and is not a plan, the files are moved one by one.
 fn carry(
     context: &Context,
-    (writing, verb): (&mut Writing<'_>, &str),
+    (writing, verb): (&mut Transaction<'_>, &str),
     plan: &Plan,
     from: &Path,
     to: &Path,
@@ -174,15 +174,15 @@ fn changed(context: &Context, plan: &Plan, directory: &Path, did: &str) -> Chang
     let path = directory.join(PLAN_FILE).to_string_lossy().into_owned();
     let now = Plan { is_archived, path, ..plan.clone() };
     let plans = Plans::new(vec![now.clone()]);
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     Changed {
         id: plan.id.to_string(),
         title: plan.title.clone(),
-        path: shaper.path(&now.path),
+        path: views.path(&now.path),
         was_written: true,
         was: None,
         status: None,
         did: did.to_owned(),
-        now: value(&shaper.plan(&now)),
+        now: value(&views.plan(&now)),
     }
 }

@@ -20,7 +20,7 @@ use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::store::{interrupted, knowledge, program};
 use crate::text::front_matter::{self, Header};
 use crate::text::line_index;
@@ -173,7 +173,7 @@ fn source_line(context: &Context, problem: &Problem) -> Option<String> {
 fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let mut report = ChangeReport::new("check --fix", mode);
-    let mut writing = Writing::begin(context, "check --fix", mode)?;
+    let mut writing = Transaction::begin(context, "check --fix", mode)?;
     for plan in plans.live() {
         let missing_file = plan.problems.iter().any(|it| it.code == Code::MissingPlanFile);
         if missing_file {
@@ -201,7 +201,7 @@ fn is_fixable(step: &Step) -> bool {
     !is_refused && step.problems.iter().any(is_fixable)
 }
 
-fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result<Changed, Error> {
+fn fix_plan(context: &Context, writing: &mut Transaction<'_>, id: &PlanId) -> Result<Changed, Error> {
     plan_file::update(context, writing, id, &|plan, _| {
         Ok(PlanUpdate {
             status: plan.status.known(),
@@ -211,7 +211,7 @@ fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result
     })
 }
 
-fn fix_step(context: &Context, writing: &mut Writing<'_>, step: &Step) -> Result<Changed, Error> {
+fn fix_step(context: &Context, writing: &mut Transaction<'_>, step: &Step) -> Result<Changed, Error> {
     step_file::update(context, writing, &NamedStep::of(step), &|now| {
         let step = now.step;
         let has = |code: Code| step.problems.iter().any(|it| it.code == code);

@@ -31,7 +31,7 @@ use crate::store::decision::Decision;
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
-use crate::store::transaction::{Mode, Writing, is_half_saved};
+use crate::store::transaction::{Mode, Transaction, is_half_saved};
 use crate::store::{fencing, idempotency};
 use crate::text::typed::shell_word;
 
@@ -172,11 +172,11 @@ fn begin<'a>(
     verb: &str,
     mode: Mode,
     sharing: Sharing,
-) -> Result<(Writing<'a>, Locked<'a>), Error> {
+) -> Result<(Transaction<'a>, Locked<'a>), Error> {
     // Other processes wait for the lock, so everything that does not need it is done before.
     let leases = Leases::of(context);
     leases.boot();
-    let mut writing = Writing::begin(context, verb, mode)?;
+    let mut writing = Transaction::begin(context, verb, mode)?;
     writing.show_at_end();
     let locked = match mode {
         Mode::Write => Locked::take_at(leases, sharing)?,
@@ -249,7 +249,7 @@ fn unclaimed(queue: Vec<Ready>, locked: &Locked<'_>) -> impl Iterator<Item = Rea
 
 fn take_first(
     ask: &Ask<'_>,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     locked: &Locked<'_>,
     tried: &mut HashSet<StepId>,
     queue: impl Iterator<Item = Ready>,
@@ -274,7 +274,7 @@ fn granted(
     ask: &Ask<'_>,
     plan: Option<PlanId>,
     Grant { made, why }: Grant,
-    mut writing: Writing<'_>,
+    mut writing: Transaction<'_>,
 ) -> Result<ClaimReport, Error> {
     let shown = writing.cut();
     let (is_dry_run, diff) = (writing.end(), shown.diff(ask.context));
@@ -320,7 +320,7 @@ enum Wish {
 
 fn take(
     ask: &Ask<'_>,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     locked: &Locked<'_>,
     named: &NamedStep,
     wish: Wish,

@@ -12,7 +12,7 @@ use crate::plan::problem::Code;
 use crate::plan::rules;
 use crate::plan::step_number::StepNumber;
 use crate::store::new_plan::{self, Files};
-use crate::store::transaction::{ChangeReport, Writing};
+use crate::store::transaction::{ChangeReport, Transaction};
 use crate::store::{idempotency, new_step, program, step_file, typed_words};
 use crate::text::typed::shell_word;
 
@@ -30,7 +30,7 @@ impl StepRequest {
 /// Makes a plan; its id is the slug of the title, with a number behind it if that is taken.
 pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Error> {
     new_plan(context, request)?;
-    let mut writing = Writing::begin(context, "new", request.mode)?;
+    let mut writing = Transaction::begin(context, "new", request.mode)?;
     let (id, files) = files(context, request)?;
     idempotency::tell(context, || vec![new_plan::changed(context, &id, &files)]);
     match program::adoption(context, (request.is_program, &request.children), &id)? {

@@ -9,7 +9,7 @@ use crate::store::load::{self, LoadQuery};
 use crate::store::plan_file;
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{Mode, Writing};
+use crate::store::transaction::{Mode, Transaction};
 
 /// Returns the absolute path of a plan's or step's file; one that is missing is made first.
 ///
@@ -20,7 +20,7 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
     let relative = match &target {
         Target::Plan(id) => {
             if plan.etag.is_none() {
-                let mut writing = Writing::begin(context, "edit", Mode::Write)?;
+                let mut writing = Transaction::begin(context, "edit", Mode::Write)?;
                 plan_file::update(context, &mut writing, id, &|_, _| Ok(plan_file::PlanUpdate::default()))?;
             }
             plan.path
@@ -28,7 +28,7 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
         Target::Step(named) => {
             let step = resolve::one_step(context, &plan, named)?;
             if !step.has_file() {
-                let mut writing = Writing::begin(context, "edit", Mode::Write)?;
+                let mut writing = Transaction::begin(context, "edit", Mode::Write)?;
                 step_file::update(context, &mut writing, named, &|_| Ok(StepUpdate::default()))?;
             }
             step.path.clone()

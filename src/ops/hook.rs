@@ -34,7 +34,7 @@ const RECORD: &str =
 
 /// The object that an agent reads on standard output; none where there is nothing worth a word.
 ///
-/// Within a step's own process there never is: it was told what to do.
+/// Within a step's own process there never is: its prompt says what to do.
 pub fn hook(context: &Context, moment: Moment) -> Result<Option<Value>, Error> {
     if context.here.step.is_some() {
         return Ok(None);
@@ -44,7 +44,7 @@ pub fn hook(context: &Context, moment: Moment) -> Result<Option<Value>, Error> {
         Moment::SessionStart => briefing(&report).map(|text| {
             json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
         }),
-        // Told to the user alone: nothing keeps the agent from stopping.
+        // Shown only to the user; the agent may stop.
         Moment::Stop => reminder(&report, &context.by).map(|text| json!({"systemMessage": text})),
     })
 }

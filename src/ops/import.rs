@@ -16,7 +16,7 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::store::new_plan::{self, Files};
-use crate::store::transaction::{self, ChangeReport, Writing};
+use crate::store::transaction::{self, ChangeReport, Transaction};
 use crate::store::{idempotency, typed_words};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
@@ -64,7 +64,7 @@ fn imported(
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
+/// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or reported as unmapped.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
     let heading = heading(request)?;
     let (mut sources, unread) = sources(context, request)?;
@@ -84,7 +84,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     for plan in &mut brought.plans {
         head(plan, request, &heading);
     }
-    let mut writing = Writing::begin(context, "import", request.mode)?;
+    let mut writing = Transaction::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
     let news = news(context, request, &mut brought, &mut sources)?;
     change.hints.extend(news.hints);
@@ -387,7 +387,7 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
     hints
 }
 
-/// The law of every import, as something to look at: words that are neither in a plan nor told are told by their line.
+/// Enforces the law of every import: words that are neither in a plan nor reported yet are reported with their line.
 fn with_lost_words(
     form: Form,
     sources: &[&SourceFile],
@@ -422,7 +422,7 @@ fn with_lost_words(
     unmapped
 }
 
-/// What a source says: of a store its texts, as the names of its keys are its form; else what stands in it.
+/// The text of a source. Of a store only its values count, because the names of its keys are its format.
 pub fn source_text(form: Form, source: &SourceFile) -> String {
     let text = String::from_utf8_lossy(&source.bytes);
     match form {

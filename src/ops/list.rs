@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
-use crate::api::views::{PlanShape, Shaper, StepShape, value};
+use crate::api::views::{PlanShape, StepShape, Views, value};
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
@@ -98,12 +98,12 @@ impl Shown<'_> {
             return Err(load::missing(context, &program));
         }
         let root = context.root_name();
-        let shaper = Shaper { plans, now: context.now, root: &root };
+        let views = Views { plans, now: context.now, root: &root };
         let (shown, hidden): (Vec<_>, Vec<_>) = plans
             .iter()
             .filter(|it| is_asked_for(it, request) && fits(it))
             .partition(|it| is_shown(it, request, self.statuses));
-        let mut shown = load::map(&shown, |it| shaper.plan(it));
+        let mut shown = load::map(&shown, |it| views.plan(it));
         shown.retain(|it| is_since(it.last_activity, self.since));
         request.sort.plans(&mut shown);
         let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
@@ -160,7 +160,7 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
         return children(context, request, (&plans, plan), since);
     }
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let seconds = seconds(context);
     let is_wanted = |it: &&Step| {
         request.status.is_empty()
@@ -172,10 +172,10 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let wanted = wanted
         .filter(|it| !request.stale || staleness::stale(&plans, plan, it, context.now, seconds).is_some());
     let wanted = wanted.filter(|it| request.assignee.is_none() || it.assignee == request.assignee);
-    let mut steps: Vec<_> = wanted.map(|it| shaper.step(plan, it)).collect();
+    let mut steps: Vec<_> = wanted.map(|it| views.step(plan, it)).collect();
     steps.retain(|it| is_since(it.last_activity, since));
     request.sort.steps(&mut steps);
-    Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
+    Ok(ListReport::Steps { plan: Box::new(views.plan(plan)), steps })
 }
 
 /// Whether a word asks for the steps that are ready. In a file it means pending, which steps that wait are, too.
@@ -192,14 +192,14 @@ fn children(
 ) -> Result<ListReport, Error> {
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let root = context.root_name();
-    let shaper = Shaper { plans, now: context.now, root: &root };
+    let views = Views { plans, now: context.now, root: &root };
     let is_wanted = |it: &&Plan| {
         let status = it.shown_status().0.known();
         (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))
             && request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag))
             && has_assignee(it, request)
     };
-    let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| shaper.plan(it)).collect();
+    let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| views.plan(it)).collect();
     shown.retain(|it| is_since(it.last_activity, since));
     request.sort.plans(&mut shown);
     Ok(ListReport::Plans { plans: shown, hidden: 0 })

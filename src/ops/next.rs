@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{Shaper, StepShape, value};
+use crate::api::views::{StepShape, Views, value};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Next, State};
@@ -69,19 +69,19 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let Some(id) = plan else { return Ok(of_all(context, request.most)) };
     let plans = LoadQuery::plan(&id).load(context)?.plans;
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
     if plan.kind == PlanKind::Program && !plan.is_archived {
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
         let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan));
         let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
         let mut report =
-            among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>(), request.most);
+            among(&views, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>(), request.most);
         report.plan = Some(id.to_string());
         return Ok(report);
     }
     let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
-    let step = step.map(|it| shaper.step(plan, it));
+    let step = step.map(|it| views.step(plan, it));
     Ok(NextReport {
         state,
         step,
@@ -105,28 +105,28 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     let summaries = loaded.plans.map(|it| leases.tell(it));
     let plans = summaries.with_reduced_steps();
     let root = context.root_name();
-    let shaper = Shaper { plans, now: context.now, root: &root };
+    let views = Views { plans, now: context.now, root: &root };
     let live: Vec<_> = plans.live().collect();
     let made = most.map(|it| it.max(cache::FEW));
-    let report = among(&shaper, &live, &rules::candidates(plans, context.now), made);
+    let report = among(&views, &live, &rules::candidates(plans, context.now), made);
     cache::keep(context, records, commit, (&leases, plans), &report);
     load::drop_in_background(summaries);
     report.cut(most)
 }
 
 /// The most urgent candidate of several plans, or why there is none. At most `most` candidates are made.
-fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
+fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
     let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
     let n_candidates = ready.len();
     let told = &ready[..most.map_or(n_candidates, |it| it.max(1).min(n_candidates))];
     let candidates: Vec<_> =
-        load::map(told, |(it, step)| Candidate { step: shaper.step(it.plan, step), why: it.why.clone() });
+        load::map(told, |(it, step)| Candidate { step: views.step(it.plan, step), why: it.why.clone() });
     let (state, why) = match candidates.first() {
         Some(first) => {
-            let parts = [Some(first.why.clone()), rules::why_first(shaper.plans, found)];
+            let parts = [Some(first.why.clone()), rules::why_first(views.plans, found)];
             (State::Next, parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
-        None => why_none(shaper.plans, asked, shaper.now),
+        None => why_none(views.plans, asked, views.now),
     };
     let step = candidates.first().map(|it| it.step.clone());
     NextReport {

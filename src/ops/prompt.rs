@@ -75,7 +75,7 @@ impl Prompt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub text: String,
-    /// What has to be told beside it: that the project's own prompt could not be used, and why.
+    /// Warnings: why the project's own prompt could not be used.
     pub notes: Vec<String>,
 }
 

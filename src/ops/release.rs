@@ -14,7 +14,7 @@ use crate::store::load::LoadQuery;
 use crate::store::repeat::{self, Said};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Changed, Refused, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Refused, Transaction};
 use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ReleaseRequest;
@@ -32,7 +32,7 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
 
 fn release_one(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     named: &NamedStep,
     request: &ReleaseRequest,
 ) -> Result<Changed, Error> {
@@ -54,7 +54,7 @@ fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<Ch
     }
     idempotency::tell_many(context);
     let root = context.root_name();
-    let mut writing = Writing::begin(context, "release", request.mode)?;
+    let mut writing = Transaction::begin(context, "release", request.mode)?;
     for id in ids {
         match release_one(context, &mut writing, &id, request).map_err(|it| it.below(&root)) {
             Ok(changed) => report.changes.push(changed),

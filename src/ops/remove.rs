@@ -20,7 +20,7 @@ use crate::store::fencing::{self, Owner, Who};
 use crate::store::load::{self, LoadQuery};
 use crate::store::relink::{self, Gone, Orphans};
 use crate::store::resolve::{self, NamedStep, Target};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{leases, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
 
@@ -38,7 +38,7 @@ pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport
 
 fn remove_step(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     named: &NamedStep,
     request: &RemoveRequest,
 ) -> Result<Changed, Error> {
@@ -129,7 +129,7 @@ fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
 
 fn remove_plan(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     id: &PlanId,
     request: &RemoveRequest,
 ) -> Result<Changed, Error> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::disk::FileOp;
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
@@ -16,7 +16,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
 use crate::store::fencing::{self, Owner, Who};
 use crate::store::relink::{self, Gone, Orphans, Waits};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::store::{leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
@@ -26,7 +26,7 @@ pub use crate::api::requests::RenumberRequest;
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
-    let mut writing = Writing::begin(context, "move", request.mode)?;
+    let mut writing = Transaction::begin(context, "move", request.mode)?;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     let step = resolve::one_step(context, &own, &named)?;
     let is_doubled = own.is_doubled(step);
@@ -132,7 +132,7 @@ fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
 /// Returns the plan as it is then, and hints at what a person has to do.
 fn move_files(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     plans: &Plans,
     (plan, step): (&Plan, &Step),
     new: &StepId,
@@ -185,15 +185,15 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &Ste
     });
     let moved = moved.unwrap_or_else(|| Step { id: new.clone(), path: path.clone(), ..step.clone() });
     let root = context.root_name();
-    let shaper = Shaper { plans, now: context.now, root: &root };
+    let views = Views { plans, now: context.now, root: &root };
     Changed {
         id: new.to_string(),
         title: moved.title.clone(),
-        path: shaper.path(&path),
+        path: views.path(&path),
         was_written: *new != step.id,
         was: Some(step.id.to_string()),
         status: None,
         did: did.to_owned(),
-        now: value(&shaper.step(plan, &moved)),
+        now: value(&views.step(plan, &moved)),
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -26,7 +26,7 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::Stated;
 use crate::store::fencing::{Owner, Who};
 use crate::store::relink::{self, Gone, Orphans};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{leases, load, plan_status, removed, resolve};
 
 pub use crate::api::requests::ReplaceRequest;
@@ -34,7 +34,7 @@ pub use crate::api::requests::ReplaceRequest;
 /// Makes the steps of a plan those of a list, as one change: after a crash all of it is there, or nothing.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
-    let mut writing = Writing::begin(context, "replace", request.mode)?;
+    let mut writing = Transaction::begin(context, "replace", request.mode)?;
     let ((plans, troubles), plan) = load::settled_all(context, &id)?;
     transaction::check_live(&plan)?;
     transaction::check_writable(context, &plan.problems)?;
@@ -274,7 +274,7 @@ impl<'a> Wanted<'a> {
         Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
-    /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.
+    /// The new steps between the same dependents as a step that goes, without those that another one of them needs.
     fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
         let number = &step.id.number;
         let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));
@@ -333,7 +333,7 @@ impl<'a> Wanted<'a> {
         let own = &made.plan;
         let plans = Plans::judged(self.with_plan(own)).with_claims(self.plans.claims().clone());
         let root = self.context.root_name();
-        let shaper = Shaper { plans: &plans, now: self.context.now, root: &root };
+        let views = Views { plans: &plans, now: self.context.now, root: &root };
         let written: BTreeSet<_> =
             made.ops.iter().map(|it| transaction::path_of(it).to_string_lossy()).collect();
         let mut changes = Vec::new();
@@ -342,8 +342,8 @@ impl<'a> Wanted<'a> {
         }
         for step in self.left_out() {
             let Some(now) = plans.step(&step.id) else { continue };
-            let path = shaper.path(&now.path);
-            let mut change = self.changed(now, path, "kept", value(&shaper.step(own, now)));
+            let path = views.path(&now.path);
+            let mut change = self.changed(now, path, "kept", value(&views.step(own, now)));
             change.status = Some(now.status.word().to_owned());
             change.was_written = false;
             changes.push(change);
@@ -358,8 +358,8 @@ impl<'a> Wanted<'a> {
                 (Some(_), Some(verb)) => verb.outcome().to_owned(),
                 (Some(_), None) => "changed".to_owned(),
             };
-            let path = shaper.path(&step.path);
-            let mut change = self.changed(step, path, &did, value(&shaper.step(own, step)));
+            let path = views.path(&step.path);
+            let mut change = self.changed(step, path, &did, value(&views.step(own, step)));
             change.was = old.filter(|_| verb.is_some()).map(|it| it.status.word().to_owned());
             change.status = Some(step.status.word().to_owned());
             change.was_written = did != "changed" || written.contains(step.path.as_str());

@@ -90,7 +90,7 @@ pub trait Workers: Sync {
     /// Runs a process to the end. Afterwards no process of its group is left.
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended;
     /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same one,
-    /// and where nobody had noted that yet, whatever works under the claim. `log` is the run's, of its last process.
+    /// and, if that was not recorded yet, every process that carries the claim. `log` is the run's, of its last process.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     /// Whether the run was stopped.
     fn is_stopped(&self) -> bool;

@@ -13,7 +13,7 @@ use crate::plan::problem::Severity;
 use crate::plan::script::{self, NewScript, Script};
 use crate::plan::words::nearest;
 use crate::plan::{entry, id};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{knowledge, removed};
 use crate::text::typed::shell_word;
 
@@ -51,7 +51,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         mcp_handle: request.mcp_handle.clone(),
     };
     let bytes = transaction::edit(&path, new.body().as_bytes(), &new.changes(), script::KEYS)?;
-    let mut writing = Writing::begin(context, "script add", request.mode)?;
+    let mut writing = Transaction::begin(context, "script add", request.mode)?;
     let is_taken = context.plans.names(Path::new(script::DIRECTORY)).contains(&format!("{id}.md"));
     let made = if is_taken { Err(taken(&id)) } else { writing.create(&path, &bytes) };
     made.map_err(
@@ -94,7 +94,7 @@ fn changed(context: &Context, id: &str, name: &str, path: &str, did: &str) -> Ch
 
 /// Takes a script away; its file is kept below the archive.
 pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport, Error> {
-    let mut writing = Writing::begin(context, "script remove", mode)?;
+    let mut writing = Transaction::begin(context, "script remove", mode)?;
     let script = one(context, name)?;
     let time = context.now.to_string().replace([':', '-'], "");
     let directory = PathBuf::from("_archive").join(script::DIRECTORY).join(format!("removed-{time}"));

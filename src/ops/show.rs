@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::graph;
-use crate::api::views::{PlanShape, Shaper, StepShape, held, problem, value};
+use crate::api::views::{PlanShape, StepShape, Views, held, problem, value};
 use crate::ops::decide::{self, DecisionsReport};
 use crate::ops::insight::{self, InsightsReport};
 use crate::plan::claims::InForce;
@@ -126,7 +126,7 @@ impl ShownPlan {
     }
 }
 
-/// What of decisions stands beside what they are on; `show` of the id tells the rest.
+/// A decision in short; `show` of its id has the rest.
 fn decisions(of: &[Decision]) -> Value {
     let shape = |it: &Decision| {
         json!({
@@ -158,13 +158,13 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
         return Ok(ShowReport::Graph { plan: plan.id.to_string(), form, text: graph::draw(plan, form) });
     }
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     // The index holds no texts for this, and one plan is quickly read.
     let read_again = if has_texts(plan) { None } else { load::plan_at(context, &plan.id, side)? };
     let texts = read_again.as_ref().unwrap_or(plan);
     match target {
         Target::Plan(_) => {
-            let mut shown = shown_plan(&shaper, plan, texts, request.full);
+            let mut shown = shown_plan(&views, plan, texts, request.full);
             shown.decisions = decide::standing(context, plan.id.as_str(), None);
             Ok(ShowReport::Plan(Box::new(shown)))
         }
@@ -173,13 +173,13 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
             let text = texts.steps.iter().find(|it| it.path == step.path);
             let (is_gated, confirmation) = rules::confirmation(plan, step);
             let shown = ShownStep {
-                step: shaper.step(plan, step),
+                step: views.step(plan, step),
                 body: text.map(|it| it.body.clone()).unwrap_or_default(),
                 waits_for: rules::obstacles(&plans, plan, step, context.now)
                     .iter()
                     .filter_map(step_moves::sentence)
                     .collect(),
-                dependants: dependants(&shaper, plan, &named.id),
+                dependants: dependants(&views, plan, &named.id),
                 is_gated,
                 decisions: decide::standing(context, plan.id.as_str(), Some(&step.id.to_string())),
                 confirmation: confirmation.cloned(),
@@ -204,27 +204,27 @@ fn has_texts(plan: &Plan) -> bool {
     !plan.body.is_empty() || plan.steps.iter().any(|it| !it.body.is_empty())
 }
 
-fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {
+fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {
     let body = |path: &str| {
         texts.steps.iter().find(|it| it.path == path).map(|it| it.body.clone()).unwrap_or_default()
     };
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
     let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
-    let children = shaper.plans.children(&plan.id).filter(|_| is_program);
+    let children = views.plans.children(&plan.id).filter(|_| is_program);
     ShownPlan {
-        plan: shaper.plan(plan),
-        children: children.map(|it| shaper.plan(it)).collect(),
+        plan: views.plan(plan),
+        children: children.map(|it| views.plan(it)).collect(),
         decisions: Vec::new(),
         body: texts.body.clone(),
-        steps: plan.steps.iter().map(|it| shaper.step(plan, it)).collect(),
+        steps: plan.steps.iter().map(|it| views.step(plan, it)).collect(),
         bodies: full.then(|| plan.steps.iter().map(|it| body(&it.path)).collect()),
-        problems: problems.map(|it| problem(shaper.root, it)).collect(),
+        problems: problems.map(|it| problem(views.root, it)).collect(),
     }
 }
 
-fn dependants(shaper: &Shaper<'_>, plan: &Plan, id: &crate::plan::id::StepId) -> Vec<String> {
+fn dependants(views: &Views<'_>, plan: &Plan, id: &crate::plan::id::StepId) -> Vec<String> {
     // Live plans wait for a live plan of the name.
-    let is_meant = shaper.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
-    let steps = shaper.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
+    let is_meant = views.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
+    let steps = views.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
     steps.filter(|it| it.depends_on(id)).map(|it| it.id.to_string()).collect()
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::disk::{DiskError, FileOp};
 use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
 use crate::plan::file_name;
@@ -24,7 +24,7 @@ use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{Owner, Who};
 use crate::store::relink::{self, Gone, Orphans, Waits};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
@@ -38,7 +38,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
         return Err(Error::usage("the title is empty", "give the new step a title"));
     }
     let id = resolve::plan(context, &request.plan)?;
-    let mut writing = Writing::begin(context, "squash", request.mode)?;
+    let mut writing = Transaction::begin(context, "squash", request.mode)?;
     let ((plans, troubles), plan) = load::settled_all(context, &id)?;
     transaction::check_live(&plan)?;
     transaction::check_writable(context, &plan.problems)?;
@@ -402,17 +402,17 @@ fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes:
     all.iter_mut().filter(|it| it.path == own.path).for_each(|it| it.clone_from(&own));
     let plans = Plans::new(all);
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let numbers: Vec<_> = steps.iter().map(|it| it.id.number.to_string()).collect();
     Changed {
         id: kept.id.to_string(),
         title: now.title.clone(),
-        path: shaper.path(&kept.path),
+        path: views.path(&kept.path),
         was_written: true,
         was: Some(kept.status.word().to_owned()),
         status: Some(now.status.word().to_owned()),
         did: format!("squashed from {}", numbers.join(", ")),
-        now: value(&shaper.step(&own, &now)),
+        now: value(&views.step(&own, &now)),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
-use crate::api::views::{Shaper, StepShape, with};
+use crate::api::views::{StepShape, Views, with};
 use crate::plan::model::Plan;
 use crate::plan::time::{self, Time};
 use crate::plan::words::StepStatus;
@@ -62,7 +62,7 @@ pub fn stale(context: &Context, request: &StaleRequest) -> Result<StaleReport, E
         return Err(load::missing(context, id));
     }
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let is_asked =
         |it: &&Plan| named.as_ref().is_none_or(|id| it.id == *id || it.program.as_ref() == Some(id));
     let mut steps = Vec::new();
@@ -77,7 +77,7 @@ pub fn stale(context: &Context, request: &StaleRequest) -> Result<StaleReport, E
             if let Some(at) = tried {
                 why = format!("{why}, last attempted {}", time::ago(context.now, at));
             }
-            steps.push(StaleStep { step: shaper.step(plan, step), since, why });
+            steps.push(StaleStep { step: views.step(plan, step), since, why });
         }
     }
     steps.sort_by_key(|it| it.since);

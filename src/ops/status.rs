@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
-use crate::api::views::{PlanShape, Reason, Shaper, StepShape, held, value, with};
+use crate::api::views::{PlanShape, Reason, StepShape, Views, held, value, with};
 use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -123,7 +123,7 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().scan().load(context)?;
     beside.extend(knowledge::problems(context));
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
     let working = |it: &Step| {
@@ -133,17 +133,17 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     };
     let (n_errors, n_warnings) = count_problems(&plans, &beside);
     Ok(StatusReport {
-        plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
-        attention: attention(&shaper, &active, days),
+        plans: plans.live().filter(|it| is_open(it)).map(|it| views.plan(it)).collect(),
+        attention: attention(&views, &active, days),
         in_progress: steps(&active)
             .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
-            .map(|(plan, it)| standing(&shaper, plan, it))
+            .map(|(plan, it)| standing(&views, plan, it))
             .collect(),
         ready: rules::candidates(&plans, context.now)
             .iter()
-            .filter_map(|it| Some(standing(&shaper, it.plan, it.step?)))
+            .filter_map(|it| Some(standing(&views, it.plan, it.step?)))
             .collect(),
-        finished: finished(&shaper, days),
+        finished: finished(&views, days),
         n_errors,
         n_warnings,
         kept: kept(context),
@@ -158,12 +158,12 @@ fn kept(context: &Context) -> Vec<String> {
     of_plans.chain(project_saves::kept(context)).collect()
 }
 
-fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {
-    let (since, held) = match held_beside(shaper.plans, step) {
+fn standing(views: &Views<'_>, plan: &Plan, step: &Step) -> Standing {
+    let (since, held) = match held_beside(views.plans, step) {
         Some((held, at)) => (at, Some(held)),
-        None => (staleness::since(shaper.plans, plan, step, shaper.now), None),
+        None => (staleness::since(views.plans, plan, step, views.now), None),
     };
-    Standing { step: shaper.step(plan, step), since, held }
+    Standing { step: views.step(plan, step), since, held }
 }
 
 /// The claim in force that the step's file does not show, and when it was made.
@@ -182,18 +182,18 @@ fn steps<'a>(plans: &'a [&'a Plan]) -> impl Iterator<Item = (&'a Plan, &'a Step)
     plans.iter().flat_map(|plan| plan.steps.iter().map(|it| (*plan, it)))
 }
 
-fn attention(shaper: &Shaper<'_>, active: &[&Plan], days: u32) -> Vec<Attention> {
+fn attention(views: &Views<'_>, active: &[&Plan], days: u32) -> Vec<Attention> {
     let found = steps(active).filter_map(|(plan, step)| {
-        let (reason, since) = reason(shaper, plan, step, days)?;
-        Some(Attention { reason, step: shaper.step(plan, step), since, last: last_attempt(step) })
+        let (reason, since) = reason(views, plan, step, days)?;
+        Some(Attention { reason, step: views.step(plan, step), since, last: last_attempt(step) })
     });
     let mut found: Vec<_> = found.collect();
     found.sort_by_key(|it| it.reason);
     found
 }
 
-fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
-    let since = || staleness::since(shaper.plans, plan, step, shaper.now);
+fn reason(views: &Views<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
+    let since = || staleness::since(views.plans, plan, step, views.now);
     match step.status.known() {
         Some(StepStatus::Failed) => return Some((Reason::Failed, since())),
         Some(StepStatus::Blocked) => return Some((Reason::Blocked, since())),
@@ -202,23 +202,23 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
         _ => {}
     }
     // Another working tree may have taken over the claim that lapsed here.
-    if rules::is_lapsed(shaper.plans, step, shaper.now) && held_beside(shaper.plans, step).is_none() {
+    if rules::is_lapsed(views.plans, step, views.now) && held_beside(views.plans, step).is_none() {
         return Some((Reason::Lapsed, since()));
     }
     if step.is_faulty() {
         return Some((Reason::Faulty, None));
     }
-    let obstacles = rules::obstacles(shaper.plans, plan, step, shaper.now);
+    let obstacles = rules::obstacles(views.plans, plan, step, views.now);
     let is_confirmation =
         |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
     if !obstacles.is_empty() && obstacles.iter().all(is_confirmation) {
         return Some((Reason::ToConfirm, None));
     }
-    if let Some(day) = staleness::overdue(plan, step, shaper.now) {
+    if let Some(day) = staleness::overdue(plan, step, views.now) {
         return Some((Reason::Overdue, Some(day.end())));
     }
     let seconds = i64::from(days) * 86_400;
-    staleness::stale(shaper.plans, plan, step, shaper.now, seconds).map(|since| (Reason::Stale, Some(since)))
+    staleness::stale(views.plans, plan, step, views.now, seconds).map(|since| (Reason::Stale, Some(since)))
 }
 
 fn last_attempt(step: &Step) -> Option<String> {
@@ -228,16 +228,16 @@ fn last_attempt(step: &Step) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(": "))
 }
 
-fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<Finished> {
-    let is_recent = |at: &Time| shaper.now.seconds_since(*at) <= i64::from(days) * 86_400;
-    let all = shaper.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
+fn finished(views: &Views<'_>, days: u32) -> Vec<Finished> {
+    let is_recent = |at: &Time| views.now.seconds_since(*at) <= i64::from(days) * 86_400;
+    let all = views.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
     let mut found: Vec<_> = all
         .filter(|(_, it)| it.standing().is(StepStatus::Completed))
         .filter_map(|(plan, it)| Some((it.closed_at().filter(is_recent)?, plan, it)))
         .collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
     let by = |step: &Step| step.closing_attempt().and_then(|it| it.by.clone());
-    found.into_iter().map(|(at, plan, it)| Finished { step: shaper.step(plan, it), at, by: by(it) }).collect()
+    found.into_iter().map(|(at, plan, it)| Finished { step: views.step(plan, it), at, by: by(it) }).collect()
 }
 
 fn count_problems(plans: &Plans, beside: &[Problem]) -> (usize, usize) {

@@ -18,7 +18,7 @@ use crate::store::fencing::{self, Who};
 use crate::store::leases;
 use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 
 pub use crate::api::requests::UndoRequest;
 
@@ -77,7 +77,7 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
 /// A claim that the change made is released. A live claim can be undone only by its owner, or with `--force`.
 pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Error> {
     let mode = request.mode;
-    let mut writing = Writing::begin(context, "undo", mode)?;
+    let mut writing = Transaction::begin(context, "undo", mode)?;
     let id = request.id.as_deref();
     let (change, ops) = context.plans.undo_operations(id)?;
     let claimed = claimed(context, &ops)?;

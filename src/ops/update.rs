@@ -10,7 +10,7 @@ use crate::store::decision::Decision;
 use crate::store::fencing::Who;
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file;
-use crate::store::transaction::{ChangeReport, Changed, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Transaction};
 use crate::store::{plan_status, step_moves, typed_words};
 
 pub use crate::store::step_moves::{AttemptRequest, MoveRequest};
@@ -31,7 +31,7 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
 
 fn move_step(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     step: &NamedStep,
     request: &MoveRequest,
 ) -> Result<Changed, Error> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{PlanShape, Shaper, StepShape};
+use crate::api::views::{PlanShape, StepShape, Views};
 use crate::ops::add::{self, AddRequest};
 use crate::plan::change::NewPlan;
 use crate::plan::file_name::PLAN_FILE;
@@ -15,7 +15,7 @@ use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
 use crate::store::load::{self, LoadQuery, Side};
-use crate::store::transaction::{self, Mode, Writing};
+use crate::store::transaction::{self, Mode, Transaction};
 use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, scalar};
@@ -41,7 +41,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
     }
-    let mut writing = Writing::begin(context, "new", Mode::Write)?;
+    let mut writing = Transaction::begin(context, "new", Mode::Write)?;
     // Another process may have created it meanwhile.
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
@@ -92,7 +92,7 @@ fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
     let plans = LoadQuery::plan(&plan.id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &plan.id, Side::LiveFirst).unwrap_or(plan);
     let root = context.root_name();
-    Ok(Shaper { plans: &plans, now: context.now, root: &root }.plan(plan))
+    Ok(Views { plans: &plans, now: context.now, root: &root }.plan(plan))
 }
 
 /// Whether a file, or its text below the front matter, is this text, apart from line ends at the end.
@@ -190,7 +190,7 @@ pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error>
     let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let root = context.root_name();
-    let shape = Shaper { plans: &plans, now: context.now, root: &root }.plan(plan);
+    let shape = Views { plans: &plans, now: context.now, root: &root }.plan(plan);
     Ok((shape, body(context, &plan.path, plan.etag.is_some())?))
 }
 
@@ -220,7 +220,7 @@ fn body(context: &Context, path: &str, exists: bool) -> Result<String, Error> {
 
 fn shaped(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<(StepShape, String), Error> {
     let root = context.root_name();
-    let shape = Shaper { plans, now: context.now, root: &root }.step(plan, step);
+    let shape = Views { plans, now: context.now, root: &root }.step(plan, step);
     Ok((shape, body(context, &step.path, step.has_file())?))
 }
 
@@ -231,9 +231,9 @@ pub fn steps(context: &Context, plan: &str) -> Result<Vec<(StepShape, String)>, 
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let texts = load::plan_at(context, &id, side)?;
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let body = |path: &str| {
         texts.iter().flat_map(|it| &it.steps).find(|it| it.path == path).map(|it| it.body.clone())
     };
-    Ok(plan.steps.iter().map(|it| (shaper.step(plan, it), body(&it.path).unwrap_or_default())).collect())
+    Ok(plan.steps.iter().map(|it| (views.step(plan, it), body(&it.path).unwrap_or_default())).collect())
 }

@@ -32,15 +32,15 @@ macro_rules! codes {
                 match self { $(Self::$variant => Severity::$severity),* }
             }
 
-            fn writing(self) -> Writing {
-                match self { $(Self::$variant => Writing::$refusal),* }
+            fn writing(self) -> Transaction {
+                match self { $(Self::$variant => Transaction::$refusal),* }
             }
         }
     };
 }
 
 #[derive(PartialEq, Eq)]
-enum Writing {
+enum Transaction {
     Refused,
     Allowed,
 }
@@ -89,7 +89,7 @@ impl Code {
 
     /// Returns whether a file with this problem is not written, not even by the engine's own verbs.
     pub fn refuses_writing(self) -> bool {
-        self.writing() == Writing::Refused
+        self.writing() == Transaction::Refused
     }
 }
 

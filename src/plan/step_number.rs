@@ -28,7 +28,7 @@ const LARGEST_WHOLE: u32 = 999_999_999;
 #[error("`{0}` is not a step number: at most 9 digits, then optionally a point and at most 100 digits")]
 pub struct NotAStepNumber(pub String);
 
-/// No number fits: the neighbours are 100 digits deep, or the last number is 999999999.
+/// No number fits: the dependents are 100 digits deep, or the last number is 999999999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no room for another step number here")]
 pub struct NoRoom;

@@ -1,4 +1,4 @@
-//! HTTP on the machine's own address: the routes that seed scripts know, every verb's, and live events.
+//! HTTP on the machine's own address: the script API, a route for every verb, and live events.
 //!
 //! A handler translates: request in, engine, report out. What may ask at all is decided in one place (`guard`), what an
 //! error looks like in one other (`problem`), who may keep a connection in a third (`connections`). One thread waits for
@@ -13,7 +13,7 @@ mod idempotency;
 mod problem;
 mod response_layer;
 pub mod routes;
-mod seed;
+mod script_api;
 mod server;
 mod state;
 mod token;
@@ -26,5 +26,5 @@ use state::App;
 
 /// All routes.
 fn api() -> Router<App> {
-    seed::router().merge(events::router()).merge(routes::router())
+    script_api::router().merge(events::router()).merge(routes::router())
 }

@@ -3,7 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::store::idempotency;
-use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
 
 /// Runs one change for each id, under one lock.
 pub(crate) fn change_each(
@@ -11,7 +11,7 @@ pub(crate) fn change_each(
     verb: &'static str,
     ids: &[String],
     mode: Mode,
-    mut change: impl FnMut(&mut Writing<'_>, &str) -> Result<Changed, Error>,
+    mut change: impl FnMut(&mut Transaction<'_>, &str) -> Result<Changed, Error>,
 ) -> Result<ChangeReport, Error> {
     if ids.is_empty() {
         return Err(Error::usage("which step?", format!("name it, as in `planwatch {verb} 1`")));
@@ -24,7 +24,7 @@ pub(crate) fn change_each(
     }
     let root = context.root_name();
     let mut report = ChangeReport::new(verb, mode);
-    let mut writing = Writing::begin(context, verb, mode)?;
+    let mut writing = Transaction::begin(context, verb, mode)?;
     for id in ids {
         let done = change(&mut writing, id).map_err(|it| it.below(&root));
         // What a refusal would write, as the note of a late result, is shown with it.

@@ -36,7 +36,7 @@ mod tests {
     use crate::api::error::Error;
     use crate::disk::Open;
     use crate::disk::model::Machine;
-    use crate::store::transaction::{Mode, Writing};
+    use crate::store::transaction::{Mode, Transaction};
 
     const PATH: &str = "p/step-1.md";
 
@@ -44,7 +44,7 @@ mod tests {
     fn decided(on_new: fn() -> Decision<&'static str, &'static str, &'static str>) -> (String, String) {
         let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# Old\n")]);
         let context = Context::on_model(&machine);
-        let mut writing = Writing::begin(&context, "test", Mode::Write).unwrap();
+        let mut writing = Transaction::begin(&context, "test", Mode::Write).unwrap();
         let decided = writing.change(PATH, &|bytes| {
             if bytes == b"# New\n" {
                 return on_new().try_map(|text, value| Ok::<_, Error>((text.into(), value)));

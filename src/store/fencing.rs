@@ -56,7 +56,7 @@ fn claim_of(step: &Step) -> Option<&Claim> {
 
 /// Checks the fence and the owner: an id passes only if it is the file's; without one the name has to be the same.
 ///
-/// A claim that another working tree has taken over since is nobody's any more, whatever this file says.
+/// A claim that another working tree has taken over is void, whatever this file says.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
     if let Some(other) = plans.claims().overtaken_by(step) {
         return match (&who.claim, who.force) {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::request_key::{Answer, ClaimMade, Made, Record, RequestKey, Told, hour};
-use crate::api::views::{Shaper, shown_path, value};
+use crate::api::views::{Views, shown_path, value};
 use crate::disk::{Answers, KeyLock};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
@@ -231,17 +231,17 @@ impl Made {
         let (id, step) = read_path(path)?;
         let plans = LoadQuery::plan(&id).load(context).ok()?.plans;
         let root = context.root_name();
-        let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+        let views = Views { plans: &plans, now: context.now, root: &root };
         let plan = plans.get(&id);
         let step =
             step.map(|it| (it.to_string(), plan.and_then(|plan| plan.steps.iter().find(|at| at.id == it))));
         let (id, title, status, now) = match (step, plan) {
             (Some((id, Some(step))), Some(plan)) => {
-                (id, step.title.clone(), step.status.word().to_owned(), value(&shaper.step(plan, step)))
+                (id, step.title.clone(), step.status.word().to_owned(), value(&views.step(plan, step)))
             }
             (None, Some(plan)) => {
                 let status = plan.shown_status().0.word().to_owned();
-                (id.to_string(), plan.title.clone(), status, value(&shaper.plan(plan)))
+                (id.to_string(), plan.title.clone(), status, value(&views.plan(plan)))
             }
             (step, _) => {
                 let id = step.map_or_else(|| id.to_string(), |it| it.0);

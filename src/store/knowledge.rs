@@ -17,7 +17,7 @@ use crate::plan::read::Source;
 use crate::plan::script::{self, Script};
 use crate::plan::time::{Time, read_seconds};
 use crate::store::resolve::{self, Target};
-use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{idempotency, load};
 
 /// More names than this are not made within a millisecond.
@@ -83,7 +83,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) verb: &'static str,
     pub(crate) directory: &'a str,
     pub(crate) title: &'a str,
-    /// Stands in the name for a title that has no letters of it.
+    /// Used in the name if the title has no usable letters.
     pub(crate) instead: &'a str,
     pub(crate) make: &'a Make<'a>,
 }
@@ -93,7 +93,7 @@ pub(crate) type Make<'a> = dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error>
 
 /// Makes the file under a name of its own: of two within a thousandth of a second the second gets the next one.
 pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result<ChangeReport, Error> {
-    let mut writing = Writing::begin(context, entry.verb, mode)?;
+    let mut writing = Transaction::begin(context, entry.verb, mode)?;
     let names = context.plans.names(Path::new(entry.directory));
     let mut at = context.now.whole_milliseconds();
     for _ in 0..MAX_TRIES {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::disk::FileOp;
 use crate::plan::change::{NewPlan, set_text};
 use crate::plan::file_name::PLAN_FILE;
@@ -32,21 +32,21 @@ pub(crate) fn operations(id: &PlanId, files: &[(String, Vec<u8>)]) -> Vec<FileOp
     files.iter().map(|(name, bytes)| FileOp::Create { path: path(name), bytes: bytes.clone() }).collect()
 }
 
-/// Tells the new plan as it will be read, also where nothing was written.
+/// Reports the new plan as it will be read, also in a dry run.
 pub(crate) fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
     let plan = as_read(context, id, files);
     let plans = Plans::new(vec![plan.clone()]);
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     Changed {
         id: id.to_string(),
         title: plan.title.clone(),
-        path: shaper.path(id.as_str()),
+        path: views.path(id.as_str()),
         was_written: true,
         was: None,
         status: Some(plan.shown_status().0.word().to_owned()),
         did: format!("made with {} file{}", files.len(), if files.len() == 1 { "" } else { "s" }),
-        now: value(&shaper.plan(&plan)),
+        now: value(&views.plan(&plan)),
     }
 }
 

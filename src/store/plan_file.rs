@@ -3,7 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Shaper, shown_path, value};
+use crate::api::views::{Views, shown_path, value};
 use crate::plan::change::{self, NewNote, NewPlan};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -13,7 +13,7 @@ use crate::plan::words::PlanStatus;
 use crate::store::decision::Decision;
 use crate::store::idempotency;
 use crate::store::load::{self, LoadQuery, Rests};
-use crate::store::transaction::{self, Applied, Changed, Writing};
+use crate::store::transaction::{self, Applied, Changed, Transaction};
 use crate::text::header_edit::Change;
 
 /// What is to become of a plan.
@@ -42,7 +42,7 @@ impl PlanUpdate {
 /// Decides on `plan.md` as it is, edits it, and reports the plan as it is then.
 pub(crate) fn update(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     id: &PlanId,
     decide: Decide<'_>,
 ) -> Result<Changed, Error> {
@@ -92,7 +92,7 @@ fn changed(
     }
     let plans = Plans::new(all);
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     Changed {
         id: now.id.to_string(),
         title: now.title.clone(),
@@ -101,7 +101,7 @@ fn changed(
         was: Some(was),
         status: Some(now.shown_status().0.word().to_owned()),
         did,
-        now: value(&shaper.plan(now)),
+        now: value(&views.plan(now)),
     }
 }
 

@@ -11,13 +11,13 @@ use crate::plan::words::{PlanStatus, Status};
 use crate::store::load::LoadQuery;
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::step_moves::MoveRequest;
-use crate::store::transaction::{Changed, Writing};
+use crate::store::transaction::{Changed, Transaction};
 use crate::text::typed::shell_word;
 
 /// Moves a plan; its steps are not touched.
 pub(crate) fn move_plan(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     id: &PlanId,
     request: &MoveRequest,
 ) -> Result<Changed, Error> {

@@ -237,7 +237,7 @@ fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Cha
     let key = || "depends".to_owned();
     let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
     let mut changes = Vec::new();
-    // Another step has the number now, and stands for the old one too.
+    // Another step has the number now, which replaces the old step too.
     let mut new = new.peekable();
     match new.next_if(|_| !heirs.contains(old)) {
         None if heirs.contains(old) => {}

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Shaper, shown_path, value};
+use crate::api::views::{Views, shown_path, value};
 use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -19,7 +19,7 @@ use crate::store::idempotency;
 use crate::store::leases::{self, Leases};
 use crate::store::load::{self, LoadQuery, Own, Rests};
 use crate::store::resolve::{self, NamedStep};
-use crate::store::transaction::{self, Applied, Changed, Writing};
+use crate::store::transaction::{self, Applied, Changed, Transaction};
 use crate::text::header_edit::Change;
 use crate::text::{front_matter, yaml};
 
@@ -98,7 +98,7 @@ impl StepUpdate {
 /// The step's claim record is updated too.
 pub(crate) fn update(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     named: &NamedStep,
     decide: &dyn Fn(Current<'_>) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
@@ -111,7 +111,7 @@ pub(crate) fn update(
 /// As [`update`], for decisions that return a value too, or may leave the file.
 pub(crate) fn update_with<T, L>(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     named: &NamedStep,
     decide: Decide<'_, T, L>,
 ) -> Result<Decision<Done, T, L>, Error> {
@@ -147,7 +147,7 @@ pub(crate) struct Done {
 /// claim records, if the caller has locked them.
 pub(crate) fn write<T, L>(
     context: &Context,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     named: &NamedStep,
     records: Option<&leases::Locked<'_>>,
     decide: Decide<'_, T, L>,
@@ -229,7 +229,7 @@ fn as_changed(
     let plans = as_it_is(context, plans, step, after, &|query| Ok(query.load(context)?.plans))?;
     let (plan, now) = resolve::same_file(&plans, step)?;
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let changed = Changed {
         id: step.id.to_string(),
         title: now.title.clone(),
@@ -238,7 +238,7 @@ fn as_changed(
         was: Some(outcome.before.status.word().to_owned()),
         status: Some(now.status.word().to_owned()),
         did: outcome.update.did.clone(),
-        now: value(&shaper.step(plan, now)),
+        now: value(&views.step(plan, now)),
     };
     Ok((changed, now.clone()))
 }
@@ -312,13 +312,13 @@ fn as_it_is<'a>(
     Ok(Cow::Owned(Plans::new(all).with_claims(plans.claims().clone())))
 }
 
-/// The file of a step that stands only in the Steps list.
+/// The file of a step that exists only in the Steps list.
 pub(crate) fn missing_file(step: &Step, context: &Context) -> Vec<u8> {
     let new = NewStep { title: step.title.clone(), ..NewStep::default() };
     new_file(&new, &step.id, context).unwrap_or_default()
 }
 
-/// The keys that a text's own front matter has; none if it cannot be read, which whoever edits it will say.
+/// The keys that a text's own front matter has; none if it cannot be read, which the edit reports.
 pub(crate) fn own_keys(file: &[u8]) -> Vec<String> {
     let yaml = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok());
     let Some(tree) = yaml.and_then(|it| yaml::parse(it).ok()) else { return Vec::new() };

@@ -52,7 +52,7 @@ pub(crate) struct Edited {
     pub(crate) plan: Plan,
 }
 
-/// Gives a step a line of its own; the one that stands there is another file's with the same number.
+/// Adds a line for a step; the present line belongs to another file with the same number.
 pub(crate) fn added(
     context: &Context,
     plan: &Plan,

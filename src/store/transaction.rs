@@ -158,7 +158,7 @@ pub(crate) fn is_half_saved(error: &Error) -> bool {
     matches!(error, Error::Disk(DiskError::HalfSaved { .. } | DiskError::Vanished { .. }))
 }
 
-/// Repeats a change that was refused because a save seems to be under way, for a caller that cannot be told to try
+/// Repeats a change that was refused because a save seems to be under way, for a caller that cannot be asked to try
 /// again. The change takes the lock itself, so it is free meanwhile.
 pub(crate) fn once_saved<T>(
     context: &Context,
@@ -177,7 +177,7 @@ pub(crate) fn once_saved<T>(
 const BATCH_TRIES: usize = 3;
 
 /// A change under way.
-pub(crate) struct Writing<'a> {
+pub(crate) struct Transaction<'a> {
     context: &'a Context,
     verb: String,
     /// None: nothing is written.
@@ -237,7 +237,7 @@ impl Shown {
     }
 }
 
-impl<'a> Writing<'a> {
+impl<'a> Transaction<'a> {
     fn new(context: &'a Context, verb: &str, locked: Option<Held<'a>>, at_end: Option<Shown>) -> Self {
         let (verb, diff, hints, not_repointed) = (verb.to_owned(), String::new(), Vec::new(), Vec::new());
         Self { context, verb, locked, diff, hints, not_repointed, at_end }
@@ -517,7 +517,7 @@ fn tell_kept(context: &Context, kept: &[Kept]) {
 /// Applies edits to a front matter, with an error that names the place.
 pub(crate) fn edit(path: &str, bytes: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, Error> {
     header_edit::edit(bytes, changes, order).map_err(|together| {
-        // The place is told in the file as it is, so the change that fails is tried on that alone.
+        // The error's position refers to the file as it is, so the failing change is tried on that alone.
         let alone =
             changes.iter().find_map(|it| header_edit::edit(bytes, std::slice::from_ref(it), order).err());
         Error::edit(path, bytes, alone.unwrap_or(together))

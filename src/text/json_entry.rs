@@ -1,6 +1,6 @@
 //! One entry of one object in a JSON file of another program: inserted and removed by a splice, without changing other bytes.
 //!
-//! How an entry was put in can be seen from how it stands there, so that taking it out gives the very bytes back without any
+//! How an entry was put in can be seen from its surroundings, so that taking it out gives the very bytes back without any
 //! record of what was there before:
 //! - into an object with members it goes before the first one, behind a copy of the blanks that stand before that one;
 //! - into an empty one it goes right behind the brace, on a line of its own if the object has more than one;

@@ -78,8 +78,8 @@ pub(crate) enum Yields {
     Text,
     /// Left out where cuts do not help.
     Last,
-    /// Never cut nor left out, even where the line is wider than the terminal: a name that people copy, and that tells
-    /// two rows apart.
+    /// Never cut nor left out, even where the line is wider than the terminal: a name that people copy, and that distinguishes
+    /// two rows.
     Name,
     Nothing,
 }

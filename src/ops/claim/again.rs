@@ -3,7 +3,7 @@
 use super::{ClaimReport, Granted, begin};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::plan::id::read_step_id;
 use crate::store::leases::Sharing;
 use crate::store::load::{LoadQuery, Loaded};
@@ -33,11 +33,11 @@ pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
         return Ok(None);
     }
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     key.replay();
     Ok(Some(ClaimReport {
         state: "next",
-        step: Some(value(&shaper.step(plan, step))),
+        step: Some(value(&views.step(plan, step))),
         why: made.why.clone(),
         claim: Some(Granted { id: made.id.clone(), until: made.until }),
         plan: Some(id.plan.to_string()),

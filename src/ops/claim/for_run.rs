@@ -17,7 +17,7 @@ use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
 use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{Mode, Writing, is_half_saved, once_saved};
+use crate::store::transaction::{Mode, Transaction, is_half_saved, once_saved};
 
 /// What a run wants to claim.
 pub(crate) struct RunAsk<'a> {
@@ -147,7 +147,7 @@ enum Taken {
 fn take(
     context: &Context,
     ask: &RunAsk<'_>,
-    writing: &mut Writing<'_>,
+    writing: &mut Transaction<'_>,
     locked: &Locked<'_>,
     named: &NamedStep,
 ) -> Result<Taken, Error> {

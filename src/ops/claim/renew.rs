@@ -3,7 +3,7 @@
 use super::{ClaimReport, Granted, begin};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{Shaper, value};
+use crate::api::views::{Views, value};
 use crate::plan::id::{StepId, read_step_id};
 use crate::store::leases::{Leases, NewRecord, Sharing};
 use crate::store::load::{self, LoadQuery};
@@ -47,11 +47,11 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     }
     let root = context.root_name();
     let plans = locked.tell(plans.clone());
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let views = Views { plans: &plans, now: context.now, root: &root };
     let until = renewed.unwrap_or_else(|| context.now.plus_seconds(lease));
     Ok(ClaimReport {
         state: "next",
-        step: Some(value(&shaper.step(plan, step))),
+        step: Some(value(&views.step(plan, step))),
         why: "the claim is renewed".to_owned(),
         claim: Some(Granted { id: claim.id.clone(), until: Some(until) }),
         plan: Some(plan.id.to_string()),

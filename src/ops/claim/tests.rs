@@ -91,7 +91,7 @@ fn holds(machine: &Machine, granted: &Granted) -> bool {
         .is_some_and(|it| it.contains(&format!("claim: {{id: \"{}\"", granted.id)))
 }
 
-/// Whether the claim got so far that nobody can tell it from one that was told.
+/// Whether the claim got so far that it looks like a reported one.
 fn is_recorded(machine: &Machine) -> bool {
     let leases = machine.plans().own_records();
     leases.is_some_and(|it| it.all(|_| true).iter().any(|(name, _)| !name.ends_with(".new")))
@@ -165,7 +165,7 @@ enum Act {
     Wait {
         seconds: i64,
     },
-    /// Somebody takes the claim out of the file and makes it pending.
+    /// An editor removes the claim from the file and makes the step pending.
     Checkout {
         step: usize,
     },

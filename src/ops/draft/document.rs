@@ -18,7 +18,7 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::read::PLAN_KEYS;
 use crate::store::decision::Decision;
-use crate::store::transaction::{self, Mode, Writing};
+use crate::store::transaction::{self, Mode, Transaction};
 use crate::store::{load, new_plan};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
@@ -127,7 +127,7 @@ impl Document {
 
     /// The first pass: the plan appears whole, under the next free name if its own was taken meanwhile.
     fn make(&mut self, context: &Context, pass: u32, text: &str, is_last: bool) -> Result<(), Error> {
-        let mut writing = Writing::begin(context, "draft", Mode::Write)?;
+        let mut writing = Transaction::begin(context, "draft", Mode::Write)?;
         let mut plan =
             NewPlan { title: self.title.clone(), is_draft: true, ..NewPlan::default() }.changes(context.now);
         plan.push(self.draft_key(pass, is_last));
@@ -218,7 +218,7 @@ impl Work for Document {
         let new_body = format!("{text}\n").replace('\n', line_end);
         let after = if is_same_text { edited } else { [&edited[..start], new_body.as_bytes()].concat() };
         refuse_unreadable(context, self.id(), &after)?;
-        let mut writing = Writing::begin(context, "draft", Mode::Write)?;
+        let mut writing = Transaction::begin(context, "draft", Mode::Write)?;
         let written = writing.change(&self.path, &|bytes| match bytes == expected {
             true => Ok(Decision::Write(after.clone(), ())),
             false => Ok(Decision::Leave(())),
@@ -256,7 +256,7 @@ impl Work for Document {
 
 /// Makes a file in a plan's directory under the first free name; returns where it is.
 pub(super) fn beside(context: &Context, id: &PlanId, name: &str, text: &str) -> Result<String, Error> {
-    let mut writing = Writing::begin(context, "draft", Mode::Write)?;
+    let mut writing = Transaction::begin(context, "draft", Mode::Write)?;
     let mut n = 1;
     loop {
         let number = if n == 1 { String::new() } else { format!("-{n}") };

@@ -63,7 +63,7 @@ pub(super) trait Work {
     fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
     /// What is to be known before the first pass.
     fn notes(&self) -> Vec<String>;
-    /// How it stands then.
+    /// The state afterwards.
     fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error>;
     fn place(&self, context: &Context) -> (String, String);
 }

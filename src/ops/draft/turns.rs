@@ -1,5 +1,5 @@
 //! A draft whose answers come one call at a time, from an agent that planwatch did not start: each call brings the answer
-//! to one prompt and gets the next. Between two calls only a file in `.planwatch/drafts` knows how it stands.
+//! to one prompt and gets the next. Between two calls the state is in a file in `.planwatch/drafts`.
 //!
 //! The handle names the pass that it is about, so an answer that is sent twice counts once. The text is written only over
 //! bytes that the pass before left: after an edit the same pass is asked again, with the text as it is.

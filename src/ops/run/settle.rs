@@ -12,7 +12,7 @@ use crate::store::leases::Leases;
 use crate::store::load::LoadQuery;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{Mode, Writing, once_saved};
+use crate::store::transaction::{Mode, Transaction, once_saved};
 
 /// How many characters of a process's output an attempt keeps.
 const NOTES: usize = 4_000;
@@ -90,7 +90,7 @@ fn write_now(
     verdict: &Verdict,
     facts: &Facts,
 ) -> Result<Option<Step>, Error> {
-    let mut writing = Writing::begin(context, "run", Mode::Write)?;
+    let mut writing = Transaction::begin(context, "run", Mode::Write)?;
     let decided = step_file::update_with(context, &mut writing, &NamedStep::of(seen), &|now| {
         let step = now.step;
         let is_same = (&step.status, &step.claim, &step.verify) == (&seen.status, &seen.claim, &seen.verify);

@@ -79,7 +79,7 @@ pub(crate) fn fill_while_read(
     let Some(seen) = seen else { return scanned(context, Some(index)) };
     let (send, read) = sync_channel(AHEAD);
     let (tell, told) = sync_channel(1);
-    // Moves what tells of the end, so that a panic does, too.
+    // Owns the sender, so that a panic also signals the end.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
             // The index is always locked before the full text.

@@ -54,7 +54,7 @@ pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     Ok(own.into_iter().chain(built_in).collect())
 }
 
-/// One list without the texts, in which `of` tells plans from prompts.
+/// One list without the texts, in which `of` distinguishes plans from prompts.
 pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
     let of_plans = templates.iter().map(|it| {
         let names: Vec<_> = it.files.iter().map(|it| it.name.as_str()).collect();

@@ -16,7 +16,7 @@ const STEP: &str = "/plans/p/step-1.md";
 const PENDING: &str = "---\nstatus: pending\ntags: [b, x, b]\n---\n# One\n\n## Dependencies\n\nstep-0\n";
 const CLAIMED: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: \"ann\", at: 2026-11-21T11:59:00Z}\n---\n# One\n";
 
-/// A command, and how often its change stands in a text.
+/// A command, and how often a text contains its change.
 struct Case {
     name: &'static str,
     before: &'static str,

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, sync_channel};
 
 use crate::api::context::{Context, Here};
 use crate::api::daemon::{
-    ClaimReply, DaemonClient, DaemonStatus, DelegatedClaim, Freshness, Neighbours, REPLY_WITHIN,
+    ClaimReply, DaemonClient, DaemonStatus, DelegatedClaim, Dependents, Freshness, REPLY_WITHIN,
 };
 use crate::api::error::Error;
 use crate::index::Generation;
@@ -77,8 +77,8 @@ impl DaemonClient for EventLoop {
         }
     }
 
-    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        self.ask(Request::Around(plan.as_str().to_owned()))?.neighbours()
+    fn dependents(&self, plan: &PlanId) -> Option<Dependents> {
+        self.ask(Request::Around(plan.as_str().to_owned()))?.dependents()
     }
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {

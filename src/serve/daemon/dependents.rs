@@ -58,7 +58,7 @@ impl Dependents {
     }
 
     /// Returns what relates to a plan; `None` if that is too much to send.
-    pub(crate) fn lookup(&mut self, context: &Context, id: &PlanId) -> Option<protocol::Dependents> {
+    pub(crate) fn lookup(&mut self, context: &Context, id: &PlanId) -> Option<protocol::DependentsMessage> {
         for name in std::mem::take(&mut self.stale) {
             for key in [false, true].map(|is_archived| Key { is_archived, name: name.clone() }) {
                 self.remove(&key);
@@ -72,7 +72,7 @@ impl Dependents {
         }
         let keys =
             |of: &mut dyn Iterator<Item = &Key>| of.map(|it| (it.is_archived, it.name.clone())).collect();
-        Some(protocol::Dependents {
+        Some(protocol::DependentsMessage {
             spellings: keys(&mut self.spellings.get(&folded_name(id.as_str())).into_iter().flatten()),
             odd: keys(&mut self.non_ascii.iter()),
             waiting: keys(&mut self.waiting.get(id).into_iter().flatten()),

@@ -12,7 +12,7 @@ use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
 
-/// The name that stands for a whole plan among held files.
+/// The name of a whole plan among held files.
 const PLAN_FILE: &str = "plan.md";
 
 /// A file that cannot be parsed may be half-written. An empty file may be a save in progress: some editors truncate

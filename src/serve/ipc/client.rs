@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use crate::api::daemon::{ClaimReply, DaemonStatus, DelegatedClaim, REPLY_WITHIN};
-use crate::api::daemon::{DaemonClient, Neighbours};
+use crate::api::daemon::{DaemonClient, Dependents};
 use crate::disk::PlansDir;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
@@ -120,8 +120,8 @@ impl DaemonClient for Daemon {
         }
     }
 
-    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        self.connect()?.ask(Request::Around(plan.as_str().to_owned()))?.neighbours()
+    fn dependents(&self, plan: &PlanId) -> Option<Dependents> {
+        self.connect()?.ask(Request::Around(plan.as_str().to_owned()))?.dependents()
     }
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Neighbours};
+use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Dependents};
 use crate::index::{Generation, Key};
 
 /// Raised when an older peer would misunderstand a message.
@@ -42,17 +42,17 @@ pub(crate) struct RequestEnvelope {
     pub(crate) request: Request,
 }
 
-/// Directories, each as whether it is archived and its name; see `api::daemon::Neighbours`.
+/// Directories, each as whether it is archived and its name; see `api::daemon::Dependents`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Dependents {
+pub(crate) struct DependentsMessage {
     pub(crate) spellings: Vec<(bool, String)>,
     pub(crate) odd: Vec<(bool, String)>,
     pub(crate) waiting: Vec<(bool, String)>,
 }
 
-impl From<Dependents> for Neighbours {
-    fn from(message: Dependents) -> Self {
-        let Dependents { spellings, odd, waiting } = message;
+impl From<DependentsMessage> for Dependents {
+    fn from(message: DependentsMessage) -> Self {
+        let DependentsMessage { spellings, odd, waiting } = message;
         let keys = |of: Vec<(bool, String)>| {
             of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
         };
@@ -103,7 +103,7 @@ pub(crate) enum Answer {
     },
     /// `None` if unknown.
     Around {
-        around: Option<Dependents>,
+        around: Option<DependentsMessage>,
     },
     /// `None`: the client has to claim without the daemon.
     Claimed {
@@ -151,9 +151,9 @@ impl Answer {
     }
 
     /// The answer to [`Request::Around`].
-    pub(crate) fn neighbours(self) -> Option<Neighbours> {
+    pub(crate) fn dependents(self) -> Option<Dependents> {
         match self {
-            Self::Around { around } => around.map(Neighbours::from),
+            Self::Around { around } => around.map(Dependents::from),
             _ => None,
         }
     }

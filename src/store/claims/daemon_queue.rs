@@ -46,7 +46,7 @@ pub struct Resident {
 struct CachedQueue {
     /// The queue is valid only for a process that reads the same files in the same way.
     surroundings: String,
-    basis: Basis,
+    basis: CacheKey,
     /// The files of the plans from which the steps come, by their directories, sorted by path.
     files: HashMap<String, Vec<Noted>>,
     /// The paths of steps that were claimed since.
@@ -58,7 +58,7 @@ type Noted = (String, String, Option<Time>);
 
 /// What a queue was made from beside the files.
 #[derive(Debug)]
-struct Basis {
+struct CacheKey {
     /// A hash of the names and stamps of all records, except those of the queue's steps and of unfinished claims.
     records: String,
     /// The names of the records of unfinished claims.
@@ -134,7 +134,7 @@ fn look(context: &Context, surroundings: &str) -> Option<(Option<CachedQueue>, V
     let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(LONGEST).collect();
     let queue = turns.iter().map(|it| candidates::ready(&plans, it.step)).collect();
     let is_steady = plans.is_steady(context.now, context.now.plus_seconds(HOLDS));
-    let basis = is_steady.then(|| Basis::of(&leases, context.now, (listed, begun), &turns)).flatten();
+    let basis = is_steady.then(|| CacheKey::of(&leases, context.now, (listed, begun), &turns)).flatten();
     let cached = basis.map(|basis| {
         let files = files_of(&plans, &basis);
         CachedQueue { surroundings: surroundings.to_owned(), basis, files, claimed: HashSet::new() }
@@ -145,7 +145,7 @@ fn look(context: &Context, surroundings: &str) -> Option<(Option<CachedQueue>, V
 }
 
 /// What was read of the plans from which a queue's steps come.
-fn files_of(plans: &Plans, basis: &Basis) -> HashMap<String, Vec<Noted>> {
+fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<Noted>> {
     let names: HashSet<_> = basis.steps.iter().map(|it| directory(&it.path)).collect();
     let is_asked = |it: &&Plan| names.contains(directory(&it.path));
     let files = |plan: &Plan| {
@@ -207,7 +207,7 @@ fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
 }
 
-impl Basis {
+impl CacheKey {
     /// Notes it at this time, with the records as they were before anything was read, and the names of those that were
     /// made meanwhile. None: the queue cannot be cached.
     fn of(

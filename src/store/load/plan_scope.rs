@@ -8,7 +8,7 @@ use std::path::Path;
 use super::refresh::{IndexCheck, Refresh, Wanted};
 use super::scan::read_plan;
 use crate::api::context::{Context, Reading};
-use crate::api::daemon::{Freshness, Neighbours};
+use crate::api::daemon::{Dependents, Freshness};
 use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
@@ -26,25 +26,25 @@ pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check:
     if check == IndexCheck::Lazy && context.plans.names(Path::new(id.as_str())).len() > MANY {
         return all(context, check);
     }
-    let mut neighbours = neighbours(context, id);
-    let mut dependents = Vec::new();
+    let mut named = dependents(context, id);
+    let mut waiting = Vec::new();
     if with_dependents {
-        match &mut neighbours {
-            Some(it) if it.waiting.len() <= MANY => dependents = std::mem::take(&mut it.waiting),
+        match &mut named {
+            Some(it) if it.waiting.len() <= MANY => waiting = std::mem::take(&mut it.waiting),
             _ => return all(context, check),
         }
     }
-    let names = neighbours.map_or_else(|| Names::Listed(keys(context)), Names::Told);
-    reached(context, id, names, &dependents).unwrap_or_else(|| all(context, check))
+    let names = named.map_or_else(|| Names::Listed(keys(context)), Names::Told);
+    reached(context, id, names, &waiting).unwrap_or_else(|| all(context, check))
 }
 
 fn all(context: &Context, check: IndexCheck) -> Plans {
     Plans::judged(Refresh::new(Wanted::Plans, check).run(context).plans)
 }
 
-fn neighbours(context: &Context, id: &PlanId) -> Option<Neighbours> {
+fn dependents(context: &Context, id: &PlanId) -> Option<Dependents> {
     match &context.freshness {
-        Freshness::Attested(daemon) if context.reading == Reading::Index => daemon.neighbours(id),
+        Freshness::Attested(daemon) if context.reading == Reading::Index => daemon.dependents(id),
         _ => None,
     }
 }
@@ -107,7 +107,7 @@ fn keys(context: &Context) -> Vec<Key> {
 enum Names {
     /// Each of them.
     Listed(Vec<Key>),
-    Told(Neighbours),
+    Told(Dependents),
 }
 
 struct Around<'a> {

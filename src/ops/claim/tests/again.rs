@@ -36,7 +36,7 @@ impl Other {
     }
 }
 
-/// What ann gets while somebody else acts.
+/// The answer to ann while another worker acts.
 fn claimed(machine: &Machine, when: When, act: impl Fn(&Machine) + Send + Sync + 'static) -> ClaimReport {
     // Made before, under a lock that the model does not have.
     machine.plans().made_runtime_dir().unwrap();

@@ -26,7 +26,7 @@ fn delegated(context: &Context) -> DelegatedClaim {
     DelegatedClaim::of(context, &ClaimRequest::default()).unwrap()
 }
 
-/// Makes claims where nobody tells what has happened.
+/// Makes claims without a daemon that reports changes.
 fn together(context: &Context, delegated_claims: &[DelegatedClaim]) -> Vec<Option<ClaimedStep>> {
     ran(context, delegated_claims, &mut Resident::default(), &|| None)
 }
@@ -106,7 +106,7 @@ fn where_nothing_is_ready_nothing_is_handed_out() {
     assert_eq!(together(&ann, &[delegated(&ann), delegated(&ann)]), [None, None]);
 }
 
-/// Somebody who claims for others, and is heard or not.
+/// A daemon that claims for clients; its replies may be lost.
 struct Claiming {
     machine: Machine,
     begins: bool,
@@ -236,7 +236,7 @@ fn a_queue_is_kept_while_nothing_happens_but_claims() {
     assert!(ran(&ann, &[short], &mut resident, &since)[0].is_some());
     let kept = resident.queue(&ann, &surroundings, &since).map(|(queue, is_kept)| (queue.len(), is_kept));
     assert_eq!(kept, Some((3, false)));
-    // Whoever reads otherwise looks.
+    // Other readers read the files.
     assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
     assert!(resident.queue(&ann, "y", &|| None).is_none());
     assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));

@@ -64,7 +64,7 @@ fn write(home: &Path, path: &str, text: &str) {
 
 const STEP: &str = "---\nstatus: pending\n---\n# Step\n";
 
-/// Three plans, the last of which somebody works on, and a claim that lapses within a day.
+/// Three plans, the last of which is being worked on, and a claim that lapses within a day.
 fn with_plans(test: impl FnOnce(&Path)) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
@@ -95,7 +95,7 @@ fn claim_first(context: &Context, lease: i64) {
 
 type Act = fn(&Path) -> Context;
 
-/// What happens, and whether the answer is told again.
+/// What happens, and whether the cached answer is used again.
 const ACTS: &[(&str, Act, bool)] = &[
     ("nothing", |home| watched(home, 0), true),
     ("some time", |home| watched(home, 300), true),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::answers;
 use super::route::{Link, Parameter, Route, Verb};
-use super::{seed, table};
+use super::{script_api, table};
 use crate::api::schema::{self, PLACE};
 
 /// What every route can answer: a request that is not understood, the token, another origin, too slow or too large a body,
@@ -59,7 +59,7 @@ const ABOUT: &str = "Plans as Markdown files. Answers are the objects that `plan
                      `application/problem+json` with the codes of the command line.";
 
 fn schemas() -> Map<String, Value> {
-    let own = schema::parts().into_iter().chain(seed::parts()).chain([("Refusal", refusal())]);
+    let own = schema::parts().into_iter().chain(script_api::parts()).chain([("Refusal", refusal())]);
     own.map(|(name, it)| (name.to_owned(), it)).chain(answers::all()).collect()
 }
 

@@ -12,7 +12,7 @@ mod knowledge;
 mod pages;
 mod read;
 mod route;
-mod seed;
+mod script_api;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -47,7 +47,7 @@ use document::document;
 /// Every route, those of the scripts among them.
 fn table() -> Vec<Route> {
     [
-        seed::routes(),
+        script_api::routes(),
         read::routes(),
         work::routes(),
         write::routes(),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::document::document;
-use super::{answers, seed, table};
+use super::{answers, script_api, table};
 use crate::api::schema;
 
 /// The routes of a document, as `get /api/plans`.
@@ -21,7 +21,7 @@ fn no_two_routes_have_one_place() {
 
 #[test]
 fn no_two_schemas_have_one_name() {
-    let parts = schema::parts().into_iter().chain(seed::parts()).map(|(name, _)| name.to_owned());
+    let parts = schema::parts().into_iter().chain(script_api::parts()).map(|(name, _)| name.to_owned());
     let names: Vec<_> = parts.chain(answers::all().into_iter().map(|(name, _)| name)).collect();
     let different: BTreeSet<_> = names.iter().collect();
     assert_eq!(different.len(), names.len());

@@ -1,4 +1,4 @@
-//! The order in which the rest of a queue is handed out, against plans of which everything is known.
+//! The order in which the rest of a queue is claimed, compared with plans that are loaded whole.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -10,7 +10,7 @@ use super::*;
 /// How urgent the steps of each plan are, the smallest first.
 type Plans = Vec<Vec<u8>>;
 
-/// As [`crate::plan::rules::in_turn`] hands out all steps but those that are gone: plan, number.
+/// The order of [`crate::plan::rules::in_turn`] without the steps that are gone: plan, number.
 fn handed_out(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(usize, usize)> {
     let next = |plan: usize, from: usize| {
         let nth = (from..plans[plan].len()).find(|nth| !is_gone(&(plan, *nth)))?;

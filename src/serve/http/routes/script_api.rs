@@ -1,4 +1,4 @@
-//! The routes that scripts know, as the document describes them; they are answered in `serve::http::{seed, events}`.
+//! The routes that scripts know, as the document describes them; they are answered in `serve::http::{script_api, events}`.
 
 use serde_json::{Value, json};
 
