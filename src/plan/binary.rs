@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::plan::problem::Code;
-use crate::plan::step_number::StepNumber;
 use crate::plan::time::{Day, Time};
 
 /// Returns the bytes of a value.
@@ -33,13 +32,18 @@ pub fn decode<T: BorshDeserialize>(bytes: &[u8]) -> Option<T> {
     borsh::from_slice(bytes).ok()
 }
 
-/// JSON inside the binary form.
-pub(super) fn put_json<W: Write>(value: &impl Serialize, to: &mut W) -> Result<(), Error> {
-    BorshSerialize::serialize(&serde_json::to_vec(value)?, to)
+/// JSON inside the binary form; the default value, which most fields have, is no bytes.
+pub(super) fn put_json<T: Serialize + Default + PartialEq, W: Write>(
+    value: &T,
+    to: &mut W,
+) -> Result<(), Error> {
+    let json = if *value == T::default() { Vec::new() } else { serde_json::to_vec(value)? };
+    BorshSerialize::serialize(&json, to)
 }
 
-pub(super) fn take_json<R: Read, T: DeserializeOwned>(from: &mut R) -> Result<T, Error> {
-    Ok(serde_json::from_slice(&Vec::deserialize_reader(from)?)?)
+pub(super) fn take_json<R: Read, T: DeserializeOwned + Default>(from: &mut R) -> Result<T, Error> {
+    let json = Vec::deserialize_reader(from)?;
+    if json.is_empty() { Ok(T::default()) } else { Ok(serde_json::from_slice(&json)?) }
 }
 
 /// Types whose text form is exact.
@@ -63,7 +67,6 @@ as_text! {
     // The order of the variants may change between builds of one release.
     Code: |it: &Code| it.text(), Code::from_text;
     Day: Day::to_string, |it: &str| it.parse().ok();
-    StepNumber: StepNumber::to_string, |it: &str| it.parse().ok();
 }
 
 impl BorshSerialize for Time {

@@ -4,13 +4,14 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
 /// A step's place in its plan.
 ///
 /// Held as digits, never as a float: `2.10` and `2.1` are the same place, 0.1 + 0.2 must not appear in a file name,
 /// and the order must be total. At most 9 digits before the point and 100 behind it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct StepNumber {
     whole: u32,
