@@ -28,9 +28,7 @@ impl Place {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
-        // An empty file that was modified just now looks half saved.
-        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
-        std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+        make_older(&path);
     }
 
     fn text(&self, path: &str) -> String {
@@ -43,6 +41,8 @@ impl Place {
 
     fn run(&self, request: &InitRequest) -> Result<InitReport, Error> {
         let root = self.root();
+        let files = self.tree().into_iter().filter(|it| it.1.as_ref().is_some_and(Vec::is_empty));
+        files.for_each(|it| make_older(&it.0));
         let plans = root.join("plans");
         let workspace = Workspace {
             plans_dir: plans.is_dir().then(|| plans.clone()),
@@ -65,6 +65,12 @@ impl Place {
             |it: &walkdir::DirEntry| it.file_type().is_file().then(|| std::fs::read(it.path()).unwrap());
         entries.map(|it| (it.path().to_path_buf(), bytes(&it))).collect()
     }
+}
+
+/// An empty file that was modified just now looks half saved, also one that an `--undo` just emptied.
+fn make_older(path: &Path) {
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
 }
 
 #[track_caller]
