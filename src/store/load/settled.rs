@@ -86,9 +86,10 @@ fn refuse_emptied(context: &Context, plans: &Plans) -> Result<(), DiskError> {
     let (dirs, _) = context.plans.plan_dirs();
     let is_plan = |name: &str| plans.live().any(|it| it.path.strip_suffix("/plan.md") == Some(name));
     let names = dirs.iter().filter_map(|it| Some((it, it.relative.to_str()?)));
-    names
-        .filter(|(_, name)| !name.contains('/') && !is_plan(name))
-        .try_for_each(|(it, _)| context.plans.refuse_emptied(it))
+    names.filter(|(_, name)| PlanId::is_plan_name(name)).try_for_each(|(it, name)| {
+        // Few are refused, so the plans are searched for those alone.
+        context.plans.refuse_emptied(it).or_else(|error| if is_plan(name) { Ok(()) } else { Err(error) })
+    })
 }
 
 fn in_motion(context: &Context, changed: Option<String>) -> Error {
