@@ -9,6 +9,8 @@ pub mod plan;
 
 pub mod disk;
 
+pub mod git;
+
 pub mod index;
 
 pub mod api;

@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const PORT: u16 = 4001;
 
-/// Where it listens if nothing else is said.
 pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
 /// Reads an address as people type it: `4001`, `localhost:4001`, `127.0.0.1`, `[::1]:4001`; none if it is none.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// `[agents.NAME]` of a configuration, as far as it says something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentConfig {
     /// One line for a shell.
@@ -15,7 +14,6 @@ pub struct AgentConfig {
     pub cost: Option<String>,
 }
 
-/// The agents of one configuration by their names.
 pub type Agents = BTreeMap<String, AgentConfig>;
 
 /// How a prompt comes to its agent; never as an argument.

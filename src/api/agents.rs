@@ -28,7 +28,6 @@ impl AgentCommand {
     }
 }
 
-/// An agent that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// Who works, in claims and attempts.
@@ -47,7 +46,6 @@ pub struct Agent {
     pub subject: Option<Subject>,
 }
 
-/// A preset that comes with planwatch.
 struct Preset {
     name: &'static str,
     words: &'static [&'static str],
@@ -118,7 +116,6 @@ pub const OF_AGENT: &str = "agent:";
 /// The preset of a command line that the user typed.
 pub const SHELL: &str = "shell";
 
-/// Which agent is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct AgentRequest {
     /// A preset or one of a configuration.
@@ -131,8 +128,6 @@ pub struct AgentRequest {
     pub own_path: String,
 }
 
-/// Finds the agent that is asked for.
-///
 /// The user's own configuration wins over presets; the repository's may only make limits shorter, and an agent that it
 /// alone knows has to be trusted before it is started.
 pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> {

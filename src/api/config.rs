@@ -12,7 +12,6 @@ use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
 /// The name of the configuration file, beside the plans directory or at the repository's root.
 pub const CONFIG_FILE: &str = "planwatch.toml";
 
-/// The configuration in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     /// Where the plans are, relative to the file's own directory.
@@ -32,6 +31,8 @@ pub struct Config {
     pub agents: Agents,
     /// Where HTTP listens if the command line says nothing; on this machine's own addresses alone.
     pub http_address: Option<SocketAddr>,
+    /// The subject of commits, with `{plan}`, `{step}`, `{status}` and `{what}`.
+    pub commit_template: Option<String>,
 }
 
 /// Days after which a step is stale, if nothing else is said.
@@ -44,13 +45,12 @@ pub const LEASE: i64 = 30 * 60;
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// The keys that are read here.
-const KEYS: [&str; 9] =
-    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents", "http"];
+const KEYS: [&str; 10] =
+    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents", "http", "commit"];
 
 /// Keys that belong to other parts of planwatch.
-const OTHERS: [&str; 2] = ["commit", "types"];
+const OTHERS: [&str; 1] = ["types"];
 
-/// The keys of an agent.
 const AGENT_KEYS: [&str; 5] = ["command", "prompt", "timeout", "idle", "cost"];
 
 impl Config {
@@ -86,6 +86,7 @@ impl Config {
             words: reader.words(),
             agents: reader.agents(),
             http_address: reader.http_address(),
+            commit_template: reader.commit_template(),
         };
         reader.problems.sort();
         (config, reader.problems)
@@ -240,6 +241,26 @@ impl Reader<'_> {
         None
     }
 
+    fn commit_template(&mut self) -> Option<String> {
+        let table = self.table.get("commit")?.as_table().cloned();
+        let Some(table) = table else {
+            let hint = "write a line `[commit]`".to_owned();
+            self.report(self.place("commit"), "`commit` is not a table".to_owned(), hint);
+            return None;
+        };
+        for key in table.keys().filter(|it| *it != "template") {
+            let message = format!("the key `{key}` of `commit` is not known");
+            self.report_as(Code::UnknownKey, self.place(key), message, "known key: template".to_owned());
+        }
+        let template = table.get("template")?.as_str().map(str::trim).filter(|it| !it.is_empty());
+        if template.is_none_or(|it| it.contains(['\n', '\r'])) {
+            let hint = "write it as \"plan({plan}): {what}\"".to_owned();
+            self.report(self.place("template"), "`template` is not one line of text".to_owned(), hint);
+            return None;
+        }
+        template.map(str::to_owned)
+    }
+
     fn order(&mut self, word: &str) -> Option<Order> {
         match word {
             "dependencies" => Some(Order::Dependencies),
@@ -318,6 +339,20 @@ mod tests {
         }
         let (_, problems) = Config::read("planwatch.toml", "[http]\nadress = \"1\"\n");
         assert_eq!(problems[0].code, Code::UnknownKey);
+    }
+
+    #[test]
+    fn the_subject_of_commits_is_one_line() {
+        let read =
+            |template: &str| Config::read("planwatch.toml", &format!("[commit]\ntemplate = {template}\n"));
+        let (config, problems) = read("\"docs({plan}): {what}\"");
+        assert_eq!((config.commit_template.as_deref(), problems.len()), (Some("docs({plan}): {what}"), 0));
+        for refused in ["\"\"", "\"a\\nb\"", "7"] {
+            let (config, problems) = read(refused);
+            assert_eq!((config.commit_template, problems.len(), problems[0].line), (None, 1, 2), "{refused}");
+        }
+        let (_, problems) = Config::read("planwatch.toml", "[commit]\non = true\n");
+        assert_eq!((problems[0].code, problems[0].line), (Code::UnknownKey, 2));
     }
 
     #[test]

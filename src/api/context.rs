@@ -16,10 +16,9 @@ use crate::disk::PlansDir;
 use crate::plan::problem::Problem;
 use crate::plan::time::Time;
 
-/// The surroundings of one request. A long-running surface makes one for each request.
+/// The context of one request. A long-running surface makes one for each request.
 pub struct Context {
     pub plans: PlansDir,
-    /// When the request was made.
     pub now: Time,
     /// The caller's name, for `by` in attempts and notes.
     pub by: String,
@@ -32,7 +31,7 @@ pub struct Context {
     /// The key of a request that must not be carried out twice.
     pub key: Option<Arc<RequestKey>>,
     /// Receives notices as they happen; [`Context::notify`] calls it.
-    pub tell: Box<dyn Fn(Notice) + Send + Sync>,
+    pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
     /// The saves of others that were kept beside their files during this request, for its answer.
     pub kept: KeptSaves,
 }
@@ -65,7 +64,7 @@ impl KeptSaves {
 
     /// As [`Self::put_into`], for an answer of this kind, if it is one of a verb that writes.
     pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
-        if ["change", "claim", "import", "init"].contains(&kind) {
+        if ["change", "claim", "import", "init", "git-resolve"].contains(&kind) {
             self.put_into(object);
         }
     }
@@ -87,7 +86,6 @@ impl KeptSaves {
         self.has_changed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether any file was changed so far.
     pub fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Relaxed)
     }
@@ -106,7 +104,7 @@ impl KeptSaves {
 
 #[cfg(test)]
 impl Context {
-    /// The surroundings of a test on the model's disk: ann asks at noon, and files are read.
+    /// The context of a test on the model's disk: ann asks at noon, and files are read.
     pub(crate) fn on_model(machine: &crate::disk::model::Machine) -> Self {
         Self::of(machine.plans())
     }
@@ -123,7 +121,7 @@ impl Context {
             here: Here::default(),
             expected: None,
             key: None,
-            tell: Box::new(|_| {}),
+            on_notice: Box::new(|_| {}),
             kept: KeptSaves::default(),
         }
     }
@@ -182,7 +180,7 @@ impl Context {
     /// Passes a notice on, and records what the answer itself has to contain.
     pub fn notify(&self, notice: Notice) {
         self.kept.note(&notice);
-        (self.tell)(notice);
+        (self.on_notice)(notice);
     }
 
     /// The plans directory's own name, which is put before paths that are shown.

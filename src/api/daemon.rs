@@ -31,7 +31,6 @@ pub trait DaemonClient: Send + Sync {
     /// Lets the daemon cache an answer of `next` in memory, as JSON.
     fn cache_next(&self, _answer: String) {}
 
-    /// The state of the daemon's process.
     fn daemon(&self) -> DaemonStatus {
         DaemonStatus::None
     }
@@ -64,7 +63,6 @@ pub struct Dependents {
     pub waiting: Vec<Key>,
 }
 
-/// The process that watches the plans.
 #[derive(Debug, Clone, Default)]
 pub enum DaemonStatus {
     #[default]
@@ -90,11 +88,11 @@ pub const REPLY_WITHIN: Duration = Duration::from_secs(1);
 /// A claim of the most urgent step that the daemon makes for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegatedClaim {
-    /// The id of the claim.
     pub(crate) claim: String,
     pub(crate) by: String,
     /// The name of the caller, which may differ from the claim's owner.
-    pub(crate) asker: String,
+    #[serde(rename = "asker")]
+    pub(crate) requester: String,
     /// Seconds.
     pub(crate) lease: i64,
     /// When the caller asked.
@@ -102,10 +100,10 @@ pub struct DelegatedClaim {
     /// In nanoseconds since 1970, on the disk's clock.
     pub(crate) begin_before: i64,
     /// A hash of the configuration that the caller and the daemon must share.
-    pub(crate) surroundings: String,
+    #[serde(rename = "surroundings")]
+    pub(crate) environment: String,
 }
 
-/// The step that the daemon claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedStep {
     pub(crate) claim: Granted,
@@ -116,7 +114,6 @@ pub struct ClaimedStep {
     pub(crate) notices: Vec<Notice>,
 }
 
-/// The result of a delegated claim.
 #[derive(Debug)]
 pub enum ClaimReply {
     Claimed(ClaimedStep),

@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use crate::api::trust::Subject;
 use crate::disk::{DiskError, UndoError};
+use crate::git::GitError;
 use crate::index::IndexError;
 use crate::plan::problem::{Code, Problem};
 use crate::text::header_edit::EditError;
+use crate::text::placeholders::Broken;
 use crate::text::typed::quoted;
 use crate::text::typed::{escaped, shell_word};
 
@@ -32,7 +34,7 @@ pub enum Error {
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
     /// The change was conditional on a version that the caller had read, and that version is no longer current.
-    #[error("`{id}` is not what it was expected to be")]
+    #[error("`{id}` does not match the expected version")]
     NotExpected { id: String, etag: Option<String>, now: Box<Value> },
     #[error("`{id}` waits for {}", open.join(", "))]
     DependenciesOpen { id: String, open: Vec<String> },
@@ -82,6 +84,8 @@ pub enum Error {
     #[error("{0}")]
     Disk(#[from] DiskError),
     #[error("{0}")]
+    Git(#[from] GitError),
+    #[error("{0}")]
     Index(#[from] IndexError),
     #[error("{0}")]
     Undo(#[from] UndoError),
@@ -90,6 +94,18 @@ pub enum Error {
 impl Error {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Conflict { code, message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn failed(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Failed { code, message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn template(path: String, Broken { line, column, reason }: Broken) -> Self {
+        Self::Template { path, line, column, reason }
     }
 
     pub(crate) fn edit(path: &str, file: &[u8], error: EditError) -> Self {
@@ -128,6 +144,7 @@ impl Error {
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Template { .. } => "template-invalid",
             Self::Disk(error) => error.code(),
+            Self::Git(error) => error.code(),
             Self::Index(error) => error.code(),
             Self::Undo(error) => error.code(),
         }
@@ -195,9 +212,7 @@ impl Error {
                 "make the directory writable, or use --force if no other worker claims steps".to_owned()
             }
             Self::ClaimGone { .. } => "`planwatch claim` claims the next step".to_owned(),
-            Self::ClaimLost { id, .. } => {
-                format!("see `planwatch show {id_word}`", id_word = shell_word(id))
-            }
+            Self::ClaimLost { id, .. } => format!("see `planwatch show {}`", shell_word(id)),
             Self::NotTrusted(subject) => trust_hint(subject),
             Self::File { problem } => problem.hint.clone(),
             Self::NotRelinked { steps, .. } if steps.is_empty() => {
@@ -215,6 +230,7 @@ impl Error {
                 "correct the template; `planwatch template render NAME TITLE` tests it".to_owned()
             }
             Self::Disk(error) => error.hint()?,
+            Self::Git(error) => error.hint()?,
             Self::Index(error) => index_hint(error),
             Self::Undo(error) => undo_hint(error)?,
         };
@@ -269,7 +285,6 @@ impl Error {
         }
     }
 
-    /// The exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } | Self::WhichPlan { .. } => 2,
@@ -307,6 +322,7 @@ impl Error {
                 _ => 1,
             },
             Self::Disk(error) => disk_exit_code(error),
+            Self::Git(error) => error.exit_code(),
         }
     }
 

@@ -8,7 +8,6 @@ use crate::plan::words::nearest;
 /// The default topic.
 pub const FIRST: &str = "overview";
 
-/// Each topic with its text.
 const TOPICS: [(&str, &str); 5] = [
     (FIRST, include_str!("instructions/overview.md")),
     ("executing", include_str!("instructions/executing.md")),
@@ -17,7 +16,6 @@ const TOPICS: [(&str, &str); 5] = [
     ("files", include_str!("instructions/files.md")),
 ];
 
-/// One topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instructions {
     pub topic: &'static str,

@@ -10,7 +10,7 @@ use crate::api::views::{Views, value};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 
-/// The etags of which the file has to have one; of a plan that of its `plan.md`.
+/// The etags of which the file must have one; for a plan, the etag of its `plan.md`.
 #[derive(Debug)]
 pub struct Expected {
     etags: Vec<String>,
@@ -48,12 +48,11 @@ fn check(
     if context.expected.as_ref().is_none_or(|it| it.is_met(etag)) {
         return Ok(());
     }
-    let root = context.root_name();
-    let now = Box::new(now(&Views { plans, now: context.now, root: &root }));
+    let now = Box::new(now(&Views { plans, now: context.now, root: context.root_name() }));
     Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
 }
 
-/// Refuses a change that would be made without having looked: not every verb has one file that it is about.
+/// Refuses a verb that did not check the precondition: not every verb changes a single file.
 pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());

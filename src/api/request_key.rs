@@ -16,7 +16,6 @@ pub(crate) fn hour(at: Time) -> i64 {
     at.seconds_since(Time::from_nanoseconds(0)).div_euclid(HOUR)
 }
 
-/// What is remembered of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// A hash of the request that the key belongs to.
@@ -28,7 +27,6 @@ pub struct Record {
     pub answer: Option<Answer>,
 }
 
-/// An answer as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub status: u16,
@@ -53,7 +51,6 @@ pub struct Made {
 
 impl Eq for Made {}
 
-/// A claim that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClaimMade {
     pub(crate) step: String,
@@ -63,7 +60,6 @@ pub(crate) struct ClaimMade {
     pub(crate) why: String,
 }
 
-/// The key of the present request.
 #[derive(Debug)]
 pub struct RequestKey {
     pub(crate) name: String,
@@ -128,12 +124,11 @@ impl RequestKey {
         self.is_replayed.load(Ordering::Relaxed)
     }
 
-    /// Says that the answer is about what an earlier request did.
     pub fn replay(&self) {
         self.is_replayed.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn tell(&self, told: Told) {
+    pub(crate) fn record(&self, told: Told) {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }
 

@@ -7,7 +7,6 @@ use crate::api::views::{PlanShape, StepShape};
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 
-/// What a list can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// Of steps their plan, then their number.
@@ -84,7 +83,6 @@ impl Sort {
     }
 }
 
-/// Reads one key with its direction.
 fn key(text: &str) -> Result<(Key, Direction), Error> {
     let (name, direction) = match text.strip_prefix('-') {
         Some(name) => (name, Direction::Descending),

@@ -14,7 +14,6 @@ use crate::plan::time::Time;
 use crate::text::shell::{self, Role};
 use crate::text::typed::shell_word;
 
-/// The kind of the records.
 const KIND: &str = "trust";
 
 /// Something that would run.
@@ -114,7 +113,6 @@ impl Trusted {
     }
 }
 
-/// The name of the record of a file and a hash.
 fn record_name(path: &Path, hash: &str) -> String {
     let both = format!("{}\0{hash}", path.display());
     blake3::hash(both.as_bytes()).to_hex().to_string()
@@ -124,7 +122,6 @@ fn store(context: &Context) -> Option<UserStore> {
     context.plans.user_store(KIND, &context.here.root)
 }
 
-/// Returns whether exactly this is trusted.
 pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
     if subject.fault.is_some() {
         return false;

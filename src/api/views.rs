@@ -20,7 +20,6 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::{Day, Time};
 
-/// The version of all shapes.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A plan as every surface shows it.
@@ -147,17 +146,21 @@ impl StepShape {
 }
 
 /// What shapes are made with: how paths are shown, and when.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Views<'a> {
     pub plans: &'a Plans,
     pub now: Time,
     /// The plans directory's own name, put before every path.
-    pub root: &'a str,
+    pub(crate) root: String,
 }
 
 impl Views<'_> {
     pub fn path(&self, relative: &str) -> String {
-        shown_path(self.root, relative)
+        shown_path(&self.root, relative)
+    }
+
+    pub(crate) fn problem(&self, of: &Problem) -> Value {
+        problem(&self.root, of)
     }
 
     pub fn plan(&self, plan: &Plan) -> PlanShape {
@@ -295,8 +298,8 @@ pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
 }
 
 /// A step's fields, and what else is said of it.
-pub(crate) fn with(step: &StepShape, more: Value) -> Value {
-    let mut object = value(step);
+pub(crate) fn with(of: &impl Serialize, more: Value) -> Value {
+    let mut object = value(of);
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
         object.extend(more);
     }

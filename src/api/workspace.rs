@@ -20,7 +20,6 @@ pub struct WorkspaceRequest {
     pub home: Option<PathBuf>,
 }
 
-/// What was found.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     pub plans_dir: Option<PathBuf>,

@@ -83,7 +83,11 @@ impl Locked<'_> {
         let n_begun = n_done.map_or(journal.ops.len(), |it| journal.ops.len().min(it + 1));
         for (n, op) in journal.ops.iter().enumerate().take(n_begun).rev() {
             let version = self.version(journal.id, n, op);
-            match self.progress(journal, n, &version) {
+            let progress = match n_done {
+                Some(_) => self.progress(journal, n, &version),
+                None => self.progress_after_crash(journal, n, &version),
+            };
+            match progress {
                 Progress::Done | Progress::Half => self.take_op_back(journal, n, version)?,
                 Progress::Doubled | Progress::Impossible => {
                     let Some((from, to)) = op.names().0.zip(op.names().1) else { continue };

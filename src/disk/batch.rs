@@ -16,32 +16,13 @@ use super::error::DiskError;
 use super::file_system::Open;
 use super::fs_ops::{Safe, is, is_one_file, read_own, rename_new, write_new};
 use super::half_saved::Known;
-use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
+use super::journal::{BACK, Direction, FileOp, ID_STEP, JOURNAL, Journal, Outcome, Recovered};
 use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::Snapshot;
 use super::runtime::Trust;
 use super::undo::Record;
 use super::write_lock::{Locked, Version};
 
-/// Below the state directory.
-pub(super) const JOURNAL: &str = "journal";
-
-/// A batch that a crash interrupted and that taking the lock resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
-    pub verb: String,
-    pub at: String,
-    pub outcome: Outcome,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Finished,
-    /// Another program had changed a file meanwhile.
-    TakenBack,
-}
-
-/// The progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Open,
@@ -114,7 +95,7 @@ impl Locked<'_> {
                 self.note(&journal, records, Pass::First);
                 // If the journal cannot be removed, the next lock finds everything done. That lock also writes the
                 // key's record if it could not be written here.
-                self.record_key(&journal).and_then(|()| self.remove_journal()).ok();
+                self.record_key(journal.due.as_ref()).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
             Err(stopped) => self.give_up(&journal, stopped),
@@ -152,7 +133,6 @@ impl Locked<'_> {
         all.into_iter().collect()
     }
 
-    /// Undoes a batch and returns the reason.
     fn give_up<T>(&mut self, journal: &Journal, stopped: Stopped) -> Result<T, DiskError> {
         let Stopped { n_done, error } = stopped;
         if self.back(journal, Some(n_done)).and_then(|()| self.remove_journal()).is_ok() {
@@ -171,7 +151,6 @@ impl Locked<'_> {
         })
     }
 
-    /// Finishes or undoes what a crash interrupted.
     pub(super) fn recover(&mut self) -> Result<(), DiskError> {
         if self.trust != Trust::Own {
             return Ok(());
@@ -197,7 +176,7 @@ impl Locked<'_> {
         }
         if let Some(records) = finished {
             self.note(&journal, records, Pass::Again);
-            self.record_key(&journal)?;
+            self.record_key(journal.due.as_ref())?;
         }
         self.remove_journal()?;
         self.recovered = Some(Recovered { verb: journal.verb, at: journal.at, outcome });
@@ -233,7 +212,6 @@ impl Locked<'_> {
         removed.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Follows the symbolic links in an operation's paths.
     fn real_op(&self, op: FileOp) -> Result<FileOp, DiskError> {
         let place = |path: PathBuf| {
             checked(&path)?;
@@ -278,6 +256,7 @@ impl Locked<'_> {
                 return Err(self.impossible(op));
             }
             self.refuse_mounted(op)?;
+            self.refuse_broken_link(op)?;
             if let Some(path) = needed {
                 self.refuse_cut_short(path)?;
             }
@@ -308,7 +287,10 @@ impl Locked<'_> {
     fn forward_op(&mut self, journal: &Journal, n: usize, pass: Pass) -> Result<Record, DiskError> {
         let op = &journal.ops[n];
         let version = self.version(journal.id, n, op);
-        let progress = if pass == Pass::First { Progress::Open } else { self.progress(journal, n, &version) };
+        let progress = match pass {
+            Pass::First => Progress::Open,
+            Pass::Again => self.progress_after_crash(journal, n, &version),
+        };
         match progress {
             Progress::Impossible | Progress::Doubled => Err(self.impossible(op)),
             Progress::Done => Ok(Record::of(op, &version)),
@@ -316,7 +298,6 @@ impl Locked<'_> {
         }
     }
 
-    /// Removes empty directories; others stay.
     pub(super) fn remove_empty<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
         for dir in dirs {
             self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
@@ -331,7 +312,6 @@ impl Locked<'_> {
         }
     }
 
-    /// The version that an operation displaces.
     pub(super) fn version(&self, id: u64, n: usize, op: &FileOp) -> Version {
         let (path, base, new) = match op {
             FileOp::Create { path, bytes } => (path, Content::NOTHING, Content::of(bytes)),
@@ -353,7 +333,7 @@ impl Locked<'_> {
             FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
                 Progress::Open
             }
-            // After an exchange the version's name holds the old file, whatever the plan file holds by now. Without
+            // After an exchange the version's name holds the old file, even if the plan file has changed since. Without
             // the exchange call, the old inode's second name shows the same.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
                 // The version that came out was another program's, and was put back.
@@ -378,6 +358,23 @@ impl Locked<'_> {
                 Progress::Doubled
             }
             _ => self.progress_of(op),
+        }
+    }
+
+    /// As [`Self::progress`], when it is not known how many operations were begun.
+    ///
+    /// A file with another text than the one to create, before an operation that was not begun, is another program's.
+    pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
+        let is_others = |op: &FileOp| match op {
+            FileOp::Create { path, bytes } => !self.holds(&self.plans.root.join(path), bytes),
+            _ => false,
+        };
+        let is_open = |op: &FileOp| self.progress_of(op) == Progress::Open;
+        match self.progress(journal, n, version) {
+            Progress::Done if is_others(&journal.ops[n]) && journal.ops[n + 1..].iter().all(is_open) => {
+                Progress::Impossible
+            }
+            other => other,
         }
     }
 
@@ -486,7 +483,7 @@ impl Locked<'_> {
                 let mut known = Known::default();
                 known.has_read(&base.bytes);
                 if self.is_cut_short(&theirs, known) {
-                    // The inode itself goes back: its editor has it open and goes on writing into it.
+                    // The inode itself goes back: its editor has it open and continues to write into it.
                     let mut kept = Vec::new();
                     let back = self.exchange_back(&raced, &mut kept);
                     self.news.append(&mut kept);
@@ -512,7 +509,6 @@ impl Locked<'_> {
         rename_new(&*self.plans.disk, from, to).map_err(|error| DiskError::writing(to, error))
     }
 
-    /// Syncs all names, each directory once.
     pub(super) fn sync_all(&self, ops: &[FileOp]) -> Result<(), DiskError> {
         let names = ops.iter().flat_map(|op| <[_; 2]>::from(op.names())).flatten();
         let dirs: BTreeSet<_> =

@@ -6,12 +6,11 @@ use super::file_system::{Against, Lease, Open, Rename};
 use super::names::RUNTIME;
 use super::plans_dir::{PlansDir, lacks_lock};
 
-/// The file system that holds a plans directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     /// Its usual name, else its number in hexadecimal; `unknown` if the system does not report it.
     pub name: String,
-    /// Other machines may write to it without an event here.
+    /// Writes from other machines may cause no events here.
     pub is_remote: bool,
 }
 
@@ -59,7 +58,6 @@ pub fn watch_limit() -> Option<usize> {
     std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?.trim().parse().ok()
 }
 
-/// Whether other machines may write there.
 pub(super) fn is_remote(path: &Path) -> bool {
     file_system(path).is_remote
 }

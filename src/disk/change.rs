@@ -39,13 +39,12 @@ pub(super) enum SaveCheck {
     After,
 }
 
-/// The result of putting a draft in place.
 #[derive(Debug)]
 pub(super) enum Put {
     /// The draft is in place and on disk, and replaced the text that it was made from.
     Clean(Draft),
     /// The draft is in place, but replaced another text: an editor's save.
-    Raced(Raced, Snapshot),
+    Raced(Raced, Box<Snapshot>),
     /// The file had changed before anything was touched.
     Stale,
 }
@@ -138,7 +137,7 @@ impl Locked<'_> {
                 Ok(Put::Raced(next, theirs)) => {
                     known.has_put(&new);
                     self.overtake(raced.replace(next), kept);
-                    base = theirs;
+                    base = *theirs;
                 }
                 Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => {
                     self.overtake(raced.take(), kept);
@@ -268,7 +267,8 @@ impl Locked<'_> {
                     text: bytes.clone(),
                     ours: new.to_vec(),
                 };
-                Ok(Put::Raced(raced, Snapshot { bytes, stat, real }))
+                let asked = base.asked.clone();
+                Ok(Put::Raced(raced, Box::new(Snapshot { bytes, stat, real, asked })))
             }
             Err(error) => Err(self.take_back(path, &draft, new, error)),
         }
@@ -307,7 +307,8 @@ impl Locked<'_> {
         let mut later = None;
         for _ in 0..TRIES {
             let Ok(stat) = self.plans.disk.lstat(&raced.theirs.path) else { break };
-            let base = Snapshot { bytes: raced.text.clone(), stat, real: real.clone() };
+            let (bytes, asked) = (raced.text.clone(), real.clone());
+            let base = Snapshot { bytes, stat, real: real.clone(), asked };
             match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), SaveCheck::After) {
                 Ok(Put::Clean(draft)) => {
                     let content = Content::of(&raced.text);
@@ -318,7 +319,7 @@ impl Locked<'_> {
                 }
                 Ok(Put::Raced(next, theirs)) => {
                     self.overtake(Some(std::mem::replace(&mut raced, next)), kept);
-                    later = Some(theirs);
+                    later = Some(*theirs);
                 }
                 // An editor renamed it away and is about to save.
                 Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => break,

@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::file_system::{Disk, FileKind, Open};
+use super::names::is_closed_name;
 use super::plans_dir::PlansDir;
-use super::reach::is_closed_name;
 
 /// Limits per command: hashing happens at every check of trust.
 const MAX_FILES: usize = 10_000;
@@ -22,7 +22,6 @@ const MAX_DEPTH: usize = 64;
 /// The limit of directories that words may be relative to.
 const MAX_BASES: usize = 64;
 
-/// The files covered so far.
 #[derive(Debug)]
 pub struct Covered<'a> {
     disk: &'a dyn Disk,
@@ -37,7 +36,6 @@ pub struct Covered<'a> {
     fault: Option<String>,
 }
 
-/// The hash of the covered files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     /// The same in every copy of the repository.
@@ -49,7 +47,6 @@ pub struct Coverage {
 }
 
 impl PlansDir {
-    /// Starts with nothing covered.
     pub fn covered(&self, repository: &Path) -> Covered<'_> {
         let root = self.disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         Covered {
@@ -119,7 +116,6 @@ impl Covered<'_> {
         }
     }
 
-    /// Covers the whole repository.
     pub fn add_everything(&mut self) {
         let root = self.root.clone();
         self.named.insert("./".to_owned());

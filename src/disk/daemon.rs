@@ -36,15 +36,13 @@ pub struct DaemonLock {
     handle: Box<dyn DiskFile>,
 }
 
-/// The directories in a directory, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Directories {
     pub names: Vec<String>,
-    /// Symbolic links, whatever their target.
+    /// Symbolic links, with any target.
     pub links: Vec<String>,
 }
 
-/// Identifies a file independently of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId {
     dev: u64,
@@ -56,7 +54,6 @@ pub struct FileId {
 pub enum Named {
     Directory,
     Link,
-    /// A file with several hard links.
     HardLink(FileId),
     /// Any other file, or nothing.
     Other,
@@ -82,7 +79,6 @@ impl PlansDir {
         Ok(taken.map(|handle| DaemonLock { handle }))
     }
 
-    /// Returns whether the lock file is still at its path.
     pub fn is_locked_by(&self, lock: &DaemonLock) -> bool {
         let Ok(mine) = lock.handle.stat() else { return false };
         let there = self.disk.lstat(&self.own(LOCK));
@@ -100,7 +96,6 @@ impl PlansDir {
         Ok(dir)
     }
 
-    /// Removes all cookies; creates nothing.
     pub fn remove_cookies(&self) {
         let dir = self.own(COOKIES);
         for name in self.disk.names(&dir).unwrap_or_default() {
@@ -108,7 +103,6 @@ impl PlansDir {
         }
     }
 
-    /// Returns whether the cookie directory exists.
     pub fn is_cookies_there(&self) -> bool {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
@@ -137,7 +131,6 @@ impl PlansDir {
         }
     }
 
-    /// Opens the log of a background daemon for appending.
     pub fn daemon_log(&self) -> io::Result<(PathBuf, File)> {
         let path = self.own(LOG);
         let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
@@ -208,13 +201,11 @@ impl PlansDir {
         files.filter_map(found).collect()
     }
 
-    /// Returns what has a name now.
     pub fn named(&self, relative: &Path) -> Named {
         let stat = self.disk.lstat(&self.root.join(relative));
         stat.map_or(Named::Other, |it| Named::of(&it))
     }
 
-    /// The names of the cookies that exist.
     pub fn cookies(&self) -> Vec<String> {
         let names = self.disk.names(&self.own(COOKIES)).unwrap_or_default();
         names.into_iter().filter_map(|it| it.into_string().ok()).collect()

@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 use super::file_system::{Disk, FileKind, Stat};
 use super::fs_ops::{is, read_own, rename_new};
-use super::names::{Content, NamedPath, Origin, VersionName, hex_field, parse_path, with_path};
+use super::names::{
+    Content, DISPLACED, NamedPath, Origin, RUNTIME, VersionName, hex_field, parse_path, with_path,
+};
 use super::plans_dir::PlansDir;
-
-/// Below the state directory.
-pub(super) const DIR: &str = "displaced";
+use super::runtime;
 
 /// A mode bit that a draft has until all its bytes are written.
 ///
@@ -33,7 +33,6 @@ pub struct Kept {
     pub why: KeptWhy,
 }
 
-/// Why a text was preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptWhy {
     /// An editor wrote into a version that had just been replaced.
@@ -58,12 +57,23 @@ impl KeptWhy {
     }
 }
 
-/// The directory of displaced versions.
-pub(super) fn dir(plans: &PlansDir) -> PathBuf {
-    plans.known_state_dir().join(DIR)
+impl PlansDir {
+    /// Lists preserved texts that are in no plan file, and foreign `.planwatch` directories that an earlier release
+    /// moved aside. Changes nothing.
+    pub fn kept(&self) -> Vec<Kept> {
+        let mut found = kept(self);
+        let asides = if self.is_project() { Vec::new() } else { runtime::asides(&*self.disk, &self.root) };
+        for aside in asides {
+            found.push(Kept { path: PathBuf::from(RUNTIME), kept: aside, why: KeptWhy::Foreign });
+        }
+        found
+    }
 }
 
-/// The permanent name of a preserved text.
+pub(super) fn dir(plans: &PlansDir) -> PathBuf {
+    plans.known_state_dir().join(DISPLACED)
+}
+
 pub(super) fn kept_name(why: KeptWhy, id: u64, path: &NamedPath) -> OsString {
     with_path(format!("kept-{}.{id:016x}.", why.word()), path)
 }
@@ -85,7 +95,7 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
 pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
     let name = version.file_name().unwrap_or_default();
     // A version retained for undo is in a directory beside this one.
-    let dir = version.parent().and_then(Path::parent).unwrap_or(root).join(DIR);
+    let dir = version.parent().and_then(Path::parent).unwrap_or(root).join(DISPLACED);
     let parsed = VersionName::parse(name);
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
     let mut at = name.to_os_string();
@@ -112,8 +122,8 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     let others = plans.state_dirs().unwrap_or_default().into_iter().filter(|it| *it != own);
     // A link would lead to files that are not planwatch's.
     let is_dir = |it: &PathBuf| disk.lstat(it).is_ok_and(|it| it.kind == FileKind::Dir);
-    let others = others.map(|it| it.join(DIR)).filter(is_dir);
-    let dirs: Vec<_> = [own.join(DIR)].into_iter().chain(others).collect();
+    let others = others.map(|it| it.join(DISPLACED)).filter(is_dir);
+    let dirs: Vec<_> = [own.join(DISPLACED)].into_iter().chain(others).collect();
     let listed = dirs.iter().flat_map(|dir| {
         let listed = disk.list(dir).unwrap_or_default();
         listed.into_iter().filter_map(move |(name, stat)| Some((dir.join(&name), name, stat.ok()?)))
@@ -145,7 +155,6 @@ pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
     version.origin != Origin::Clean || stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns
 }
 
-/// The origin of a displaced version's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// What was in the plan file before planwatch replaced it.

@@ -7,14 +7,13 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use super::error::DiskError;
-use super::file_system::{FileKind, Rename};
-use super::fs_ops::{Safe, is, read_own, write_new};
+use super::file_system::Rename;
+use super::fs_ops::{Safe, is, read_own, remove_oldest, write_new};
 use super::plans_dir::PlansDir;
 
 /// The limit of files; the oldest are removed first.
 const KEPT: usize = 100;
 
-/// The largest file.
 const LIMIT: u64 = 4 << 20;
 
 impl PlansDir {
@@ -28,7 +27,9 @@ impl PlansDir {
         }
         match self.disk.make_dir(&dir, 0o700) {
             Ok(()) => {}
-            Err(error) if is(&error, Errno::EXIST) => self.sweep_drafts(&dir),
+            Err(error) if is(&error, Errno::EXIST) => {
+                remove_oldest(&*self.disk, &dir, KEPT).unwrap_or_default();
+            }
             Err(error) => return Err(DiskError::writing(&dir, error)),
         }
         let new = path.with_extension("new");
@@ -38,7 +39,6 @@ impl PlansDir {
             .map_err(|it| DiskError::writing(&path, it))
     }
 
-    /// Returns the bytes stored under a name, if any.
     pub fn draft(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
         let path = self.draft_file(name)?;
         read_own(&*self.disk, &path, LIMIT).map_err(|error| DiskError::reading(&path, error))
@@ -55,34 +55,5 @@ impl PlansDir {
         let is_name =
             !name.is_empty() && name.len() <= 32 && name.bytes().all(|it| it.is_ascii_alphanumeric());
         if is_name { Ok(path) } else { Err(DiskError::BadPath { path }) }
-    }
-
-    fn sweep_drafts(&self, dir: &std::path::Path) {
-        let Ok(files) = self.disk.list(dir) else { return };
-        let files = files.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
-        let files = files.filter(|(it, _)| it.kind == FileKind::File);
-        let mut files: Vec<_> = files.map(|(stat, name)| (stat.mtime_ns, name)).collect();
-        files.sort();
-        let surplus = files.len().saturating_sub(KEPT);
-        files.into_iter().take(surplus).for_each(|(_, name)| drop(self.disk.remove(&dir.join(name))));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::disk::model::Machine;
-
-    #[test]
-    fn a_stored_draft_exists_until_it_is_removed() {
-        let plans = Machine::with(&[("/plans/a/plan.md", "# A\n")]).plans();
-        assert_eq!(plans.draft("k1").unwrap(), None);
-        plans.put_draft("k1", b"one").unwrap();
-        plans.put_draft("k1", b"two").unwrap();
-        assert_eq!(plans.draft("k1").unwrap().as_deref(), Some(&b"two"[..]));
-        plans.remove_draft("k1");
-        assert_eq!(plans.draft("k1").unwrap(), None);
-        for name in ["", "../k1", "a/b", "a.b"] {
-            assert!(plans.put_draft(name, b"x").is_err(), "{name}");
-        }
     }
 }

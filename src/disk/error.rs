@@ -7,7 +7,6 @@ use rustix::io::Errno;
 
 use super::file_system::FileKind;
 
-/// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
@@ -58,10 +57,13 @@ pub enum DiskError {
     /// Detected before anything was written.
     #[error("`{}` cannot be moved to `{}`, because they are on different mounts", path.display(), to.display())]
     Mounted { path: PathBuf, to: PathBuf },
+    /// Detected before anything was written.
+    #[error("`{}` is a relative symbolic link, and would lead elsewhere after a move to `{}`", path.display(), to.display())]
+    LinkBreaks { path: PathBuf, to: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
-    /// Another user, or a process with another state directory, began to change it and did not finish.
-    #[error("`{}` belongs to a `{verb}` of {at} that another planwatch began and did not finish", path.display())]
+    /// It is part of an unfinished change, begun by another user or with another state directory.
+    #[error("`{}` is part of an unfinished `{verb}` of {at}, begun by another user or with another state directory", path.display())]
     BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
     /// The change is visible but may not survive a power cut; the earlier text is preserved.
     #[error("`{}` may not be safely on disk; the version before is in `{}`", path.display(), kept.display())]
@@ -83,11 +85,13 @@ pub enum DiskError {
 }
 
 impl DiskError {
-    /// The error code of all surfaces.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
-            Self::NotAFile { .. } | Self::LeadsOut { .. } | Self::LeadsOutOfProject { .. } => "not-a-file",
+            Self::NotAFile { .. }
+            | Self::LeadsOut { .. }
+            | Self::LeadsOutOfProject { .. }
+            | Self::LinkBreaks { .. } => "not-a-file",
             Self::NotADirectory { .. } => "not-a-directory",
             Self::BadPath { .. } | Self::OutsideRepository { .. } | Self::Secret { .. } => "bad-path",
             Self::TooLarge { .. } => "too-large",
@@ -107,7 +111,6 @@ impl DiskError {
         }
     }
 
-    /// The path that the error is about, as the message shows it.
     pub fn path(&self) -> &Path {
         match self {
             Self::NotFound { path }
@@ -128,6 +131,7 @@ impl DiskError {
             | Self::Vanished { path }
             | Self::InUse { path }
             | Self::Mounted { path, .. }
+            | Self::LinkBreaks { path, .. }
             | Self::Locked { path }
             | Self::BegunElsewhere { path, .. }
             | Self::Uncertain { path, .. }
@@ -137,13 +141,12 @@ impl DiskError {
         }
     }
 
-    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::BegunElsewhere { id, .. } => {
                 return Some(format!(
-                    "any planwatch command that writes finishes it where it was begun: as the same user, with the same \
-                     XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal {id}` gives it up"
+                    "the next command that writes completes it, if run as the same user, with the same XDG_STATE_HOME, \
+                     in the same container; `planwatch doctor --discard-journal {id}` discards it"
                 ));
             }
             Self::NotAFile { .. } => "put a regular file there, or rename it",
@@ -162,6 +165,9 @@ impl DiskError {
             Self::Mounted { .. } => {
                 "nothing was written; unmount it, or run the command on the original directory, then try again"
             }
+            Self::LinkBreaks { .. } => {
+                "nothing was changed; put the file itself in the link's place, then try again"
+            }
             Self::Locked { .. } => "try again when the other command has ended",
             Self::NoSpace { .. } => "make room and try again",
             Self::Unfinished { goes_back: true, .. } => {
@@ -177,7 +183,6 @@ impl DiskError {
         Some(hint.to_string())
     }
 
-    /// Classifies an error of a reading call.
     pub(super) fn reading(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match Errno::from_io_error(&source) {
@@ -188,7 +193,6 @@ impl DiskError {
         }
     }
 
-    /// Classifies an error of a writing call.
     pub(super) fn writing(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match Errno::from_io_error(&source) {
@@ -201,7 +205,6 @@ impl DiskError {
     }
 }
 
-/// Why an edit of a file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError<E> {
     #[error(transparent)]

@@ -161,7 +161,6 @@ impl Locked<'_> {
     }
 }
 
-/// Whether a path still leads to an open file.
 fn is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> bool {
     let (Ok(there), Ok(open)) = (disk.lstat(path), file.stat()) else { return false };
     (there.ino, there.dev) == (open.ino, open.dev)

@@ -9,7 +9,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     File,
@@ -20,7 +19,6 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind's name in messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -31,7 +29,6 @@ impl FileKind {
     }
 }
 
-/// What the file system says about a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat {
     pub len: u64,
@@ -69,7 +66,6 @@ pub enum Open {
     Append,
 }
 
-/// What a rename does if the target exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rename {
     /// Both names must exist and are exchanged atomically.
@@ -79,7 +75,6 @@ pub enum Rename {
     Replace,
 }
 
-/// Which programs a lease excludes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     /// Those that open the file for writing or truncate it. The lease needs a handle of [`Open::Read`].
@@ -88,7 +83,6 @@ pub enum Against {
     Everyone,
 }
 
-/// The result of requesting a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
     Taken,
@@ -137,7 +131,6 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn random(&self, bytes: &mut [u8]) -> io::Result<()>;
 }
 
-/// An open file.
 pub trait DiskFile: fmt::Debug + Send + Sync {
     fn stat(&self) -> io::Result<Stat>;
     /// Reads from the start, at most `limit` bytes; `expected` is a guess that saves a call.

@@ -31,7 +31,6 @@ pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<
     }
 }
 
-/// Whether two names refer to the same file.
 pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
     let (Ok(one), Ok(other)) = (disk.lstat(one), disk.lstat(other)) else { return false };
     one.kind == FileKind::File && (one.ino, one.dev) == (other.ino, other.dev)
@@ -80,6 +79,17 @@ pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<O
         return Ok(None);
     }
     Ok(Some(file.read(limit, stat.len)?))
+}
+
+/// Removes the oldest files of a directory beyond this number.
+pub(super) fn remove_oldest(disk: &dyn Disk, dir: &Path, most: usize) -> io::Result<()> {
+    let files = disk.list(dir)?.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
+    let files = files.filter(|(it, _)| it.kind == FileKind::File);
+    let mut files: Vec<_> = files.map(|(stat, name)| (stat.mtime_ns, name)).collect();
+    files.sort();
+    files.truncate(files.len().saturating_sub(most));
+    files.into_iter().for_each(|(_, name)| drop(disk.remove(&dir.join(name))));
+    Ok(())
 }
 
 /// Creates a file with these bytes; removes it again if writing fails.

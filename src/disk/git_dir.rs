@@ -14,18 +14,15 @@ use super::plans_dir::PlansDir;
 use super::queries::read_file;
 use super::records::Records;
 
-/// One working tree of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
     /// The directory that holds `.git`.
     pub root: PathBuf,
-    /// The tree's own git directory.
     own: PathBuf,
     /// The directory that all working trees of the repository share.
     common: PathBuf,
 }
 
-/// What a working tree has checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
     /// A branch, `refs/heads/…`; it need not have a commit yet.
@@ -35,7 +32,6 @@ pub enum Head {
 }
 
 impl PlansDir {
-    /// Finds the working tree that contains the plans directory.
     pub fn worktree(&self) -> Option<Worktree> {
         self.root.ancestors().find_map(|it| Worktree::at(&*self.disk, it))
     }
@@ -55,12 +51,10 @@ impl PlansDir {
         Records::shared(&self.disk, worktree.common.join("planwatch"))
     }
 
-    /// What the working tree has checked out.
     pub fn head(&self, worktree: &Worktree) -> Head {
         head(&*self.disk, &worktree.own)
     }
 
-    /// Counts the existing working trees of the repository.
     pub fn count_worktrees(&self, worktree: &Worktree) -> usize {
         let disk = &*self.disk;
         let linked = worktree.common.join("worktrees");
@@ -123,7 +117,6 @@ impl Worktree {
         [self.own, self.common]
     }
 
-    /// Returns the working tree whose root this is.
     pub(super) fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let kind = disk.lstat(&git).ok()?.kind;
@@ -172,7 +165,6 @@ fn is_bare(disk: &dyn Disk, common: &Path) -> bool {
     })
 }
 
-/// The first line of a small file.
 fn line(disk: &dyn Disk, path: &Path) -> Option<String> {
     let bytes = read_file(disk, path).ok()?;
     let text = String::from_utf8(bytes).ok()?;

@@ -40,7 +40,6 @@ impl Known {
 }
 
 impl<'a> Locked<'a> {
-    /// Sets another source of file lengths.
     pub fn ask_for_lengths(&mut self, lengths: &'a dyn Lengths) {
         self.lengths = Some(lengths);
     }
@@ -75,7 +74,11 @@ impl PlansDir {
         (-YOUNG_NS..YOUNG_NS).contains(&(self.disk.now_ns() - mtime_ns))
     }
 
-    /// Returns the checks for the files that one decision reads.
+    /// Whether a directory was modified a moment ago, so that a file that is missing there may be about to be written.
+    pub fn is_young_dir(&self, relative: &Path) -> bool {
+        self.disk.lstat(&self.root.join(relative)).is_ok_and(|it| self.is_young(it.mtime_ns))
+    }
+
     pub fn saves<'a>(&'a self, lengths: &'a dyn Lengths) -> Saves<'a> {
         Saves { plans: self, lengths: Some(lengths), log: OnceCell::new() }
     }
@@ -105,12 +108,9 @@ impl Saves<'_> {
     ///
     /// A file without a record counts as missing.
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
-        let path = self.plans.root.join(relative);
-        let is_young =
-            |dir: &Path| self.plans.disk.lstat(dir).is_ok_and(|it| self.plans.is_young(it.mtime_ns));
         let is_known = || self.last(relative).is_some() || self.length(relative).is_some_and(|it| it > 0);
-        match path.parent().is_some_and(is_young) && is_known() {
-            true => Err(DiskError::Vanished { path }),
+        match relative.parent().is_some_and(|it| self.plans.is_young_dir(it)) && is_known() {
+            true => Err(DiskError::Vanished { path: self.plans.root.join(relative) }),
             false => Ok(()),
         }
     }
@@ -130,7 +130,7 @@ impl Saves<'_> {
             Some((Some(written), _)) if is_cut(written) => true,
             // Only planwatch has written since.
             Some((_, content)) if content == Content::of(&found.bytes) => false,
-            _ => self.length(&found.real).is_some_and(is_cut),
+            _ => self.length(&found.asked).is_some_and(is_cut),
         }
     }
 

@@ -7,8 +7,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::keyed::Due;
 use super::names::Content;
+use super::request_key::Due;
+
+/// Below the state directory.
+pub(super) const JOURNAL: &str = "journal";
 
 /// One operation of a batch, on paths relative to the plans directory.
 ///
@@ -27,7 +30,6 @@ pub enum FileOp {
     Discard { path: PathBuf, before: Vec<u8> },
 }
 
-/// A batch as stored in the journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Journal {
     /// The versions of operation `n` are numbered from `id + n * ID_STEP`.
@@ -41,7 +43,6 @@ pub(super) struct Journal {
     pub made: Vec<PathBuf>,
     /// Directories that are removed at the end if empty, deepest first.
     pub emptied: Vec<PathBuf>,
-    /// The author.
     pub by: String,
     /// The unit of the undo log that it undoes; `None`: it is a unit itself.
     pub undoes: Option<u64>,
@@ -55,10 +56,8 @@ pub(super) struct Journal {
 /// What had the old name of a [`FileOp::Rename`] or [`FileOp::Remove`]; it identifies the file under its new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
-    /// The operation's index from 0.
     pub n: u64,
     pub ino: u64,
-    /// The text of a file.
     pub text: Option<Content>,
 }
 
@@ -73,7 +72,6 @@ pub(super) enum Direction {
 /// An operation makes at most this many versions.
 pub(super) const ID_STEP: u64 = 4;
 
-/// Marks a journal that is to be undone.
 pub(super) const BACK: &[u8] = b"back\n";
 
 const BY: u8 = b'b';
@@ -86,6 +84,60 @@ const SOURCE: u8 = b's';
 
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
+/// A batch that a crash interrupted and that taking the lock resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    pub verb: String,
+    pub at: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Finished,
+    /// Another program had changed a file meanwhile.
+    TakenBack,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Identifies it for `Locked::discard_unfinished`.
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+    /// Its journal, relative to the plans directory.
+    pub journal: PathBuf,
+    /// All its operations; some may be done.
+    pub ops: Vec<FileOp>,
+    pub(super) number: u64,
+}
+
+impl Unfinished {
+    /// Whether the batch changes this file, or something above or below it.
+    pub(super) fn names(&self, path: &Path) -> bool {
+        let mut names = self.ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten();
+        names.any(|name| path.starts_with(name) || name.starts_with(path))
+    }
+
+    /// The texts in the journal, with their files' paths.
+    pub(super) fn texts(&self) -> Vec<(u64, &Path, &[u8])> {
+        let mut texts = Vec::new();
+        for (n, op) in self.ops.iter().enumerate() {
+            let id = self.number.wrapping_add(n as u64 * ID_STEP);
+            match op {
+                FileOp::Create { path, bytes } => texts.push((id, path.as_path(), bytes.as_slice())),
+                FileOp::Discard { path, before } => texts.push((id, path, before)),
+                FileOp::Change { path, before, after } => {
+                    texts.push((id, path, before));
+                    texts.push((id.wrapping_add(1), path, after));
+                }
+                FileOp::Rename { .. } | FileOp::Remove { .. } => {}
+            }
+        }
+        texts
+    }
+}
+
 impl Journal {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
@@ -94,13 +146,11 @@ impl Journal {
         field(&mut out, self.at.as_bytes());
         out.push(BY);
         field(&mut out, self.by.as_bytes());
-        if let Some(unit) = self.undoes {
-            out.push(UNDOES);
-            field(&mut out, &unit.to_le_bytes());
-        }
-        if let Some(unit) = self.unit {
-            out.push(UNIT);
-            field(&mut out, &unit.to_le_bytes());
+        for (kind, unit) in [(UNDOES, self.undoes), (UNIT, self.unit)] {
+            if let Some(unit) = unit {
+                out.push(kind);
+                field(&mut out, &unit.to_le_bytes());
+            }
         }
         if let Some(Due { name, hour, note }) = &self.due {
             out.push(DUE);

@@ -9,7 +9,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::change::Edit;
@@ -17,51 +17,17 @@ use super::error::{ChangeError, DiskError};
 use super::file_system::{Disk, DiskFile, Rename};
 use super::fs_ops::{Safe, make_dirs, read_own, write_new};
 use super::half_saved::Known;
-use super::journal::{FileOp, Journal};
+use super::journal::FileOp;
 use super::plans_dir::PlansDir;
+use super::request_key::{Due, Keyed};
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
 /// How often an edit is repeated after another program's save.
 const TRIES: usize = 5;
 
-/// The size limit of a record.
 const LIMIT: u64 = 64 << 20;
 
-/// The key of a request whose changes are recorded with it; clones share their state.
-#[derive(Clone, Debug)]
-pub struct Keyed {
-    name: String,
-    hour: i64,
-    note: Arc<Mutex<Option<Vec<u8>>>>,
-}
-
-impl Keyed {
-    /// `name` is a file name; `hour` selects the directory of the record.
-    pub fn new(name: &str, hour: i64) -> Self {
-        Self { name: name.to_owned(), hour, note: Arc::default() }
-    }
-
-    /// Sets the content of the next change's record; `None`: the next change is not recorded.
-    pub fn note(&self, bytes: Option<Vec<u8>>) {
-        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
-    }
-
-    fn due(&self) -> Option<Due> {
-        let note = self.note.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(Due { name: self.name.clone(), hour: self.hour, note })
-    }
-}
-
-/// The record to write when a journal's operations are done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) name: String,
-    pub(super) hour: i64,
-    pub(super) note: Vec<u8>,
-}
-
-/// The records of keys.
 #[derive(Clone, Debug)]
 pub struct Answers {
     disk: Arc<dyn Disk>,
@@ -151,7 +117,6 @@ impl Answers {
         disk.sync_dir(&dir)
     }
 
-    /// Removes the records of all hours before this one.
     pub fn forget_before(&self, hour: i64) {
         for old in self.hours().into_iter().filter(|it| *it < hour) {
             let dir = self.of_hour(old);
@@ -162,7 +127,6 @@ impl Answers {
         }
     }
 
-    /// The total size of all records.
     pub fn bytes(&self) -> u64 {
         let len = |path: &Path| self.disk.lstat(path).map_or(0, |it| it.len);
         let of_hour = |hour: i64| {
@@ -180,14 +144,12 @@ impl Locked<'_> {
         self.keyed = key;
     }
 
-    /// The record of the next change.
     pub(super) fn due(&self) -> Option<Due> {
         self.keyed.as_ref().and_then(Keyed::due)
     }
 
-    /// Writes the record of a journal's key, if it has one.
-    pub(super) fn record_key(&self, journal: &Journal) -> Result<(), DiskError> {
-        let Some(Due { name, hour, note }) = &journal.due else { return Ok(()) };
+    pub(super) fn record_key(&self, due: Option<&Due>) -> Result<(), DiskError> {
+        let Some(Due { name, hour, note }) = due else { return Ok(()) };
         let dir = self.plans.known_state_dir().join("answers");
         let answers = Answers { disk: Arc::clone(&self.plans.disk), dir };
         answers.put(name, *hour, note).map_err(|error| DiskError::writing(&answers.dir, error))
@@ -198,7 +160,6 @@ impl Locked<'_> {
         self.keyed.is_some() && self.trust == Trust::Own
     }
 
-    /// Carries out operations that belong to the current unit.
     pub(super) fn run_keyed(&mut self, ops: Vec<FileOp>) -> Result<(), DiskError> {
         let unit = self.unit.clone();
         let (verb, at) = unit.as_ref().map(|it| (it.verb.clone(), it.at.clone())).unwrap_or_default();
@@ -214,15 +175,23 @@ impl Locked<'_> {
         edit: &mut Edit<'_, E>,
     ) -> Result<Written, ChangeError<E>> {
         let mut known = Known::default();
+        let mut was_seen = None;
         for tried in 1.. {
             let base = self.read_for_change(relative)?;
             let wanted = self.wanted(&base, edit, 0, known);
             known.has_read(&base.bytes);
-            let Some(new) = wanted? else { return Ok(self.unchanged(base, None)) };
+            let Some(new) = wanted? else {
+                if was_seen.is_some() {
+                    // An editor saved over planwatch's version with the change included.
+                    self.record_key(self.due().as_ref())?;
+                }
+                return Ok(self.unchanged(base, was_seen));
+            };
             let (before, after) = (base.bytes.clone(), new.clone());
             match self.run_keyed(vec![FileOp::Change { path: base.real.clone(), before, after }]) {
+                Err(DiskError::FileChanged { .. }) if tried < TRIES => was_seen = Some(new),
                 // An editor that saves by renaming leaves no file for a moment.
-                Err(DiskError::FileChanged { .. } | DiskError::NotFound { .. }) if tried < TRIES => {}
+                Err(DiskError::NotFound { .. }) if tried < TRIES => {}
                 other => {
                     other?;
                     let stat = self.plans.disk.lstat(&self.plans.root.join(&base.real)).unwrap_or(base.stat);

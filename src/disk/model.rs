@@ -13,6 +13,7 @@ mod mounted;
 mod old_names;
 mod project;
 mod quiet;
+mod sample;
 mod state;
 mod undone;
 
@@ -109,6 +110,8 @@ struct World {
     open: BTreeSet<u64>,
     /// The locked inodes. Killing the process or a power cut releases them.
     locked: BTreeSet<u64>,
+    /// Every path that was opened for reading or writing.
+    opened: BTreeSet<PathBuf>,
 }
 
 /// The file that the editor changes by default, and the lines that it adds.
@@ -147,6 +150,7 @@ impl ModelDisk {
             leased: None,
             open: BTreeSet::new(),
             locked: BTreeSet::new(),
+            opened: BTreeSet::new(),
         };
         Self(Arc::new(Mutex::new(world)))
     }
@@ -319,6 +323,7 @@ impl Disk for ModelDisk {
 
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut world = self.enter()?;
+        world.opened.insert(path.to_owned());
         let ino = match (how, world.state.find(path)) {
             (Open::New(_), Ok(_)) => return Err(Errno::EXIST.into()),
             (Open::New(mode), Err(_)) => world.state.create(path, FileKind::File, mode)?,

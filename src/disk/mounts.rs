@@ -11,7 +11,6 @@ use super::names::is_runtime;
 /// The mount table of this process.
 const TABLE: &str = "/proc/self/mountinfo";
 
-/// Watches the table of mounts.
 #[derive(Debug, Default)]
 pub struct Mounts {
     table: Option<File>,

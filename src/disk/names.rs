@@ -9,6 +9,12 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::DiskError;
 
+/// Below the state directory: versions that a write took out of plan files, the undo log, and a directory that is built
+/// before it gets its name.
+pub(super) const DISPLACED: &str = "displaced";
+pub(super) const UNDO: &str = "undo";
+pub(super) const BUILDING: &str = "building";
+
 /// The directory of this machine's runtime state, directly below the plans directory.
 pub(super) const RUNTIME: &str = ".planwatch";
 
@@ -42,12 +48,10 @@ pub(super) struct VersionName {
     pub id: u64,
     /// The file's content when it was displaced, as far as the writer knew.
     pub base: Content,
-    /// The content that planwatch put in its place.
     pub new: Content,
     pub path: NamedPath,
 }
 
-/// How a version came out of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It had been read before.
@@ -55,12 +59,11 @@ pub(super) enum Origin {
     /// Another program saved it while planwatch wrote. For a moment the file showed a text without it, so a program
     /// that read it then may still save from that.
     Race,
-    /// planwatch's own text, taken back; an editor may have had it open.
+    /// planwatch's own text, rolled back; an editor may have had it open.
     Own,
 }
 
 impl Origin {
-    /// The prefix of the name.
     fn mark(self) -> &'static str {
         match self {
             Self::Clean => "",
@@ -131,7 +134,6 @@ pub(super) fn with_path(head: String, path: &NamedPath) -> OsString {
     OsString::from_vec(name)
 }
 
-/// Parses what [`with_path`] appended.
 pub(super) fn parse_path(bytes: &[u8]) -> Option<NamedPath> {
     if let Some(end) = bytes.strip_prefix(CUT) {
         return Some(NamedPath::End(OsString::from_vec(end.to_vec())));
@@ -152,7 +154,6 @@ pub(super) fn hex_field(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((number, rest.strip_prefix(b".")?))
 }
 
-/// Escapes a path into a single name.
 pub(super) fn escape(path: &Path) -> Vec<u8> {
     let mut out = Vec::new();
     for &byte in path.as_os_str().as_bytes() {
@@ -195,6 +196,11 @@ pub(super) fn checked(relative: &Path) -> Result<(), DiskError> {
         depth += 1;
     }
     if depth == 0 { Err(bad()) } else { Ok(()) }
+}
+
+/// Names that no path in a repository may contain; compared without case, because some file systems ignore it.
+pub(super) fn is_closed_name(name: &OsStr) -> bool {
+    name.as_bytes().eq_ignore_ascii_case(b".git") || is_runtime(name)
 }
 
 /// Whether a name directly below the plans directory is planwatch's own.

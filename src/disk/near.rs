@@ -67,7 +67,6 @@ impl Locked<'_> {
         if is_open { Err(DiskError::InUse { path: path.to_path_buf() }) } else { Ok(()) }
     }
 
-    /// Preserves a copy of a file's text and removes the file.
     pub(super) fn keep_copy(&mut self, id: u64, path: &NamedPath, at: &Path) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(at, error);

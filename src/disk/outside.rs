@@ -10,7 +10,6 @@ use super::file_system::FileKind;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 use super::reach::{Origin, Reach};
 
-/// The limit of files in a directory.
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 const MAX_BYTES: usize = 256 << 20;
@@ -22,7 +21,6 @@ pub struct OutsideFile {
     pub bytes: Vec<u8>,
 }
 
-/// The result of reading a file or directory.
 #[derive(Debug, Default)]
 pub struct OutsideFiles {
     pub files: Vec<OutsideFile>,
@@ -108,7 +106,6 @@ impl OutsideFiles {
     }
 }
 
-/// Whether the walk lists a directory.
 fn is_entered(directory: &DirEntry, root: &Path, is_wanted: &dyn Fn(&str) -> bool) -> bool {
     let Some(relative) = relative(directory.path(), root) else { return false };
     let name = directory.file_name().as_bytes();

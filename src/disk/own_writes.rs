@@ -38,7 +38,6 @@ impl Hash for OwnWrite {
     }
 }
 
-/// The log as last read.
 #[derive(Debug, Default)]
 pub struct OwnLog {
     /// Whole lines.
@@ -129,7 +128,8 @@ mod tests {
 
     use super::*;
     use crate::disk::model::Machine;
-    use crate::disk::undo::{DIR, LOG};
+    use crate::disk::names::UNDO;
+    use crate::disk::undo::LOG;
 
     fn change(plans: &PlansDir, n: usize) {
         let mut locked = plans.lock(&mut || {}).unwrap();
@@ -141,7 +141,7 @@ mod tests {
     fn appended_lines_are_read_and_removed_ones_are_dropped() {
         let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
         let mut kept = OwnLog::default();
-        let log = plans.state_dir().join(DIR).join(LOG);
+        let log = plans.state_dir().join(UNDO).join(LOG);
         for n in 0..20 {
             change(&plans, n);
             if n == 12 {

@@ -12,7 +12,6 @@ use super::plans_dir::PlansDir;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     pub verb: String,
-    /// The time of its request.
     pub at: String,
     /// What it writes, relative to the plans directory.
     pub paths: Vec<PathBuf>,
@@ -21,7 +20,7 @@ pub struct Pending {
 impl PlansDir {
     /// Whether there is a change whose outcome is open; taking the lock resolves it.
     pub fn has_journal(&self) -> bool {
-        self.disk.lstat(&self.state_dir().join(super::batch::JOURNAL)).is_ok()
+        self.disk.lstat(&self.state_dir().join(super::journal::JOURNAL)).is_ok()
     }
 
     /// Returns a change that a crash interrupted and no command has resolved yet.
@@ -29,7 +28,7 @@ impl PlansDir {
     /// `None` while a process has the lock: it may be making the change now.
     pub fn pending(&self) -> Option<Pending> {
         let state = self.state_dir();
-        let journal = state.join(super::batch::JOURNAL);
+        let journal = state.join(super::journal::JOURNAL);
         // Usually there is none, and nothing else is read.
         self.disk.lstat(&journal).ok()?;
         self.runtime_dir()?;

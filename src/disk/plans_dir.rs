@@ -8,18 +8,15 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::displaced::{self, Kept, KeptWhy};
 use super::error::DiskError;
 use super::file_system::{Disk, DiskFile, FileKind, Open, Stat};
 use super::fs_ops::is;
-use super::names::{RUNTIME, checked};
-use super::reach::is_closed_name;
+use super::names::{RUNTIME, checked, is_closed_name};
 use super::runtime::{self, Home, Trust};
-use super::write_lock::{Locked, Locks};
 
 /// The size limit of plan files (FORMAT.md, section 2).
 pub const FILE_LIMIT: u64 = 4 << 20;
@@ -27,12 +24,8 @@ pub const FILE_LIMIT: u64 = 4 << 20;
 /// Links followed in one path before it counts as a cycle.
 const LINK_LIMIT: usize = 40;
 
-/// How often `.planwatch` may be deleted while its lock is being taken.
-const LOCK_TRIES: usize = 100;
-
-/// When waiting for the lock is reported, and when it is given up.
-const WORTH_A_WORD: Duration = Duration::from_secs(1);
-const GIVEN_UP: Duration = Duration::from_secs(30);
+/// Locks that are held while this exists.
+pub(super) type Locks = Vec<Box<dyn DiskFile>>;
 
 /// The directory that holds the plans.
 ///
@@ -46,31 +39,22 @@ pub struct PlansDir {
     pub(super) runtime: &'static str,
     pub(super) state_home: Option<PathBuf>,
     pub(super) cache_home: Option<PathBuf>,
-    /// Where the state directory was last found.
     home: Mutex<Option<Home>>,
     /// The locks, while this process holds them.
-    held: Mutex<Weak<Locks>>,
+    pub(super) held: Mutex<Weak<Locks>>,
     no_exchange: AtomicBool,
     /// Whether `.planwatch` is created if it is missing.
     makes: bool,
 }
 
-/// When to create `.planwatch`.
 #[derive(Clone, Copy)]
-enum Making {
+pub(super) enum Making {
     Not,
     /// If it is missing and there is a plan.
     ForPlans,
     Anyway,
 }
 
-/// How long the parts of the lock were waited for, and the callback that reports it once.
-struct Patience<'a> {
-    since: Instant,
-    waiting: Option<&'a mut dyn FnMut()>,
-}
-
-/// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     pub bytes: Vec<u8>,
@@ -78,6 +62,8 @@ pub struct Snapshot {
     /// The file itself, relative to the plans directory; differs from the requested path if that leads through
     /// symbolic links.
     pub real: PathBuf,
+    /// The requested path, under which the index has the file.
+    pub asked: PathBuf,
 }
 
 impl PlansDir {
@@ -109,14 +95,12 @@ impl PlansDir {
         Self { runtime, home: Mutex::new(home), ..self }
     }
 
-    /// Sets the directory of the state, if there is one.
     pub(super) fn use_home(&self, home: Option<Home>) {
         if home.is_some() {
             *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
         }
     }
 
-    /// Whether these are the files of a project, and no plans.
     pub(super) fn is_project(&self) -> bool {
         self.runtime != RUNTIME
     }
@@ -196,7 +180,10 @@ impl PlansDir {
     pub fn read(&self, relative: &Path) -> Result<Snapshot, DiskError> {
         checked(relative)?;
         match self.read_plain(relative) {
-            Err(DiskError::LeadsOut { .. }) => self.read_plain(&self.resolve(relative)?),
+            Err(DiskError::LeadsOut { .. }) => {
+                let found = self.read_plain(&self.resolve(relative)?)?;
+                Ok(Snapshot { asked: relative.to_path_buf(), ..found })
+            }
             other => other,
         }
     }
@@ -206,7 +193,8 @@ impl PlansDir {
         let path = self.root.join(relative);
         for _ in 0..3 {
             if let Some((bytes, stat)) = read_at_rest(&*self.disk, &path)? {
-                return Ok(Snapshot { bytes, stat, real: relative.to_path_buf() });
+                let (real, asked) = (relative.to_path_buf(), relative.to_path_buf());
+                return Ok(Snapshot { bytes, stat, real, asked });
             }
             self.disk.pause(Duration::from_millis(1));
         }
@@ -251,87 +239,6 @@ impl PlansDir {
         if is_closed { Err(leads_out()) } else { Ok(real) }
     }
 
-    /// Takes the lock that every write needs; `waiting` is called once, after a second.
-    ///
-    /// It has two parts: `.planwatch/lock`, where writers queue, and then the plans directory itself. The second part
-    /// works between users, state homes and paths that do not share a `.planwatch`, and while `.planwatch` is deleted.
-    ///
-    /// Finishes or undoes what a crash interrupted, and cleans up displaced versions.
-    pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
-        let mut patience = Patience { since: Instant::now(), waiting: Some(waiting) };
-        for _ in 0..LOCK_TRIES {
-            let home = self.prepare(Making::Anyway)?;
-            // Recreating a deleted directory may have waited, too.
-            patience.since = Instant::now();
-            let own = home.dir.join(runtime::LOCK);
-            let shared = self.root.join(self.runtime).join(runtime::LOCK);
-            let mut also = Vec::new();
-            if own != shared {
-                match self.wait_for(&shared, &mut patience) {
-                    // It is another user's or not a directory; the lock on the plans directory has to suffice.
-                    Err(error) if is_out_of_reach(&error) => {}
-                    Err(error) => return Err(DiskError::writing(&shared, error)),
-                    Ok(None) => return Err(DiskError::Locked { path: shared }),
-                    Ok(Some(taken)) => also.push((shared.clone(), taken)),
-                }
-            }
-            let handle = match self.wait_for(&own, &mut patience) {
-                // It was deleted after it was prepared.
-                Err(error) if is(&error, Errno::NOENT) => continue,
-                Err(error) => return Err(DiskError::writing(&own, error)),
-                Ok(None) => return Err(DiskError::Locked { path: own }),
-                Ok(Some(handle)) => handle,
-            };
-            match self.wait_for(&self.root, &mut patience) {
-                // NFS has no locks on directories; `.planwatch/lock` has to suffice.
-                Err(error) if lacks_lock(&error) && (own == shared || !also.is_empty()) => {}
-                Err(error) => return Err(DiskError::writing(&self.root, error)),
-                Ok(None) => return Err(DiskError::Locked { path: self.root.clone() }),
-                Ok(Some(taken)) => also.push((self.root.clone(), taken)),
-            }
-            let mine = handle.stat().map_err(|error| DiskError::reading(&own, error))?;
-            // A lock on a file that is no longer at this path excludes nothing.
-            let is_there = |path: &Path, locked: &Stat| {
-                self.disk.lstat(path).is_ok_and(|there| (there.ino, there.dev) == (locked.ino, locked.dev))
-            };
-            let is_good =
-                |(path, it): &(PathBuf, Box<dyn DiskFile>)| it.stat().is_ok_and(|it| is_there(path, &it));
-            if is_there(&own, &mine) && also.iter().all(is_good) {
-                let also = Arc::new(also.into_iter().map(|it| it.1).collect());
-                *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&also);
-                runtime::close(&*self.disk, &home.dir);
-                return Locked::take(self, (handle, also), &mine, home.trust);
-            }
-        }
-        Err(DiskError::Locked { path: self.root.join(self.runtime).join(runtime::LOCK) })
-    }
-
-    fn wait_for(
-        &self,
-        path: &Path,
-        patience: &mut Patience<'_>,
-    ) -> std::io::Result<Option<Box<dyn DiskFile>>> {
-        if let Some(waiting) = patience.waiting.as_mut() {
-            if let Some(taken) = self.disk.lock(path, WORTH_A_WORD)? {
-                return Ok(Some(taken));
-            }
-            waiting();
-            patience.waiting = None;
-        }
-        self.disk.lock(path, GIVEN_UP.saturating_sub(patience.since.elapsed()))
-    }
-
-    /// Lists preserved texts that are in no plan file, and foreign `.planwatch` directories that an earlier release
-    /// moved aside. Changes nothing.
-    pub fn kept(&self) -> Vec<Kept> {
-        let mut found = displaced::kept(self);
-        let asides = if self.is_project() { Vec::new() } else { runtime::asides(&*self.disk, &self.root) };
-        for aside in asides {
-            found.push(Kept { path: PathBuf::from(RUNTIME), kept: aside, why: KeptWhy::Foreign });
-        }
-        found
-    }
-
     /// Whether a write had to do without the exchange of names, and could have lost a save between its last check and
     /// its rename.
     pub fn lacks_exchange(&self) -> bool {
@@ -342,7 +249,7 @@ impl PlansDir {
         self.no_exchange.store(true, Ordering::Relaxed);
     }
 
-    fn prepare(&self, making: Making) -> Result<Home, DiskError> {
+    pub(super) fn prepare(&self, making: Making) -> Result<Home, DiskError> {
         let mut known = self.home.lock().unwrap_or_else(PoisonError::into_inner);
         let is_there = |it: &Home| {
             let found = self.disk.lstat(&it.dir);
@@ -368,13 +275,6 @@ impl PlansDir {
         *known = Some(home.clone());
         Ok(home)
     }
-}
-
-/// Whether a file cannot be opened because of its owner or because something else has its name.
-fn is_out_of_reach(error: &std::io::Error) -> bool {
-    const REASONS: [Errno; 6] =
-        [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
-    REASONS.iter().any(|errno| is(error, *errno))
 }
 
 /// Whether a file system lacks such locks.

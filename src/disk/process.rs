@@ -56,7 +56,6 @@ impl Process {
         Some(Self { pid, start, boot: boot?, space: space?, clock: Some(clock?) })
     }
 
-    /// Returns whether processes can be seen at all.
     pub fn can_be_seen(disk: &dyn Disk) -> bool {
         let Place { boot, space, clock } = Place::of(disk);
         boot.is_some() && space.is_some() && clock.is_some() && !matches!(sight(disk, 1), Sighting::Missing)

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::batch::Recovered;
-use super::displaced::{DIR, Kept};
+use super::displaced::Kept;
 use super::error::DiskError;
 use super::file_system::{Disk, FileKind};
 use super::fs_ops::{is, make_dirs};
 use super::half_saved::Saves;
-use super::journal::FileOp;
+use super::journal::{FileOp, Recovered};
+use super::names::DISPLACED;
 use super::pending::Pending;
 use super::plans_dir::PlansDir;
 use super::runtime::{Home, Trust, remove_if_unused};
@@ -24,7 +24,6 @@ use super::write_lock::Lengths;
 /// The directory of the state in the project's root, where no plans directory has room for it.
 const HIDDEN: &str = ".planwatch-init";
 
-/// The root of a project, without symbolic links.
 #[derive(Debug)]
 pub struct Project {
     files: PlansDir,
@@ -128,7 +127,7 @@ impl Project {
             return Ok(());
         }
         if let Some(place) = &self.place
-            && make_dirs(&*self.files.disk, &place.join(DIR), 0o700).is_ok()
+            && make_dirs(&*self.files.disk, &place.join(DISPLACED), 0o700).is_ok()
         {
             self.files.use_home(home_at(&*self.files.disk, place));
         }
@@ -144,7 +143,7 @@ impl Project {
         })
     }
 
-    /// Finishes or takes back what a crash interrupted, and removes displaced versions that nothing needs any more.
+    /// Completes or rolls back what a crash interrupted, and removes displaced versions that nothing needs any more.
     ///
     /// Without any state it makes none.
     pub fn settle(&self, waiting: &mut dyn FnMut(), news: &mut ProjectNews) -> Result<(), DiskError> {
@@ -183,7 +182,6 @@ impl Project {
 }
 
 impl PlansDir {
-    /// The project around these plans.
     pub fn project(&self, root: &Path) -> Result<Project, DiskError> {
         let disk = Arc::clone(&self.disk);
         Project::open(disk, root, self.state_home.as_deref(), Some(&self.root))

@@ -68,7 +68,6 @@ pub fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, DiskError> {
     file.read(FILE_LIMIT, stat.len).map_err(unread)
 }
 
-/// Creates the plans directory and its parents.
 pub fn make_plans_dir(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
     make_dirs(disk, path, 0o777).map_err(|error| DiskError::writing(path, error))
 }

@@ -12,9 +12,8 @@ use std::path::{Component, Path, PathBuf};
 use super::error::DiskError;
 use super::file_system::{Disk, FileKind, Open};
 use super::git_dir::Worktree;
-use super::names::is_runtime;
+use super::names::{is_closed_name, is_runtime};
 
-/// The origin of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
     /// The user typed it.
@@ -67,7 +66,6 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Reads a regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, origin: Origin, limit: u64) -> Result<Vec<u8>, DiskError> {
         let real = self.find(path, origin)?;
         self.read_found(&real, path, limit)
@@ -107,7 +105,6 @@ impl<'a> Reach<'a> {
             && self.closed.iter().all(|it| !real.starts_with(it))
     }
 
-    /// The repository's root, without symbolic links.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -130,11 +127,6 @@ impl<'a> Reach<'a> {
         let is_link = || self.disk.lstat(&directory.join(name)).is_ok_and(|it| it.kind == FileKind::Symlink);
         directory.starts_with(&self.root) && is_link()
     }
-}
-
-/// Names that no path in a repository may contain; compared without case, because some file systems ignore it.
-pub(super) fn is_closed_name(name: &OsStr) -> bool {
-    name.as_bytes().eq_ignore_ascii_case(b".git") || is_runtime(name)
 }
 
 /// Whether this is a token or key of planwatch, which grants the user's rights.

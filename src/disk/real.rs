@@ -24,7 +24,6 @@ use rustix::time::{ClockId, clock_gettime};
 use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 use super::lease;
 
-/// The machine's file systems.
 #[derive(Debug, Default)]
 pub struct RealDisk;
 

@@ -72,7 +72,6 @@ impl PlansDir {
         Some(Records::own(&self.disk, dir))
     }
 
-    /// Fills the buffer with unpredictable bytes.
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), DiskError> {
         self.disk.random(bytes).map_err(|error| DiskError::reading(&self.root, error))
     }
@@ -88,12 +87,10 @@ impl Records {
         &self.dir
     }
 
-    /// Records for this user alone.
     fn own(disk: &Arc<dyn Disk>, dir: PathBuf) -> Self {
         Self { disk: Arc::clone(disk), dir, modes: PRIVATE }
     }
 
-    /// Records that other users may read.
     pub(super) fn shared(disk: &Arc<dyn Disk>, dir: PathBuf) -> Self {
         Self { disk: Arc::clone(disk), dir, modes: SHARED }
     }
@@ -104,7 +101,6 @@ impl Records {
         names.filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
     }
 
-    /// The names of all records, sorted.
     pub fn names(&self) -> Vec<String> {
         let names = self.disk.names(&self.dir).unwrap_or_default();
         let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();
@@ -113,17 +109,14 @@ impl Records {
         names
     }
 
-    /// Whether there is such a record.
     pub fn has(&self, name: &str) -> bool {
         self.disk.lstat(&self.dir.join(name)).is_ok()
     }
 
-    /// Returns the stat of a record; `None` if it does not exist.
     pub fn stat(&self, name: &str) -> Option<Stat> {
         self.disk.lstat(&self.dir.join(name)).ok()
     }
 
-    /// Reads one record.
     pub fn get(&self, name: &str) -> Option<Vec<u8>> {
         self.read(name).ok().flatten()
     }

@@ -9,8 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::error::DiskError;
-use super::file_system::FileKind;
-use super::fs_ops::is;
+use super::fs_ops::{is, remove_oldest};
 use super::plans_dir::PlansDir;
 
 /// The limit of files; the oldest are removed first.
@@ -66,18 +65,11 @@ impl PlansDir {
         if is_ours { Ok(path) } else { Err(DiskError::BadPath { path }) }
     }
 
-    /// Removes the oldest files if there are too many.
     fn sweep_logs(&self, dir: &Path) -> io::Result<()> {
         if self.disk.names(dir)?.len() <= KEPT + SLACK {
             return Ok(());
         }
-        let files = self.disk.list(dir)?.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
-        let files = files.filter(|(it, _)| it.kind == FileKind::File);
-        let mut files: Vec<_> = files.map(|(stat, name)| (stat.mtime_ns, name)).collect();
-        files.sort();
-        let surplus = files.len().saturating_sub(KEPT);
-        files.into_iter().take(surplus).for_each(|(_, name)| drop(self.disk.remove(&dir.join(name))));
-        Ok(())
+        remove_oldest(&*self.disk, dir, KEPT)
     }
 }
 

@@ -22,10 +22,9 @@ use rustix::io::Errno;
 use super::error::DiskError;
 use super::file_system::{Disk, FileKind, Stat};
 use super::fs_ops::{Safe, is, make_dirs, read_own, rename_new, write_new};
-use super::names::RUNTIME;
+use super::names::{BUILDING, DISPLACED, RUNTIME, UNDO};
 
-/// The directories inside.
-const PARTS: [&str; 2] = [super::displaced::DIR, super::undo::DIR];
+const PARTS: [&str; 2] = [DISPLACED, UNDO];
 
 /// In `.planwatch`, the state directories of others than its owner.
 pub(super) const BY: &str = "by";
@@ -35,7 +34,6 @@ pub(super) fn beside(name: &str) -> String {
     format!("{name}.by")
 }
 
-/// The file that every writer locks.
 pub(super) const LOCK: &str = "lock";
 
 const STAMP: &str = "stamp";
@@ -48,7 +46,6 @@ const MAKING: Duration = Duration::from_secs(1);
 /// How many unusable directories of one name are skipped before giving up.
 const MOST: usize = 100;
 
-/// To what extent the state directory may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Created by this user on this machine, in this place.
@@ -57,7 +54,6 @@ pub(super) enum Trust {
     Limited,
 }
 
-/// This user's state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Home {
     pub dir: PathBuf,
@@ -154,7 +150,6 @@ impl<'a> Seeker<'a> {
         }
     }
 
-    /// Whether another user created `.planwatch`.
     fn is_anothers(self) -> bool {
         self.disk.lstat(&self.root.join(self.name)).is_ok_and(|it| !is_mine(&it))
     }
@@ -272,7 +267,7 @@ impl<'a> Seeker<'a> {
 pub(super) fn close(disk: &dyn Disk, dir: &Path) {
     // Versions of plan files have the modes of those files, which they may replace again; other users can no longer
     // reach them.
-    const WITH_PLAN_FILES: [&str; 3] = [super::displaced::DIR, super::undo::DIR, super::write_lock::BUILDING];
+    const WITH_PLAN_FILES: [&str; 3] = [DISPLACED, UNDO, BUILDING];
     const OTHERS: u32 = 0o077;
     let is_open = |stat: &Stat| is_mine(stat) && stat.kind == FileKind::Dir && stat.mode & OTHERS != 0;
     if !disk.lstat(dir).is_ok_and(|it| is_open(&it)) {
@@ -299,7 +294,6 @@ pub(super) fn close(disk: &dyn Disk, dir: &Path) {
     disk.set_mode(dir, 0o700).ok();
 }
 
-/// Whether this user owns a file.
 pub(super) fn is_mine(stat: &Stat) -> bool {
     stat.uid == rustix::process::geteuid().as_raw()
 }

@@ -13,7 +13,6 @@ use super::names::checked;
 use super::plans_dir::PlansDir;
 use crate::plan::file_name::PLAN_FILE;
 
-/// The names below a directory, in order.
 #[derive(Debug, Default)]
 pub struct Scan {
     /// Sorted by path.
@@ -22,7 +21,6 @@ pub struct Scan {
     pub trouble: Vec<Trouble>,
 }
 
-/// A name and its stat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanEntry {
     pub relative: PathBuf,
@@ -30,7 +28,6 @@ pub struct ScanEntry {
     pub stat: Stat,
 }
 
-/// A name whose stat failed.
 #[derive(Debug)]
 pub struct Trouble {
     pub relative: PathBuf,
@@ -45,10 +42,8 @@ pub struct PlanDir {
     stat: Stat,
 }
 
-/// Names with their stat.
 type Listing = Vec<(OsString, io::Result<Stat>)>;
 
-/// How deep a directory is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
     /// Its own names.
@@ -94,15 +89,12 @@ impl PlansDir {
         listed.into_iter().map(file).collect()
     }
 
-    /// Refuses a directory whose `plan.md` may be in the middle of a save: it was modified a moment ago and holds nothing,
-    /// or only what an editor puts beside that file.
-    pub fn refuse_emptied(&self, dir: &PlanDir) -> Result<(), DiskError> {
-        let is_beside = |name: &OsString| name.to_string_lossy().contains(PLAN_FILE);
+    /// Returns whether a directory was modified a moment ago and holds nothing, or only what an editor puts beside a
+    /// `plan.md` that it saves.
+    pub fn is_just_emptied(&self, dir: &PlanDir) -> bool {
+        let is_beside = |name: &OsString| name != PLAN_FILE && name.to_string_lossy().contains(PLAN_FILE);
         let is_empty = || self.plain_files(dir).is_some_and(|it| it.iter().all(|it| is_beside(&it.0)));
-        match self.is_young(dir.stat.mtime_ns) && is_empty() {
-            true => Err(DiskError::Vanished { path: self.root.join(&dir.relative).join(PLAN_FILE) }),
-            false => Ok(()),
-        }
+        self.is_young(dir.stat.mtime_ns) && is_empty()
     }
 
     /// Lists one plan's directory, its files and one level of nested directories.
@@ -203,7 +195,6 @@ impl PlansDir {
         self.scan_entry(relative, stat, deeper, scan);
     }
 
-    /// Returns the path and stat of an entry's target.
     fn behind_link(&self, relative: &Path, stat: Stat) -> Result<(PathBuf, Stat), DiskError> {
         if stat.kind != FileKind::Symlink {
             return Ok((relative.to_path_buf(), stat));
@@ -215,7 +206,6 @@ impl PlansDir {
     }
 }
 
-/// Compares in the order of paths.
 fn in_path_order(path: &Path) -> impl Iterator<Item = u8> + '_ {
     path.as_os_str().as_bytes().iter().map(|it| if *it == b'/' { 0 } else { *it })
 }

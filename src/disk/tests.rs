@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod half_saved;
+
 /// A plans directory with one plan `p` of one step, and a state directory.
 struct Place {
     dir: TempDir,
@@ -113,20 +115,6 @@ fn a_change_goes_into_the_file_that_takes_the_place_of_a_symbolic_link() {
     .unwrap();
     assert_eq!((it.text("p/step-1.md"), it.text("behind/one.md")), ("theirs\nours\n".into(), "old\n".into()));
     assert_eq!((saves, it.plans.kept()), (2, vec![]));
-}
-
-#[test]
-fn a_file_removed_a_moment_ago_is_not_recreated() {
-    let it = place();
-    append(&mut lock(&it.plans), &mut || {}).unwrap();
-    fs::remove_file(it.path("p/step-1.md")).unwrap();
-    let refused = lock(&it.plans).refuse_vanished(step());
-    assert!(matches!(refused, Err(DiskError::Vanished { .. })), "{refused:?}");
-    // This file has no record.
-    lock(&it.plans).refuse_vanished(Path::new("p/step-7.md")).unwrap();
-    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3);
-    fs::File::open(it.path("p")).unwrap().set_modified(long_ago).unwrap();
-    lock(&it.plans).refuse_vanished(step()).unwrap();
 }
 
 #[test]

@@ -17,24 +17,20 @@ use super::error::DiskError;
 use super::file_system::{Lease, Open, Rename};
 use super::fs_ops::{Safe, read_own, write_new};
 use super::journal::{FileOp, Journal};
-use super::names::{Content, VersionName};
+use super::names::{Content, UNDO, VersionName};
 use super::own_writes::OwnWrite;
 use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
-use super::write_lock::{Locked, Version};
+use super::write_lock::{Locked, Unit, Version};
 
 pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
-
-/// Below the state directory.
-pub(super) const DIR: &str = "undo";
 
 pub(super) const LOG: &str = "log";
 
 /// The destination of removed files, below directories that exist only for them.
 const ARCHIVE: &str = "_archive";
 
-/// How many writes can be undone.
 const REMEMBERED: usize = 100;
 
 /// The size limit of retained texts; the oldest are removed first.
@@ -43,15 +39,6 @@ const MOST_BYTES: u64 = 64 << 20;
 /// How long the log gets before it is shortened.
 const LOG_LINES: usize = 4 * REMEMBERED;
 
-/// The writes of one command.
-#[derive(Clone, Debug)]
-pub(super) struct Unit {
-    pub(super) id: u64,
-    pub(super) verb: String,
-    pub(super) at: String,
-}
-
-/// One write, as recorded in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     #[serde(default)]
@@ -60,7 +47,6 @@ pub(super) struct Record {
     verb: String,
     #[serde(default)]
     at: String,
-    /// The author.
     #[serde(default)]
     by: String,
     pub(super) what: What,
@@ -97,13 +83,11 @@ pub(super) enum What {
         version: u64,
         base: u64,
     },
-    /// The unit was undone.
     Undone,
     /// A change was made here whose record could not be written.
     Unrecorded,
 }
 
-/// What undo still needs.
 pub(super) struct Needed {
     log: Vec<Record>,
     /// By id and content.
@@ -136,7 +120,6 @@ impl Record {
         Self::new(What::Replaced { path: Text::of(path), version, base, new, len })
     }
 
-    /// The record of a batch operation.
     pub(super) fn of(op: &FileOp, version: &Version) -> Self {
         match op {
             FileOp::Create { path, bytes } => Self::created(path, bytes),
@@ -151,7 +134,6 @@ impl Record {
         }
     }
 
-    /// The record that a unit was undone.
     pub(super) fn undone(unit: u64, by: &str) -> Self {
         Self { unit, by: by.to_owned(), ..Self::new(What::Undone) }
     }
@@ -177,7 +159,6 @@ impl Record {
         }
     }
 
-    /// The directory that this record says was created.
     fn made_dir(&self) -> Option<PathBuf> {
         match &self.what {
             What::CreatedDir { path } => Some(path.path()),
@@ -203,7 +184,6 @@ impl Record {
         }
     }
 
-    /// Whether this records an undo.
     pub(super) fn is_undone(&self) -> bool {
         self.what == What::Undone
     }
@@ -221,7 +201,6 @@ impl Record {
         Self { unit: self.unit, ..Self::new(back) }.leaves("undo", by)
     }
 
-    /// The version that this record needs.
     fn version(&self) -> Option<(u64, u64)> {
         match &self.what {
             What::Replaced { version, base, .. } | What::Discarded { version, base, .. } => {
@@ -239,7 +218,7 @@ impl PlansDir {
 
     /// Finds the text of a displaced version whose content is unchanged.
     fn version_text(&self, id: u64, base: u64) -> Option<Vec<u8>> {
-        for dir in [displaced::dir(self), self.known_state_dir().join(DIR)] {
+        for dir in [displaced::dir(self), self.known_state_dir().join(UNDO)] {
             for name in self.disk.names(&dir).unwrap_or_default() {
                 let Some(version) = VersionName::parse(&name) else { continue };
                 if (version.id, version.base.0) != (id, base) {
@@ -258,7 +237,6 @@ pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
     bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
-/// What the writes of a log left.
 pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
     let mut writes: Vec<_> = log.iter().flat_map(|it| it.leaves(&it.verb, &it.by)).collect();
     for undone in log.iter().filter(|it| it.is_undone()) {
@@ -309,7 +287,6 @@ impl Locked<'_> {
         self.unit = Some(Unit { id: self.fresh_id(), verb: verb.to_string(), at: at.to_string() });
     }
 
-    /// Sets the author of the following writes.
     pub fn sign(&mut self, by: &str) {
         self.by = by.to_owned();
     }
@@ -347,14 +324,13 @@ impl Locked<'_> {
         // A full disk may have truncated the previous line, so a record also begins with a line end.
         let lines: Vec<_> = records.iter().filter_map(|it| serde_json::to_vec(it).ok()).collect();
         let lines: Vec<u8> = lines.iter().flat_map(|it| [b"\n", it.as_slice(), b"\n"].concat()).collect();
-        let path = self.plans.known_state_dir().join(DIR).join(LOG);
+        let path = self.plans.known_state_dir().join(UNDO).join(LOG);
         if self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&lines)).is_err() {
             self.unrecorded_unit.store(unit, Ordering::Relaxed);
             self.mark_gap();
         }
     }
 
-    /// Looks up what undo still needs.
     pub(super) fn needed(&self) -> Needed {
         let log = if self.trust == Trust::Own { self.plans.undo_log() } else { Vec::new() };
         let versions = remembered(&log).iter().filter_map(Record::version).collect();
@@ -366,7 +342,7 @@ impl Locked<'_> {
     /// The caller ensures that no program writes into it.
     pub(super) fn retire(&self, at: &Path, version: &VersionName, needed: &Needed) {
         let disk = &*self.plans.disk;
-        let to = self.plans.known_state_dir().join(DIR).join(version.encode());
+        let to = self.plans.known_state_dir().join(UNDO).join(version.encode());
         let is_moved = needed.has(version) && disk.rename(at, &to, Rename::Replace).is_ok();
         if !is_moved {
             disk.remove(at).ok();
@@ -376,7 +352,7 @@ impl Locked<'_> {
     /// Removes texts that undo no longer needs, and the oldest beyond [`MOST_BYTES`].
     pub(super) fn forget(&mut self, needed: &Needed) {
         let disk = &*self.plans.disk;
-        let dir = self.plans.known_state_dir().join(DIR);
+        let dir = self.plans.known_state_dir().join(UNDO);
         let names = disk.names(&dir).unwrap_or_default();
         let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
         versions.sort_by_key(|it| std::cmp::Reverse(it.id));

@@ -11,62 +11,20 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::batch::JOURNAL;
 use super::displaced::{Kept, KeptWhy, dir, kept_name};
 use super::error::DiskError;
 use super::fs_ops::{Safe, is, read_own, rename_new, write_new};
-use super::journal::{FileOp, ID_STEP, Journal};
+use super::journal::{JOURNAL, Journal, Unfinished};
 use super::names::{NamedPath, checked};
 use super::plans_dir::PlansDir;
 use super::runtime::{BY, Trust, beside, is_mine};
 use super::write_lock::Locked;
 
-/// Another owner's unfinished batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
-    /// Identifies it for [`Locked::discard_unfinished`].
-    pub id: String,
-    pub verb: String,
-    pub at: String,
-    /// Its journal, relative to the plans directory.
-    pub journal: PathBuf,
-    /// All its operations; some may be done.
-    pub ops: Vec<FileOp>,
-    number: u64,
-}
-
-/// The result of giving a batch up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discarded {
     pub unfinished: Unfinished,
     /// Texts of the journal that are not in their files.
     pub kept: Vec<Kept>,
-}
-
-impl Unfinished {
-    /// Whether the batch changes this file, or something above or below it.
-    fn names(&self, path: &Path) -> bool {
-        let mut names = self.ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten();
-        names.any(|name| path.starts_with(name) || name.starts_with(path))
-    }
-
-    /// The texts in the journal, with their files' paths.
-    fn texts(&self) -> Vec<(u64, &Path, &[u8])> {
-        let mut texts = Vec::new();
-        for (n, op) in self.ops.iter().enumerate() {
-            let id = self.number.wrapping_add(n as u64 * ID_STEP);
-            match op {
-                FileOp::Create { path, bytes } => texts.push((id, path.as_path(), bytes.as_slice())),
-                FileOp::Discard { path, before } => texts.push((id, path, before)),
-                FileOp::Change { path, before, after } => {
-                    texts.push((id, path, before));
-                    texts.push((id.wrapping_add(1), path, after));
-                }
-                FileOp::Rename { .. } | FileOp::Remove { .. } => {}
-            }
-        }
-        texts
-    }
 }
 
 impl PlansDir {

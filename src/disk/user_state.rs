@@ -11,7 +11,6 @@ use super::error::DiskError;
 use super::file_system::{Disk, FileKind, Rename};
 use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
-use super::queries::read_file;
 use super::reach::Origin;
 
 /// No record is larger.
@@ -47,14 +46,8 @@ impl PlansDir {
     pub fn is_file_beyond(&self, path: &Path) -> bool {
         self.disk.lstat(path).is_ok_and(|it| matches!(it.kind, FileKind::File | FileKind::Symlink))
     }
-
-    /// Reads a regular file anywhere.
-    pub fn read_beyond(&self, path: &Path) -> Result<Vec<u8>, DiskError> {
-        read_file(&*self.disk, path)
-    }
 }
 
-/// Resolves the links in the existing part of a path.
 fn real_of(disk: &dyn Disk, path: &Path) -> PathBuf {
     match (disk.canonical(path), path.parent(), path.file_name()) {
         (Ok(real), ..) => real,
@@ -71,7 +64,6 @@ impl UserStore {
         (!dir.starts_with(repository)).then(|| Self { disk: Arc::clone(disk), dir })
     }
 
-    /// Lists the names of the records, sorted.
     pub fn names(&self) -> Vec<String> {
         let found = self.disk.names(&self.dir).unwrap_or_default();
         let mut names: Vec<_> = found.into_iter().filter_map(|it| it.into_string().ok()).collect();

@@ -43,9 +43,10 @@ fn hash(row: &[ValueRef<'_>]) -> u128 {
 /// The location of a table's root is part of the table's own rows; its statistics are not covered.
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
 
-fn of_schema(connection: &Connection) -> Result<Sum, IndexError> {
+/// The sum of all rows of a query.
+fn sum_of(connection: &Connection, select: &str) -> Result<Sum, IndexError> {
     let mut sum = Sum::default();
-    each_row(&mut connection.prepare_cached(SCHEMA)?, [], |row| {
+    each_row(&mut connection.prepare_cached(select)?, [], |row| {
         sum.add(row);
         Ok(())
     })?;
@@ -67,7 +68,7 @@ fn each_row(
 }
 
 pub(super) fn keep_schema(connection: &Connection) -> Result<(), IndexError> {
-    let sum = of_schema(connection)?.0.to_le_bytes();
+    let sum = sum_of(connection, SCHEMA)?.0.to_le_bytes();
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('sum of the schema', ?1)", params![sum])?;
     Ok(())
 }
@@ -75,7 +76,7 @@ pub(super) fn keep_schema(connection: &Connection) -> Result<(), IndexError> {
 pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
     let mut kept = connection.prepare_cached("SELECT value FROM meta WHERE key = 'sum of the schema'")?;
     let kept = kept.query_row([], |row| row.get::<_, [u8; 16]>(0)).optional()?;
-    if kept.map(u128::from_le_bytes) == Some(of_schema(connection)?.0) {
+    if kept.map(u128::from_le_bytes) == Some(sum_of(connection, SCHEMA)?.0) {
         return Ok(());
     }
     Err(IndexError::damaged("the rows of sqlite_schema are not those that were written"))
@@ -129,7 +130,6 @@ const SOURCES: [Source; 9] =
 /// The few rows of settings are one part.
 const CONFIGS: [&str; 2] = ["search_config", "titles_config"];
 
-/// Parts that were written.
 #[derive(Debug, Default)]
 pub(super) struct Touched(BTreeSet<(&'static str, i64)>);
 
@@ -156,7 +156,6 @@ impl Touched {
 
 type Parts = BTreeMap<(String, i64), [u8; 16]>;
 
-/// Reads all of the full text.
 fn read_all(connection: &Connection) -> Result<Parts, IndexError> {
     let mut parts: BTreeMap<(&str, i64), Sum> = BTreeMap::new();
     for Source { name, select, from, column, bits } in SOURCES {
@@ -179,12 +178,7 @@ fn read_all(connection: &Connection) -> Result<Parts, IndexError> {
 }
 
 fn of_config(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
-    let mut sum = Sum::default();
-    each_row(&mut connection.prepare_cached(&format!("SELECT * FROM {table}"))?, [], |row| {
-        sum.add(row);
-        Ok(())
-    })?;
-    Ok(sum)
+    sum_of(connection, &format!("SELECT * FROM {table}"))
 }
 
 /// Reads all of the full text and stores its checksums.

@@ -38,7 +38,6 @@ impl Listing {
         Ok(read.unwrap_or(Self { border: 1, last: String::new(), is_broken: false }))
     }
 
-    /// Records documents that were appended.
     pub(super) fn note(&mut self, first: i64, n: i64, key: &Key) {
         if key.is_archived || self.is_broken {
             return;
@@ -105,11 +104,9 @@ struct Often<'a> {
     border: i64,
 }
 
-/// Numbers of documents.
 struct Matches {
     /// Below the border, in listing order; at most as many as requested.
     listed: Vec<i64>,
-    /// All others.
     others: Vec<i64>,
 }
 

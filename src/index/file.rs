@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,6 @@ use std::time::{Duration, SystemTime};
 use crate::index::error::IndexError;
 use crate::index::schema::{self, Content};
 
-/// The file of an index, by name.
 #[derive(Debug, Clone)]
 pub(super) struct IndexFile {
     dir: PathBuf,
@@ -94,7 +93,6 @@ impl IndexFile {
         fs::symlink_metadata(self.path()).is_ok_and(|it| it.is_file()) || self.identity().is_none()
     }
 
-    /// Returns whether there is no file, or an empty one.
     pub(super) fn is_empty(&self) -> bool {
         fs::symlink_metadata(self.path()).map_or(true, |it| it.is_file() && it.len() == 0)
     }
@@ -162,7 +160,7 @@ impl IndexFile {
 /// If their release is used again, it creates a new one. What cannot be removed stays.
 pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {
     let made = fs::symlink_metadata(file.path())?.modified()?;
-    let own = [Content::Plans, Content::Texts].map(name);
+    let own = [Content::Plans, Content::Texts, Content::History].map(name);
     let mut others: BTreeMap<String, (SystemTime, Vec<PathBuf>)> = BTreeMap::new();
     for entry in fs::read_dir(&file.dir)? {
         let entry = entry?;
@@ -205,17 +203,9 @@ fn accept_missing(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-#[cfg(unix)]
 fn identity(metadata: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt;
     // An inode is reused as soon as no process has it open, but by a younger file.
     Identity(metadata.dev(), metadata.ino(), metadata.created().ok())
-}
-
-/// On other systems an open file keeps its name, so any file is the same one.
-#[cfg(not(unix))]
-fn identity(_metadata: &Metadata) -> Identity {
-    Identity(0, 0, None)
 }
 
 /// Opens a file beside the index with private permissions: it names plans that may be private.

@@ -75,7 +75,6 @@ impl FileRow {
         (len_before > 0).then_some(row)
     }
 
-    /// Returns whether this row is of a file that was missing.
     pub fn is_vanished(&self) -> bool {
         self.stamp.ino == 0 && self.stamp.dev == 0
     }

@@ -98,7 +98,6 @@ impl FullText {
         Ok(true)
     }
 
-    /// Records which rows SQLite writes.
     fn watch(&mut self) -> Result<Arc<Mutex<Touched>>, IndexError> {
         let touched = Arc::new(Mutex::new(Touched::default()));
         let noted = Arc::clone(&touched);
@@ -134,7 +133,6 @@ impl TextsSnapshot<'_> {
         self.store.noted(unsearched)
     }
 
-    /// The current state.
     pub fn seen(&self) -> Result<Seen, IndexError> {
         self.store.noted(seen(&self.transaction))
     }

@@ -55,7 +55,6 @@ pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexE
     Ok(text.and_then(|it| it.parse().ok()))
 }
 
-/// Names a commit, within its transaction.
 pub(super) fn raise(connection: &Connection) -> Result<Generation, IndexError> {
     let commit = Generation::new();
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('generation', ?1)")?;

@@ -18,11 +18,8 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Returns whether a query can read any of it.
-    pub(super) fn is_asked_by(query: &str) -> bool {
-        let query = query.to_ascii_lowercase();
-        ["decisions", "insights", "scripts", "_row"].iter().any(|it| query.contains(it))
-    }
+    /// The views over it.
+    pub(super) const VIEWS: [&str; 3] = ["decisions", "insights", "scripts"];
 
     pub(super) fn fill(&self, connection: &Connection) -> Result<(), IndexError> {
         let mut decisions = Table::new(connection, "decision_row")?;

@@ -2,7 +2,7 @@
 //!
 //! The files are the truth. The index may be deleted at any time, and never lies: each row says from which files, by
 //! stamp and content hash, its plan was read, and proves that it is what was put in. It decides nothing; ready, next
-//! and stale are for `plan` to tell from the plans it gives back. A caller does:
+//! and stale are determined by `plan` from the plans that it returns. A caller does:
 //!
 //! 1. take a [`Snapshot`], and compare its heads with a walk, directory by directory;
 //! 2. take the plans that are the same out of it, and read the files of the others;
@@ -18,6 +18,7 @@ mod file;
 mod freshness;
 mod full_text;
 mod generation;
+mod history;
 mod knowledge;
 mod open_guard;
 mod relations;
@@ -39,6 +40,7 @@ pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use full_text::{FullText, Seen, TextsSnapshot};
 pub use generation::{Generation, Origin};
+pub use history::{Commits, History};
 pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
@@ -46,19 +48,15 @@ pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Te
 pub use snapshot::{Snapshot, SummaryData};
 pub use sql::{Table, sql};
 
-use crate::plan::id::PlanId;
-use crate::plan::model::Plan;
 use file::IndexFile;
 use schema::Content;
 use store::Store;
 
-/// An open index.
 #[derive(Debug)]
 pub struct Index {
     store: Store,
 }
 
-/// Where an index is.
 #[derive(Debug, Clone, Copy)]
 pub enum Place<'a> {
     /// In a file of its own name in this directory, which exists.
@@ -67,7 +65,6 @@ pub enum Place<'a> {
     Memory,
 }
 
-/// What was found at the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
     /// An index, as it was left.
@@ -87,7 +84,6 @@ impl Index {
         Ok((Self { store }, opened))
     }
 
-    /// The name of this release's index file.
     pub fn file_name() -> String {
         file::name(Content::Plans)
     }
@@ -97,28 +93,15 @@ impl Index {
         let len = |content| {
             std::fs::symlink_metadata(IndexFile::in_dir(dir, content).path()).ok().map(|it| it.len())
         };
-        len(Content::Plans).map(|plans| plans + len(Content::Texts).unwrap_or(0))
+        let beside = [Content::Texts, Content::History].into_iter().filter_map(len).sum::<u64>();
+        len(Content::Plans).map(|plans| plans + beside)
     }
 
     /// Takes a snapshot, which begins with its first query.
     ///
     /// Mutably, because SQLite has one transaction per connection.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, IndexError> {
-        self.look()
-    }
-
-    fn look(&self) -> Result<Snapshot<'_>, IndexError> {
         Snapshot::new(&self.store)
-    }
-
-    /// See [`Snapshot::load`].
-    pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
-        self.look()?.load()
-    }
-
-    /// See [`Snapshot::load_plan`].
-    pub fn load_plan(&self, id: &PlanId) -> Result<Option<Plan>, IndexError> {
-        self.look()?.load_plan(id)
     }
 
     /// Makes changes: all or, on an error, none. They are taken one by one while the file is locked for writing.

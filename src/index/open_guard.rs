@@ -20,7 +20,6 @@ pub(super) struct Alone(MutexGuard<'static, Vec<Names>>);
 #[derive(Debug)]
 pub(super) struct Used(Names);
 
-/// Waits for the other threads.
 pub(super) fn alone() -> Alone {
     Alone(OPEN.lock().unwrap_or_else(PoisonError::into_inner))
 }

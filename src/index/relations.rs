@@ -25,57 +25,30 @@ pub(super) fn connection<'a>(
     let connection = Connection::open_in_memory()?;
     connection.execute_batch("PRAGMA journal_mode = OFF; BEGIN")?;
     connection.execute_batch(VIEWS)?;
-    let visible = VisibleTables::by(query);
-    if visible.files {
+    let query = query.to_ascii_lowercase();
+    if reads(&query, "files") {
         let mut table = Table::new(&connection, "file_row")?;
         for (path, file) in files {
             table.put_file(&path, file)?;
         }
     }
-    let mut rows = PlanRows::new(&connection, visible)?;
+    let mut rows = PlanRows::new(&connection, &query)?;
     for plan in plans {
         rows.put_plan(plan)?;
     }
     drop(rows);
-    if Knowledge::is_asked_by(query) {
+    if Knowledge::VIEWS.iter().any(|it| reads(&query, it)) {
         knowledge().fill(&connection)?;
     }
     connection.execute_batch("COMMIT")?;
     Ok(connection)
 }
 
-/// The tables that a query can read: a view is read only if its name occurs in the query.
-#[derive(Debug, Clone, Copy)]
-struct VisibleTables {
-    plans: bool,
-    steps: bool,
-    dependencies: bool,
-    attempts: bool,
-    notes: bool,
-    tags: bool,
-    problems: bool,
-    files: bool,
+/// Whether a query, in small letters, can read a table: a view is read only if its name occurs in the query.
+fn reads(query: &str, view: &str) -> bool {
+    query.contains(view) || query.contains("_row")
 }
 
-impl VisibleTables {
-    fn by(query: &str) -> Self {
-        let query = query.to_ascii_lowercase();
-        let has = |word: &str| query.contains(word) || query.contains("_row");
-        let of_steps = ["plans", "steps", "dependencies", "attempts", "notes", "tags", "problems"];
-        Self {
-            plans: has("plans"),
-            steps: of_steps.into_iter().any(has),
-            dependencies: has("dependencies"),
-            attempts: has("attempts"),
-            notes: has("notes"),
-            tags: has("tags"),
-            problems: has("problems"),
-            files: has("files"),
-        }
-    }
-}
-
-/// A table being filled.
 pub(super) struct Table<'a> {
     insert: CachedStatement<'a>,
 }
@@ -118,38 +91,38 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// The tables that plans go to.
+/// The tables that plans go to; `None`: the query cannot read it.
 struct PlanRows<'a> {
-    visible: VisibleTables,
-    plans: Table<'a>,
-    steps: Table<'a>,
-    dependencies: Table<'a>,
-    attempts: Table<'a>,
-    notes: Table<'a>,
-    tags: Table<'a>,
-    problems: Table<'a>,
+    plans: Option<Table<'a>>,
+    steps: Option<Table<'a>>,
+    dependencies: Option<Table<'a>>,
+    attempts: Option<Table<'a>>,
+    notes: Option<Table<'a>>,
+    tags: Option<Table<'a>>,
+    problems: Option<Table<'a>>,
 }
 
 impl<'a> PlanRows<'a> {
-    fn new(connection: &'a Connection, visible: VisibleTables) -> Result<Self, IndexError> {
-        let table = |name| Table::new(connection, name);
+    fn new(connection: &'a Connection, query: &str) -> Result<Self, IndexError> {
+        let table = |views: &[&str], name: &str| {
+            let is_read = views.iter().any(|it| reads(query, it));
+            is_read.then(|| Table::new(connection, name)).transpose()
+        };
+        let of_steps = ["plans", "steps", "dependencies", "attempts", "notes", "tags", "problems"];
         Ok(Self {
-            visible,
-            plans: table("plan_row")?,
-            steps: table("step_row")?,
-            dependencies: table("dependency_row")?,
-            attempts: table("attempt_row")?,
-            notes: table("note_row")?,
-            tags: table("tag_row")?,
-            problems: table("problem_row")?,
+            plans: table(&["plans"], "plan_row")?,
+            steps: table(&of_steps, "step_row")?,
+            dependencies: table(&["dependencies"], "dependency_row")?,
+            attempts: table(&["attempts"], "attempt_row")?,
+            notes: table(&["notes"], "note_row")?,
+            tags: table(&["tags"], "tag_row")?,
+            problems: table(&["problems"], "problem_row")?,
         })
     }
 
     fn put_plan(&mut self, plan: &Plan) -> Result<(), IndexError> {
         let owner = Owner { archived: plan.is_archived.into(), plan: plan.id.as_str(), place: -1 };
-        if self.visible.plans {
-            self.put_plan_row(owner, plan)?;
-        }
+        self.put_plan_row(owner, plan)?;
         self.put_notes(owner, &plan.notes)?;
         self.put_tags(owner, &plan.tags)?;
         self.put_problems(owner, &plan.problems)?;
@@ -160,6 +133,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_plan_row(&mut self, owner: Owner<'_>, plan: &Plan) -> Result<(), IndexError> {
+        let Some(table) = &mut self.plans else { return Ok(()) };
         let (status, source) = plan.shown_status();
         let source = match source {
             StatusSource::File => "file",
@@ -176,7 +150,7 @@ impl<'a> PlanRows<'a> {
         let (created_at, modified) = (time(plan.created_at), time(plan.modified));
         let due = plan.due.map(|it| it.to_string());
         let (metadata, custom) = (json(&plan.metadata), json(&plan.custom));
-        self.plans.put(&[
+        table.put(&[
             Integer(owner.archived),
             owner.plan.into(),
             plan.title.as_str().into(),
@@ -199,9 +173,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_step(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
-        if self.visible.steps {
-            self.put_step_row(owner, step)?;
-        }
+        self.put_step_row(owner, step)?;
         self.put_dependencies(owner, step)?;
         self.put_attempts(owner, step)?;
         self.put_notes(owner, &step.notes)?;
@@ -210,6 +182,7 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_step_row(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
+        let Some(table) = &mut self.steps else { return Ok(()) };
         let number = step.id.number.to_string();
         let claim = step.claim.as_ref();
         let claim_at = time(claim.and_then(|it| it.at));
@@ -218,7 +191,7 @@ impl<'a> PlanRows<'a> {
         let (created_at, modified) = (time(step.created_at), time(step.modified));
         let due = step.due.map(|it| it.to_string());
         let (metadata, custom) = (json(&step.metadata), json(&step.custom));
-        self.steps.put(&[
+        table.put(&[
             Integer(owner.archived),
             owner.plan.into(),
             Integer(owner.place),
@@ -251,42 +224,47 @@ impl<'a> PlanRows<'a> {
     }
 
     fn put_dependencies(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
-        for (at, id) in step.depends.iter().enumerate().filter(|_| self.visible.dependencies) {
+        let Some(table) = &mut self.dependencies else { return Ok(()) };
+        for (at, id) in step.depends.iter().enumerate() {
             let number = id.number.to_string();
             let id = [id.plan.as_str().into(), number.as_str().into()];
-            self.dependencies.put(&[&owner.nth(at)[..], &id].concat())?;
+            table.put(&[&owner.nth(at)[..], &id].concat())?;
         }
         Ok(())
     }
 
     fn put_attempts(&mut self, owner: Owner<'_>, step: &Step) -> Result<(), IndexError> {
-        for (at, it) in step.attempts.iter().enumerate().filter(|_| self.visible.attempts) {
+        let Some(table) = &mut self.attempts else { return Ok(()) };
+        for (at, it) in step.attempts.iter().enumerate() {
             let (when, more) = (time(it.at), json(&it.more));
             let record =
                 [text(&when), text(&it.by), text(&it.outcome), text(&it.notes), more.as_str().into()];
-            self.attempts.put(&[&owner.nth(at)[..], &record].concat())?;
+            table.put(&[&owner.nth(at)[..], &record].concat())?;
         }
         Ok(())
     }
 
     fn put_notes(&mut self, owner: Owner<'_>, notes: &[Note]) -> Result<(), IndexError> {
-        for (at, it) in notes.iter().enumerate().filter(|_| self.visible.notes) {
+        let Some(table) = &mut self.notes else { return Ok(()) };
+        for (at, it) in notes.iter().enumerate() {
             let when = time(it.at);
             let record = [text(&when), it.kind.word().into(), text(&it.by), it.text.as_str().into()];
-            self.notes.put(&[&owner.nth(at)[..], &record].concat())?;
+            table.put(&[&owner.nth(at)[..], &record].concat())?;
         }
         Ok(())
     }
 
     fn put_tags(&mut self, owner: Owner<'_>, tags: &[String]) -> Result<(), IndexError> {
-        for (at, tag) in tags.iter().enumerate().filter(|_| self.visible.tags) {
-            self.tags.put(&[&owner.nth(at)[..], &[tag.as_str().into()]].concat())?;
+        let Some(table) = &mut self.tags else { return Ok(()) };
+        for (at, tag) in tags.iter().enumerate() {
+            table.put(&[&owner.nth(at)[..], &[tag.as_str().into()]].concat())?;
         }
         Ok(())
     }
 
     fn put_problems(&mut self, owner: Owner<'_>, problems: &[Problem]) -> Result<(), IndexError> {
-        for (at, it) in problems.iter().enumerate().filter(|_| self.visible.problems) {
+        let Some(table) = &mut self.problems else { return Ok(()) };
+        for (at, it) in problems.iter().enumerate() {
             let severity = match it.severity() {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -301,7 +279,7 @@ impl<'a> PlanRows<'a> {
                 it.hint.as_str().into(),
                 Integer(i64::from(it.is_fixable)),
             ];
-            self.problems.put(&[&owner.nth(at)[..], &record].concat())?;
+            table.put(&[&owner.nth(at)[..], &record].concat())?;
         }
         Ok(())
     }

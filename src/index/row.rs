@@ -22,7 +22,6 @@ pub struct Key {
 /// 128 bits of a hash of the data.
 pub(super) type Version = [u8; 16];
 
-/// What the index knows of a plan's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     pub key: Key,
@@ -30,7 +29,6 @@ pub struct Head {
     /// Reader, doubt, versions, stamps, hashes, and the final hash.
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
-    /// Of the summary.
     summary_version: Version,
     /// The row number in its table; 0 for a new row.
     pub(super) id: i64,
@@ -41,11 +39,9 @@ pub struct Head {
 pub struct Packed {
     pub head: Head,
     pub(super) data: Vec<u8>,
-    /// The encoded summary.
     pub(super) summary: Vec<u8>,
 }
 
-/// What is to be changed.
 #[derive(Debug, Clone)]
 pub enum Change {
     Put(Packed),
@@ -108,7 +104,7 @@ impl Head {
     }
 
     /// Returns whether the plan would be read the same now, as far as stamps show; `stamps` by [`stamps`].
-    pub fn speaks_of(&self, reader: u64, stamps: &[u8]) -> bool {
+    pub fn is_current_for(&self, reader: u64, stamps: &[u8]) -> bool {
         let Some((own, mut rest)) = beginning(&self.bytes) else { return false };
         let len = u32::deserialize(&mut rest).ok().and_then(|it| usize::try_from(it).ok());
         let is_sure = own.reader == reader && !own.in_doubt;

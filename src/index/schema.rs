@@ -1,4 +1,4 @@
-//! The schemas of the two files, and checking that a file has its own.
+//! The schemas of the files, and checking that a file has its own.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -13,7 +13,7 @@ pub const VERSION: i32 = 6;
 const APPLICATION: i32 = 0x706c_616e;
 
 /// The reader that rows come from: another release, or another number after it, may read a file differently.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 9");
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 10");
 
 /// Release and reader as digits for file names: `0.1.0` and 4 are `00010004`.
 pub(super) fn reader_digits() -> String {
@@ -21,12 +21,11 @@ pub(super) fn reader_digits() -> String {
     parts.map(|it| format!("{it:02}")).collect()
 }
 
-/// Which of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Plans,
-    /// The full text.
     Texts,
+    History,
 }
 
 impl Content {
@@ -35,17 +34,18 @@ impl Content {
         match self {
             Self::Plans => "",
             Self::Texts => "-texts",
+            Self::History => "-history",
         }
     }
 
     /// SQLite's journal mode.
     ///
     /// Plans are written while others read. Texts are written seldom, and a log beside the file would be a second file
-    /// to verify.
+    /// to verify. The same is true of the history.
     pub(super) fn journal(self) -> &'static str {
         match self {
             Self::Plans => "wal",
-            Self::Texts => "delete",
+            Self::Texts | Self::History => "delete",
         }
     }
 
@@ -58,16 +58,14 @@ impl Content {
         match self {
             Self::Plans => include_str!("schema.sql"),
             Self::Texts => include_str!("texts.sql"),
+            Self::History => include_str!("history.sql"),
         }
     }
 }
 
-/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileState {
-    /// An index of this schema and reader.
     Sound,
-    /// A new file.
     Empty,
 }
 
@@ -79,7 +77,6 @@ pub(super) fn look_at(connection: &Connection, file: Option<Identity>) -> Result
     check(connection, file).map(|()| FileState::Sound)
 }
 
-/// Creates the schema in an empty file.
 pub(super) fn ensure(
     connection: &mut Connection,
     content: Content,

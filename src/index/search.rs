@@ -10,24 +10,20 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::common_terms::{self, Listing};
 use crate::index::error::IndexError;
-use crate::index::row::{Head, Key, Packed, Version, half};
+use crate::index::row::{Head, Key, Version, half};
 use crate::plan::model::{Plan, Step};
 use crate::plan::records::Note;
 
-/// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Words that all must be there, `"a phrase"`, `-word` and `-"a phrase"` that must not; the last wanted word may be
     /// the beginning of one. Case and accents do not matter.
     pub text: String,
-    /// Only hits of this kind.
     pub kind: Option<Kind>,
     pub scope: Scope,
-    /// At most so many hits.
     pub limit: usize,
 }
 
-/// What a hit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Plan,
@@ -36,7 +32,6 @@ pub enum Kind {
     Insight,
 }
 
-/// Which plans are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Live,
@@ -44,7 +39,6 @@ pub enum Scope {
     All,
 }
 
-/// A document that the query found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
     pub key: Key,
@@ -96,7 +90,6 @@ impl Kind {
     }
 }
 
-/// The searched texts of a plan or a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
     /// A plan's id, whose words are often looked for; nothing for a step, which would share its plan's.
@@ -113,7 +106,6 @@ impl Document {
         Self { name: plain(name), title: plain(title), body: plain(body), records: plain(records) }
     }
 
-    /// A hash of all of it.
     fn version(&self) -> Version {
         let mut hasher = blake3::Hasher::new();
         for part in [&self.name, &self.title, &self.body, &self.records] {
@@ -169,18 +161,13 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// `plan` comes with its bodies; `packed` is the same plan.
-    pub fn new(packed: &Packed, plan: &Plan) -> Self {
-        Self::of_head(&packed.head, plan)
-    }
-
     /// The text of a file that is no plan's, as a decision, by its path below the plans directory, which holds a `/`.
     pub fn of_record(path: &str, document: Document) -> Self {
         let key = Key { is_archived: false, name: path.to_owned() };
         Self { key, version: document.version(), documents: vec![document] }
     }
 
-    /// As [`Self::new`], where the plan was made of the data of its row.
+    /// The texts of the plan of this row; `plan` comes with its bodies.
     pub fn of_head(head: &Head, plan: &Plan) -> Self {
         let steps = plan.steps.iter().map(Document::of_step);
         let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
@@ -192,7 +179,6 @@ impl Texts {
         self.key == head.key && self.version == head.version
     }
 
-    /// Whose texts they are.
     pub fn key(&self) -> &Key {
         &self.key
     }
@@ -300,7 +286,7 @@ impl Unsearched<'_> {
     }
 }
 
-/// Returns the best matches, best first; those of one rank by plan and place. Nothing wanted finds nothing.
+/// Returns the best matches, best first; those of one rank by plan and place. An empty query has no results.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
     if !terms(&query.text).iter().any(|it| it.is_excluded) {
@@ -378,7 +364,6 @@ pub fn snippets(query: &Query, documents: &[Document]) -> Result<Vec<Option<Stri
     (0..documents.len()).map(of).collect()
 }
 
-/// A word or phrase of a query.
 #[derive(Debug, PartialEq, Eq)]
 struct Term<'a> {
     text: &'a str,

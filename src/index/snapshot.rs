@@ -1,4 +1,4 @@
-//! Reading: all queries of a snapshot refer to one moment, whatever other processes write meanwhile.
+//! Reading: all queries of a snapshot refer to one moment, even if other processes write meanwhile.
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -54,12 +54,12 @@ impl<'a> Snapshot<'a> {
 
     /// Returns the plan of a head of this snapshot, unjudged, without bodies.
     pub fn plan(&self, head: &Head) -> Result<Plan, IndexError> {
-        self.noted(plan(&self.transaction, head))
+        self.noted(with_data(&self.transaction, head, |it| head.plan(it)))
     }
 
     /// Returns the data of a plan, which [`Head::plan`] decodes in any thread.
     pub fn data(&self, head: &Head) -> Result<Vec<u8>, IndexError> {
-        self.noted(data(&self.transaction, head))
+        self.noted(with_data(&self.transaction, head, |it| Ok(it.to_vec())))
     }
 
     /// Returns the summaries of all heads, in the order of [`Self::heads`].
@@ -99,7 +99,6 @@ impl<'a> Snapshot<'a> {
         first.map(|it| self.plan(&it)).transpose()
     }
 
-    /// Counts plans and steps.
     pub fn count(&self) -> Result<(usize, usize), IndexError> {
         let counted = "SELECT count(*), coalesce(sum(steps), 0) FROM plan";
         let counted = self.transaction.query_row(counted, [], |row| Ok((row.get(0)?, row.get(1)?)));
@@ -159,14 +158,6 @@ fn head(row: &Row<'_>) -> Result<Head, IndexError> {
     let key = Key { is_archived: row.get(1)?, name: row.get(2)? };
     let bytes = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
     Head::proved(row.get(0)?, key, row.get(3)?, bytes)
-}
-
-fn plan(connection: &Connection, head: &Head) -> Result<Plan, IndexError> {
-    with_data(connection, head, |it| head.plan(it))
-}
-
-fn data(connection: &Connection, head: &Head) -> Result<Vec<u8>, IndexError> {
-    with_data(connection, head, |it| Ok(it.to_vec()))
 }
 
 fn with_data<T>(

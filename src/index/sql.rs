@@ -14,7 +14,6 @@ use crate::index::relations;
 use crate::index::store::{PATIENCE, configured, read_only};
 use crate::plan::model::Plan;
 
-/// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
     /// As the query names them; duplicates are possible.

@@ -21,7 +21,6 @@ pub(super) struct Store {
     pub(super) connection: Connection,
     /// `None` in memory.
     opened: Option<OpenedFile>,
-    /// Whether a query met damage.
     pub(super) is_damaged: Cell<bool>,
 }
 
@@ -210,7 +209,6 @@ impl Store {
         self.reopen()
     }
 
-    /// Whether the open file has the name now.
     pub(super) fn has_its_name(&self) -> bool {
         self.opened.as_ref().is_some_and(|it| it.file.names() == it.names)
     }
@@ -261,7 +259,6 @@ fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> 
     Ok(connection)
 }
 
-/// Applies the settings of a connection.
 pub(super) fn configured(connection: Connection, patience: Duration) -> Result<Connection, IndexError> {
     // First, because some of the settings read the file.
     connection.busy_timeout(patience)?;
@@ -276,7 +273,7 @@ pub(super) fn configured(connection: Connection, patience: Duration) -> Result<C
     Ok(connection)
 }
 
-/// Between writes a connection can only read, whatever the statement.
+/// Between writes a connection can only read; every other statement fails.
 pub(super) fn read_only(connection: &Connection, is_on: bool) -> Result<(), IndexError> {
     Ok(connection.pragma_update(None, "query_only", is_on)?)
 }

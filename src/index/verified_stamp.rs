@@ -8,17 +8,16 @@
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use crate::index::error::IndexError;
 use crate::index::file::{IndexFile, open_own};
 
 /// How far back the time is set, in seconds: more than the coarsest stamps, those of FAT, are apart.
-#[cfg(unix)]
 const BACK: i64 = 10;
-
-/// A file's stamps as bytes; `None` if the system has too few of them, or there is no file.
-pub(super) type Stamps = Vec<u8>;
 
 /// Returns whether the file is the recorded one. The caller holds a lock that excludes writers.
 pub(super) fn is_noted(file: &IndexFile) -> bool {
@@ -54,16 +53,15 @@ fn write(file: &IndexFile, stamps: &[u8]) -> Result<(), IndexError> {
 
 const END: &str = ".proved";
 
-fn noted(file: &IndexFile) -> Option<Stamps> {
+fn noted(file: &IndexFile) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(file.named(END)).ok()?.take(1024).read_to_end(&mut bytes).ok()?;
     let (stamps, hash) = bytes.split_at_checked(bytes.len().checked_sub(blake3::OUT_LEN)?)?;
     (blake3::hash(stamps).as_bytes() == hash).then(|| stamps.to_vec())
 }
 
-#[cfg(unix)]
-pub(super) fn stamps(path: &Path) -> Option<Stamps> {
-    use std::os::unix::fs::MetadataExt;
+/// A file's stamps as bytes; `None` if there is no file.
+pub(super) fn stamps(path: &Path) -> Option<Vec<u8>> {
     let it = std::fs::symlink_metadata(path).ok()?;
     let times = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
     let others = [it.len(), it.ino(), it.dev()];
@@ -72,10 +70,7 @@ pub(super) fn stamps(path: &Path) -> Option<Stamps> {
 }
 
 /// Sets the time by name: opening and closing the file would release SQLite's locks on it.
-#[cfg(unix)]
 fn set_back(path: &Path) -> Option<()> {
-    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
-    use std::os::unix::fs::MetadataExt;
     let it = std::fs::symlink_metadata(path).ok()?;
     let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     let times = Timestamps {
@@ -83,15 +78,4 @@ fn set_back(path: &Path) -> Option<()> {
         last_modification: at(it.mtime().checked_sub(BACK)?, it.mtime_nsec()),
     };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).ok()
-}
-
-/// On other systems everything is read each time.
-#[cfg(not(unix))]
-fn stamps(_path: &Path) -> Option<Stamps> {
-    None
-}
-
-#[cfg(not(unix))]
-fn set_back(_path: &Path) -> Option<()> {
-    None
 }

@@ -1,5 +1,6 @@
 //! `add`: a new step, at the end, behind another one, or at a number.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::api::context::Context;
@@ -15,7 +16,7 @@ use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
 use crate::store::load::{self, LoadQuery};
 use crate::store::transaction::{self, ChangeReport, Changed, Transaction};
-use crate::store::{idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
+use crate::store::{branches, idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
 
 pub use crate::api::requests::AddRequest;
 
@@ -28,13 +29,14 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
     }
     let plan_id = resolve::plan(context, &request.plan)?;
+    let elsewhere = branches::numbers_elsewhere(context, &plan_id, !request.ignores_branches);
     let mut writing = Transaction::begin(context, "add", request.mode)?;
     let plans = LoadQuery::plan_and_named(&plan_id).settled(load::Rests::Plan(&plan_id)).load(context)?.plans;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;
     precondition::check_plan(context, &plans, plan)?;
-    let number = number(plan, request)?;
+    let number = number(plan, request, &elsewhere)?;
     let id = StepId { plan: plan.id.clone(), number };
     let depends = new_step::dependencies(context, plan, &request.depends)?;
     let new = NewStep {
@@ -55,7 +57,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
-    idempotency::tell(context, || vec![changed(context, &plans, plan, &step)]);
+    idempotency::record(context, || vec![changed(context, &plans, plan, &step)]);
     match steps_list_line::add(context, plan, &step)? {
         None => writing.create(&path, &bytes)?,
         Some(_) => writing.batch_on_files("add", &mut || {
@@ -70,22 +72,21 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-fn number(plan: &Plan, request: &AddRequest) -> Result<StepNumber, Error> {
-    let no_room = |_: NoRoom| Error::Failed {
-        code: "no-room",
-        message: format!("there is no room for another step there in `{}`", plan.id),
-        hint: "`planwatch move` makes room".to_owned(),
+fn number(plan: &Plan, request: &AddRequest, elsewhere: &BTreeSet<StepNumber>) -> Result<StepNumber, Error> {
+    let no_room = |_: NoRoom| {
+        let message = format!("there is no room for another step there in `{}`", plan.id);
+        Error::failed("no-room", message, "`planwatch move` makes room")
     };
     match (&request.after, &request.at) {
         (Some(_), Some(_)) => Err(Error::usage("--after and --at contradict each other", "give one of them")),
         (Some(after), None) => {
-            new_step::behind(plan, &new_step::own_number(plan, after)?, None)?.map_err(no_room)
+            new_step::behind(plan, &new_step::own_number(plan, after)?, None, elsewhere)?.map_err(no_room)
         }
         (None, Some(at)) => free(plan, new_step::own_number(plan, at)?),
-        (None, None) => match plan.steps.last() {
-            Some(last) => last.id.number.successor().map_err(no_room),
-            None => Ok(StepNumber::whole(1)),
-        },
+        (None, None) => {
+            let first = plan.steps.last().map_or(Ok(StepNumber::whole(1)), |it| it.id.number.successor());
+            branches::free_after(first, None, elsewhere).map_err(no_room)
+        }
     }
 }
 
@@ -94,9 +95,8 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
     if !taken.has_file() {
         return Ok(number);
     }
-    let message = format!("`{}` exists", taken.id);
     let hint = format!("--after {number} inserts it after that step");
-    Err(Error::Conflict { code: "step-exists", message, hint })
+    Err(Error::conflict("step-exists", format!("`{}` exists", taken.id), hint))
 }
 
 /// Reads the new file as every command will, and refuses it if it has errors.
@@ -116,16 +116,7 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Change
     plan.steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
     let others = plans.iter().filter(|it| it.path != plan.path).cloned();
     let plans = Plans::new(others.chain([plan.clone()]).collect());
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
-    Changed {
-        id: step.id.to_string(),
-        title: step.title.clone(),
-        path: views.path(&step.path),
-        was_written: true,
-        was: None,
-        status: Some(step.status.word().to_owned()),
-        did: "added".to_owned(),
-        now: value(&views.step(&plan, step)),
-    }
+    let now = value(&Views::of(context, &plans).step(&plan, step));
+    let status = Some(step.status.word().to_owned());
+    Changed { status, ..Changed::new(context, &step.id, (&step.title, &step.path), "added", now) }
 }

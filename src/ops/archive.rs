@@ -1,4 +1,4 @@
-//! `archive` and `archive --restore`: a plan's directory goes to `_archive/` and comes back, as it is.
+//! `archive` and `archive --restore`: move a plan's directory to `_archive/` and back, unchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +19,9 @@ use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, relink};
 use crate::text::typed::shell_word;
 
-const MOST_NAMED: usize = 10;
-
 #[derive(Debug, Clone, Default)]
 pub struct ArchiveRequest {
     pub plans: Vec<String>,
-    /// Brings them back.
     pub restores: bool,
     pub mode: Mode,
 }
@@ -46,13 +43,13 @@ fn put_away(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Res
     let to = Path::new(ARCHIVE).join(&from);
     let plans = LoadQuery::all().load(context)?.plans;
     precondition::check_plan(context, &plans, &plan)?;
-    let left = left_behind(context, &plans, &plan);
+    let (hints, waiting) = left_behind(context, &plans, &plan);
     carry(context, (writing, "archive"), &plan, &from, &to)?;
     if !writing.is_dry_run() {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
-    writing.hints.extend(left.hints);
-    writing.not_repointed.extend(left.waiting);
+    writing.hints.extend(hints);
+    writing.not_repointed.extend(waiting);
     Ok(changed(context, &plan, &to, "archived"))
 }
 
@@ -110,7 +107,7 @@ fn carry(
         return Err(clash(context, plan, to));
     }
     let ops = moving.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }).collect();
-    writing.batch_emptying(verb, ops, from)
+    writing.batch_emptying(verb, ops, vec![from.to_path_buf()])
 }
 
 fn is_plan(names: &[String]) -> bool {
@@ -125,25 +122,13 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let free = id::slug(plan.id.as_str(), &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it)));
     let (from, to) = (directory_of(plan), to.display());
     let beside = from.with_file_name(&free);
-    Error::Conflict {
-        code: "plan-exists",
-        message: format!("`{root}/{to}` already exists"),
-        hint: format!(
-            "give one of them another name, as with `mv {root}/{} {root}/{}`",
-            from.display(),
-            beside.display()
-        ),
-    }
+    let (from, beside) = (from.display(), beside.display());
+    let hint = format!("give one of them another name, as with `mv {root}/{from} {root}/{beside}`");
+    Error::conflict("plan-exists", format!("`{root}/{to}` already exists"), hint)
 }
 
-/// What refers to a plan that is archived.
-struct LeftBehind {
-    hints: Vec<String>,
-    /// Steps that wait for open steps of the plan.
-    waiting: Vec<String>,
-}
-
-fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> LeftBehind {
+/// Hints at what refers to a plan that is archived, and the steps that wait for open steps of it.
+fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> (Vec<String>, Vec<String>) {
     let is_open = |it: &StepId| it.plan == gone.id && gone.find(it).is_none_or(|it| !it.is_closed());
     let is_left = |id: &StepId| {
         let step = plans.step(id);
@@ -154,14 +139,14 @@ fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> LeftBehind {
     let children: Vec<_> = plans.children(&gone.id).map(|it| format!("`{}`", it.id)).collect();
     let mut hints = Vec::new();
     if !waiting.is_empty() {
-        let named = few(&relink::quoted(&waiting), MOST_NAMED);
+        let named = few(&relink::quoted(&waiting), relink::MOST_NAMED);
         hints.push(format!("open steps of `{}` are in `depends` of {named}", gone.id));
     }
     if gone.kind == PlanKind::Program && !children.is_empty() {
-        let named = few(&children, MOST_NAMED);
+        let named = few(&children, relink::MOST_NAMED);
         hints.push(format!("the program `{}` is archived without its plans {named}", gone.id));
     }
-    LeftBehind { hints, waiting: waiting.iter().map(ToString::to_string).collect() }
+    (hints, waiting.iter().map(ToString::to_string).collect())
 }
 
 fn unchanged(context: &Context, plan: &Plan, did: &str) -> Changed {
@@ -169,20 +154,10 @@ fn unchanged(context: &Context, plan: &Plan, did: &str) -> Changed {
 }
 
 fn changed(context: &Context, plan: &Plan, directory: &Path, did: &str) -> Changed {
-    let root = context.root_name();
     let is_archived = directory.starts_with(ARCHIVE);
     let path = directory.join(PLAN_FILE).to_string_lossy().into_owned();
     let now = Plan { is_archived, path, ..plan.clone() };
     let plans = Plans::new(vec![now.clone()]);
-    let views = Views { plans: &plans, now: context.now, root: &root };
-    Changed {
-        id: plan.id.to_string(),
-        title: plan.title.clone(),
-        path: views.path(&now.path),
-        was_written: true,
-        was: None,
-        status: None,
-        did: did.to_owned(),
-        now: value(&views.plan(&now)),
-    }
+    let shape = value(&Views::of(context, &plans).plan(&now));
+    Changed::new(context, &plan.id, (&plan.title, &now.path), did, shape)
 }

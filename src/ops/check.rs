@@ -1,4 +1,4 @@
-//! `check`: every problem of every file, and `--fix` for those that can be mended without losing anything.
+//! `check`: every problem of every file, and `--fix` for those that can be fixed without losing anything.
 
 use std::path::Path;
 
@@ -39,9 +39,7 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
     /// The source line of each problem; none if there is no such line.
     pub lines: Vec<Option<String>>,
-    /// The plans directory's own name.
     pub root: String,
-    /// Hints at possible improvements.
     pub hints: Vec<String>,
     /// What `--fix` did; the problems are the remaining ones.
     pub fixed: Option<ChangeReport>,
@@ -82,9 +80,10 @@ impl CheckReport {
         all.filter(|it| it.severity() == Severity::Error).count()
     }
 
-    /// 6 with errors; warnings are a success.
+    /// 6 with errors, otherwise the first refused fix's; warnings are a success.
     pub fn exit_code(&self) -> u8 {
-        if self.n_errors() > 0 { 6 } else { 0 }
+        let refused = self.fixed.as_ref().map_or(0, ChangeReport::exit_code);
+        if self.n_errors() > 0 { 6 } else { refused }
     }
 }
 
@@ -112,7 +111,7 @@ fn of_config(context: &Context) -> Vec<(Problem, Option<String>)> {
 fn too_long(plan: &Plan) -> Option<String> {
     let (id, n) = (&plan.id, plan.steps.len());
     (n > program::MANY_STEPS).then(|| {
-        format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {id_word}` makes it part of a program", id_word = shell_word(&id))
+        format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {}` makes it part of a program", shell_word(&id))
     })
 }
 
@@ -203,11 +202,8 @@ fn is_fixable(step: &Step) -> bool {
 
 fn fix_plan(context: &Context, writing: &mut Transaction<'_>, id: &PlanId) -> Result<Changed, Error> {
     plan_file::update(context, writing, id, &|plan, _| {
-        Ok(PlanUpdate {
-            status: plan.status.known(),
-            did: "plan.md made".to_owned(),
-            ..PlanUpdate::default()
-        })
+        let (status, did) = (plan.status.known(), "plan.md made".to_owned());
+        Ok(PlanUpdate { status, did, ..PlanUpdate::default() })
     })
 }
 

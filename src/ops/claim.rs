@@ -60,6 +60,12 @@ pub struct ClaimReport {
 }
 
 impl ClaimReport {
+    /// A claim that was made, or goes on.
+    fn of(step: Value, why: String, claim: Granted) -> Self {
+        let (state, step, claim) = (State::Next.word(), Some(step), Some(claim));
+        Self { state, step, why, claim, plan: None, is_dry_run: false, diff: String::new() }
+    }
+
     pub fn to_json(&self) -> Value {
         let claim =
             self.claim.as_ref().map(|it| json!({"id": it.id, "until": it.until.map(Time::whole_seconds)}));
@@ -91,7 +97,6 @@ struct Grant {
     why: String,
 }
 
-/// What became of one candidate.
 enum Taken {
     Granted(Box<Grant>),
     /// Workers failed on it too often; it is failed now.
@@ -117,7 +122,6 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
     }
 }
 
-/// Claims in this process, without the daemon.
 fn claim_here(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let target = request.target.as_deref().map(|it| resolve::target(context, it)).transpose()?;
     let ask = ask(context, request)?;
@@ -280,15 +284,9 @@ fn granted(
     let (is_dry_run, diff) = (writing.end(), shown.diff(ask.context));
     let step = made.told(ask.context)?.changed.now;
     let until = ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease));
-    Ok(ClaimReport {
-        state: "next",
-        step: Some(step),
-        why,
-        claim: Some(Granted { id: ask.id.clone(), until }),
-        plan: plan.map(|it| it.to_string()),
-        is_dry_run,
-        diff,
-    })
+    let claim = Granted { id: ask.id.clone(), until };
+    let plan = plan.map(|it| it.to_string());
+    Ok(ClaimReport { plan, is_dry_run, diff, ..ClaimReport::of(step, why, claim) })
 }
 
 fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Result<ClaimReport, Error> {
@@ -301,7 +299,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
         }
         Taken::Failed | Taken::Gone => {
             let tries = ask.context.config.max_attempts();
-            let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
+            let message = format!("`{id}` is now failed: it had {tries} failed or lapsed attempts");
             let hint = format!(
                 "`planwatch show {id_word}` shows them; `planwatch reopen {id_word}` makes it available again",
                 id_word = shell_word(&id)
@@ -337,7 +335,7 @@ fn take(
         let update = update_for(ask, now.plans, now.step, !obstacles.is_empty());
         if update.status == Some(StepStatus::Failed) {
             // The request's key answers with a claim, not with this.
-            idempotency::tell_aside(context);
+            idempotency::record_aside(context);
             return Ok(Decision::Write(update, None));
         }
         let why = rules::why_ready(now.plans, now.plan, now.step, context.now);
@@ -380,7 +378,7 @@ fn prepare(ask: &Ask<'_>, locked: &Locked<'_>, step: &Step, why: &str) -> Result
     let (by, process, claim) = (ask.by, ask.process.as_ref(), ask.id.as_str());
     let (at, lease) = (ask.context.now, ask.lease);
     let key = ask.context.key.as_deref().map(RequestKey::name);
-    idempotency::tell_claim(ask.context, || ClaimMade {
+    idempotency::record_claim(ask.context, || ClaimMade {
         step: step.id.to_string(),
         id: ask.id.clone(),
         until: ask.process.is_none().then(|| at.plus_seconds(lease)),
@@ -403,13 +401,9 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
         }
     }
     if is_forced {
-        update.attempts.push(NewAttempt {
-            at: context.now,
-            by: ask.by.to_owned(),
-            outcome: "forced".to_owned(),
-            notes: Some("claimed".to_owned()),
-            claim: fencing::ended_claim(step, context.now).filter(|_| lapse.is_none()),
-        });
+        let (notes, claim) = (Some("claimed".to_owned()), fencing::ended_claim(step, context.now));
+        let forced = NewAttempt::new(context.now, ask.by, "forced");
+        update.attempts.push(NewAttempt { notes, claim: claim.filter(|_| lapse.is_none()), ..forced });
     }
     update.status = Some(StepStatus::InProgress);
     update.keys.push(change::set_claim(&ask.id, ask.by, context.now));

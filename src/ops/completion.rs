@@ -12,6 +12,7 @@ use crate::plan::read::{CATEGORIES, PLAN_KEYS, STEP_KEYS};
 use crate::plan::records::Priority;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::load;
+use crate::store::removed::ARCHIVE;
 
 /// The names of plans that are not archived, in order; no plan is read.
 pub fn plans(context: &Context) -> Vec<String> {
@@ -30,14 +31,10 @@ pub fn archived_plans(context: &Context) -> Vec<String> {
     names
 }
 
-const ARCHIVE: &str = "_archive";
-
-/// The names of the templates that a plan can begin with.
 pub fn templates(context: &Context) -> Vec<String> {
     template::list(context).unwrap_or_default().into_iter().map(|it| it.name).collect()
 }
 
-/// The keys that `set` takes.
 pub fn keys() -> Vec<&'static str> {
     let mut keys: Vec<_> =
         STEP_KEYS.iter().chain(PLAN_KEYS).copied().filter(|it| set::is_set_by_hand(it)).collect();
@@ -65,7 +62,6 @@ pub fn sort_keys() -> Vec<String> {
     words().map(str::to_owned).chain(words().map(|it| format!("-{it}"))).collect()
 }
 
-/// The steps of a plan, each with its title.
 pub fn steps(context: &Context, plan: &str) -> Vec<(String, String)> {
     let request = ListRequest { plan: Some(plan.to_owned()), ..ListRequest::default() };
     match list::list(context, &request) {
@@ -86,7 +82,6 @@ pub fn agents(context: &Context, own: agents::Agents) -> Vec<String> {
     agents::names(&AgentRequest { own, ..AgentRequest::default() }, context)
 }
 
-/// The names of scripts.
 pub fn scripts(context: &Context) -> Vec<String> {
     let found = script::list(context, None).unwrap_or_default();
     found.into_iter().map(|it| it.script.id).collect()

@@ -15,7 +15,7 @@ use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{StepStatus, nearest};
 use crate::store::change_each::change_each;
-use crate::store::fencing::{self, Who};
+use crate::store::fencing::{self, Caller};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, StepUpdate};
@@ -24,12 +24,14 @@ use crate::store::transaction::{ChangeReport, Mode};
 use crate::text::header_edit::Change;
 use crate::text::typed::{quoted, shell_word};
 
-pub use crate::api::requests::{Answer, Asker, ConfirmRequest};
+pub use crate::api::requests::{Answer, ConfirmRequest, Confirmer};
 
 /// Records the answer; without a person nothing is written, and the error holds the command for one to type.
 pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {
     let target = resolve::target(context, &request.id)?;
-    if request.mode == Mode::Write && (context.here.claim.is_some() || request.asker == Asker::Unknown) {
+    if request.mode == Mode::Write
+        && (context.here.claim.is_some() || request.confirmer == Confirmer::Unknown)
+    {
         return Err(Error::PersonNeeded { command: command(request, &target) });
     }
     change_each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
@@ -41,23 +43,20 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
                 plan_file::update(context, writing, plan, &|now, _| of_phase(context, request, now, phase))
             }
             (Target::Step(step), Some(_)) => Err(not_both(step)),
-            (Target::Plan(plan), None) => Err(Error::usage(
-                format!("`{plan}` is a plan; steps and phases are confirmed"),
-                format!(
-                    "name a step, or a phase as in `planwatch confirm {plan_word} --phase NAME`",
-                    plan_word = shell_word(&plan)
-                ),
-            )),
+            (Target::Plan(plan), None) => {
+                let command = format!("planwatch confirm {} --phase NAME", shell_word(&plan));
+                let hint = format!("name a step, or a phase as in `{command}`");
+                Err(Error::usage(format!("`{plan}` is a plan; steps and phases are confirmed"), hint))
+            }
         }
     })
 }
 
 fn not_both(step: &NamedStep) -> Error {
     let hint = format!("leave --phase out, or name the plan `{}`", step.id.plan);
-    Error::usage(format!("`{}` is a step; a phase is its plan's", step.id), hint)
+    Error::usage(format!("`{}` is a step; --phase needs a plan", step.id), hint)
 }
 
-/// What a person would type for this.
 fn command(request: &ConfirmRequest, target: &Target) -> String {
     let mut words = vec!["planwatch".to_owned(), "confirm".to_owned()];
     words.push(match target {
@@ -109,25 +108,21 @@ fn rejected_step(
     of: (&Plans, &Plan, &Step),
 ) -> Result<StepUpdate, Error> {
     let step = of.2;
-    let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
+    let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
     // There is no `--force` here: the worker has to be informed first.
     fencing::check(of.0, step, &who).map_err(|error| match error {
         Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
         other => other,
     })?;
     if step_moves::refusal(context, of, Verb::Block).is_some() {
-        let message = format!("`{}` is {}; it is too late for a no", step.id, step.status.word());
+        let message = format!("`{}` is {} and can no longer be rejected", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` first", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });
     }
     let notes = request.note.as_ref().map_or("rejected".to_owned(), |it| format!("rejected: {it}"));
-    let attempt = NewAttempt {
-        at: context.now,
-        by: who.by,
-        outcome: "blocked".to_owned(),
-        notes: Some(notes),
-        claim: fencing::ended_claim(step, context.now),
-    };
+    let claim = fencing::ended_claim(step, context.now);
+    let attempt =
+        NewAttempt { notes: Some(notes), claim, ..NewAttempt::new(context.now, &who.by, "blocked") };
     Ok(StepUpdate {
         status: Some(StepStatus::Blocked),
         removes_claim: step.claim.is_some(),

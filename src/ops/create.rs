@@ -32,7 +32,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     new_plan(context, request)?;
     let mut writing = Transaction::begin(context, "new", request.mode)?;
     let (id, files) = files(context, request)?;
-    idempotency::tell(context, || vec![new_plan::changed(context, &id, &files)]);
+    idempotency::record(context, || vec![new_plan::changed(context, &id, &files)]);
     match program::adoption(context, (request.is_program, &request.children), &id)? {
         adopted if adopted.is_empty() => writing.create_directory(id.as_str(), &files)?,
         adopted => {
@@ -98,7 +98,7 @@ pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, 
         }
     }
     if request.steps.iter().any(|it| !it.depends.is_empty()) {
-        refuse_circle(&new_plan::as_read(context, &id, &files))?;
+        refuse_cycle(&new_plan::as_read(context, &id, &files))?;
     }
     Ok((id, files))
 }
@@ -123,19 +123,13 @@ fn new_step(
     Ok((step_file(number), step_file::new_file(&new, &id, context)?))
 }
 
-/// Dependencies among the new steps may close a circle, which would keep them from being ready for good.
-fn refuse_circle(plan: &Plan) -> Result<(), Error> {
+/// Refuses a cycle of dependencies among the new steps, which would never become ready.
+fn refuse_cycle(plan: &Plan) -> Result<(), Error> {
     let plans = Plans::judged(vec![plan.clone()]);
     let steps = plans.get(&plan.id).map(|it| it.steps.as_slice()).unwrap_or_default();
     let mut problems = steps.iter().flat_map(|it| &it.problems);
-    match problems.find(|it| it.code == Code::DependencyCycle) {
-        Some(problem) => Err(Error::Failed {
-            code: problem.code.text(),
-            message: format!("refused: {}", problem.message),
-            hint: problem.hint.clone(),
-        }),
-        None => Ok(()),
-    }
+    let Some(problem) = problems.find(|it| it.code == Code::DependencyCycle) else { return Ok(()) };
+    Err(Error::failed(problem.code.text(), format!("refused: {}", problem.message), problem.hint.clone()))
 }
 
 fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {

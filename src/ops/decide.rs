@@ -20,7 +20,6 @@ use crate::text::typed::quoted;
 
 pub use crate::api::requests::{DecideRequest, DecisionsRequest};
 
-/// Records a decision.
 pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport, Error> {
     let topic = NewDecision::check_topic(&request.topic)
         .map_err(|hint| Error::usage("the topic is empty or too long", hint))?;
@@ -53,7 +52,7 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
 
 /// The file of a decision, with `more` in its front matter, and its view.
 ///
-/// Refused where the text would not be read again as it is.
+/// Refused if the text would be parsed differently when it is read back.
 pub(crate) fn written(
     context: &Context,
     new: &NewDecision,
@@ -65,9 +64,9 @@ pub(crate) fn written(
     let bytes = transaction::edit(path, new.body().as_bytes(), &changes, decision::KEYS)?;
     let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
     let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
-    if !new.is_said_by(&read) {
+    if !new.round_trips_as(&read) {
         let hint = "close its code block, and pass the text below a heading `Reasoning` with --because";
-        return Err(Error::usage("the text would not be read again as it is", hint));
+        return Err(Error::usage("the text would be parsed differently when it is read back", hint));
     }
     Ok((bytes, view(&context.root_name(), &read, &[])))
 }
@@ -88,10 +87,8 @@ fn named(context: &Context, name: &str) -> Result<String, Error> {
         }
         several => {
             let names = several.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
-            Err(Error::usage(
-                format!("`{name}` is the beginning of several ids"),
-                format!("they are {names}"),
-            ))
+            let hint = format!("they are {names}");
+            Err(Error::usage(format!("`{name}` is the beginning of several ids"), hint))
         }
     }
 }
@@ -126,7 +123,6 @@ impl DecisionsReport {
         first.map(|it| view(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
     }
 
-    /// The decisions that stand in the place of this one.
     pub fn superseded_by(&self, id: &str) -> &[String] {
         self.superseded.get(id).map(Vec::as_slice).unwrap_or_default()
     }
@@ -139,7 +135,6 @@ impl DecisionsReport {
 /// The most topics that are named where there is none of that name.
 const MOST_NEAR: usize = 5;
 
-/// Reads what was decided, newest first.
 pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<DecisionsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let mut found = knowledge::decisions(context);
@@ -206,7 +201,6 @@ fn superseded(all: &[Decision]) -> BTreeMap<String, Vec<String>> {
     superseded
 }
 
-/// A topic that something was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
     /// As the first decision spells it.
@@ -226,7 +220,6 @@ pub fn topics_to_json(topics: &[Topic]) -> Value {
     json!({"topics": topics.iter().map(Topic::to_json).collect::<Vec<_>>()})
 }
 
-/// Lists the topics, sorted.
 pub fn topics(context: &Context) -> Vec<Topic> {
     let mut topics: BTreeMap<String, Topic> = BTreeMap::new();
     for decision in knowledge::decisions(context) {
@@ -240,21 +233,10 @@ pub fn topics(context: &Context) -> Vec<Topic> {
 
 fn view(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
     json!({
-        "id": it.id,
-        "topic": it.topic,
-        "decision": it.decision,
-        "reasoning": it.reasoning,
-        "by": it.by,
-        "decided_at": it.decided_at.map(Time::with_milliseconds),
-        "plan": it.plan,
-        "step": it.step,
-        "supersedes": it.supersedes,
-        "superseded_by": superseded_by,
-        "tags": it.tags,
-        "metadata": it.metadata,
-        "custom": it.custom,
-        "path": shown_path(root, &it.path),
-        "problems": knowledge::codes(&it.problems),
+        "id": it.id, "topic": it.topic, "decision": it.decision, "reasoning": it.reasoning, "by": it.by,
+        "decided_at": it.decided_at.map(Time::with_milliseconds), "plan": it.plan, "step": it.step,
+        "supersedes": it.supersedes, "superseded_by": superseded_by, "tags": it.tags, "metadata": it.metadata,
+        "custom": it.custom, "path": shown_path(root, &it.path), "problems": knowledge::codes(&it.problems),
     })
 }
 

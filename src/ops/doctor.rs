@@ -17,13 +17,11 @@ use crate::store::transaction::{self, path_of};
 
 #[derive(Debug, Clone, Default)]
 pub struct DoctorRequest {
-    /// Make the index anew first.
     pub reindex: bool,
-    /// Give up what another planwatch began and did not finish: the id of its journal.
+    /// The journal of an unfinished change to discard, by its id.
     pub discard: Option<String>,
 }
 
-/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -142,12 +140,8 @@ fn trust(context: &Context) -> Check {
         None => {
             let hint = "undo, the index on disk and `watch --detach` are off; XDG_STATE_HOME names the directory, \
                         which has to be writable";
-            check(
-                name,
-                State::Problem,
-                "there is no usable state directory for the key of `.planwatch`",
-                hint,
-            )
+            let value = "there is no usable state directory for the key of `.planwatch`";
+            check(name, State::Problem, value, hint)
         }
     }
 }
@@ -163,38 +157,28 @@ fn file_system(context: &Context) -> Check {
 }
 
 fn exchange(context: &Context) -> Check {
-    let name = "exchange of names";
-    match context.plans.abilities().exchange {
-        Some(true) => ok(name, "works"),
-        Some(false) => {
-            let hint = "a save that falls into the instant of a write can be lost; a local file system has no such gap";
-            check(name, State::Note, "missing", hint)
-        }
-        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
-    }
+    let hint =
+        "a save that falls into the instant of a write can be lost; a local file system has no such gap";
+    tried("exchange of names", context.plans.abilities().exchange, "works", ("missing", hint))
 }
 
 fn leases(context: &Context) -> Check {
-    let name = "leases on files";
-    match context.plans.abilities().leases {
-        Some(true) => ok(name, "work"),
-        Some(false) => {
-            let hint = "a save into a file with several hard links, or at a mount point, can be lost if it falls into the \
-                        instant of a write; replaced versions are kept for an hour instead of a minute";
-            check(name, State::Note, "missing", hint)
-        }
-        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
-    }
+    let hint = "a save into a file with several hard links, or at a mount point, can be lost if it falls into the \
+                instant of a write; replaced versions are kept for an hour instead of a minute";
+    tried("leases on files", context.plans.abilities().leases, "work", ("missing", hint))
 }
 
 fn case(context: &Context) -> Check {
-    let name = "upper and lower case";
-    match context.plans.abilities().ignores_case {
-        Some(true) => {
-            let hint = "plans whose names differ only in case are one directory here";
-            check(name, State::Note, "the same", hint)
-        }
-        Some(false) => ok(name, "different"),
+    let differs = context.plans.abilities().ignores_case.map(|it| !it);
+    let hint = "plans whose names differ only in case are one directory here";
+    tried("upper and lower case", differs, "different", ("the same", hint))
+}
+
+/// What the file system can do, as far as that was tried.
+fn tried(name: &'static str, can: Option<bool>, yes: &str, (no, hint): (&str, &str)) -> Check {
+    match can {
+        Some(true) => ok(name, yes),
+        Some(false) => check(name, State::Note, no, hint),
         None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
     }
 }
@@ -236,7 +220,7 @@ fn index(context: &Context) -> Check {
 fn daemon(context: &Context) -> Check {
     let name = "watching process";
     let fact = match &context.freshness {
-        Freshness::Attested(witness) => witness.daemon(),
+        Freshness::Attested(daemon) => daemon.daemon(),
         Freshness::Unknown => DaemonStatus::None,
     };
     let (pid, since, release, polling, http) = match &fact {
@@ -260,12 +244,10 @@ fn daemon(context: &Context) -> Check {
     let value = format!("{pid}, since {since}{http}");
     match polling {
         Some(why) => check(name, State::Note, value, format!("it looks every two seconds: {why}")),
-        None if release != own => check(
-            name,
-            State::Note,
-            value,
-            format!("it is of release {release}, this is {own}: stop and start it"),
-        ),
+        None if release != own => {
+            let hint = format!("it is of release {release}, this is {own}: stop and start it");
+            check(name, State::Note, value, hint)
+        }
         None => ok(name, value),
     }
 }
@@ -300,12 +282,8 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
     let from_root = |it: &Kept| format!("{} of {} ({})", it.kept.display(), it.path.display(), it.why.word());
     let all = kept.iter().map(shown).chain(of_project.iter().map(from_root));
     let value = all.collect::<Vec<_>>().join("; ");
-    check(
-        name,
-        State::Problem,
-        value,
-        "compare each with its file, take over what is missing, then remove it",
-    )
+    let hint = "compare each with its file, take over what is missing, then remove it";
+    check(name, State::Problem, value, hint)
 }
 
 /// What another user or state directory left half-way.
@@ -332,9 +310,9 @@ fn unfinished(context: &Context, of_project: Option<String>) -> Check {
         format!("{}: `{}` of {} in {journal}, on {}", it.id, it.verb, it.at, files.join(", "))
     };
     let value = found.iter().map(shown).collect::<Vec<_>>().join("; ");
-    let hint = "another planwatch began this, and these files are not written until it is finished: by any command that \
-                writes, as the same user with the same XDG_STATE_HOME in the same container; `planwatch doctor \
-                --discard-journal ID` shows what it was to do and gives it up";
+    let hint = "these files are not written until the change is completed, by the next command that writes as the same \
+                user, with the same XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal ID` \
+                shows the change and discards it";
     check(name, State::Problem, value, hint)
 }
 
@@ -366,16 +344,10 @@ fn claims(context: &Context) -> Check {
         None => ok(name, "every working tree of a repository sees them"),
         Some(NotShared { path, why, is_missed }) => {
             let value = format!("claims-not-shared: {path} cannot be written: {why}");
-            match is_missed {
-                true => {
-                    let hint =
-                        "`claim` refuses, as the other working trees would not see it; make it writable";
-                    check(name, State::Problem, value, hint)
-                }
-                false => {
-                    check(name, State::Note, value, "another working tree would not see claims made here")
-                }
-            }
+            let hint = "`claim` refuses, as the other working trees would not see it; make it writable";
+            let other = "another working tree would not see claims made here";
+            let (state, hint) = if is_missed { (State::Problem, hint) } else { (State::Note, other) };
+            check(name, state, value, hint)
         }
     }
 }

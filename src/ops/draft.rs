@@ -2,7 +2,7 @@
 //!
 //! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass on, and a
 //! pass only replaces the bytes that the previous pass wrote, so a text that another program saves meanwhile is never replaced.
-//! Nothing here starts a process: the [`Asker`] does.
+//! Nothing here starts a process: the [`Answerer`] does.
 
 mod conversation;
 mod document;
@@ -11,6 +11,7 @@ mod said;
 mod steps;
 pub mod turns;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
@@ -26,7 +27,6 @@ use crate::text::typed::shell_word;
 use passes::mark;
 pub use passes::{FOCI, focus};
 
-/// What the agent's process answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentOutput {
     pub end: End,
@@ -34,30 +34,25 @@ pub struct AgentOutput {
     pub stderr: String,
 }
 
-/// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The exit code, as a shell reports it.
     Exited(i32),
     TimedOut,
     Interrupted,
-    /// Its output was too long.
     TooMuch,
     NotStarted(String),
 }
 
-/// Whether a pause was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
     ToTheEnd,
     Interrupted,
 }
 
-/// Gives prompts to an agent.
-pub trait Asker {
-    /// Gives a prompt to a fresh agent, which does not know the earlier ones.
+pub trait Answerer {
+    /// Gives a prompt to a new agent, which does not know the earlier ones.
     fn ask(&mut self, prompt: &str) -> AgentOutput;
-    /// Waits for so many seconds.
     fn wait(&mut self, seconds: u64) -> Waited;
 }
 
@@ -67,12 +62,11 @@ impl AgentOutput {
     }
 }
 
-/// Where the text comes from.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// As it was said.
     pub conversation: String,
-    /// What the plan remembers of where it came from: a path from the repository's root, or `-`.
+    /// The recorded source of the plan: a path from the repository's root, or `-`.
     pub name: String,
 }
 
@@ -91,15 +85,15 @@ pub struct DraftRequest {
 }
 
 /// What passes of earlier calls left behind, for a draft whose answers come one call at a time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     /// Passes in a row up to now that changed nothing.
+    #[serde(rename = "unchanged")]
     pub n_unchanged: u32,
     /// Marks of the texts that were left.
     pub left: Vec<String>,
 }
 
-/// What is to be made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Aim {
     #[default]
@@ -109,10 +103,9 @@ pub enum Aim {
     Steps,
 }
 
-/// So many passes have one thing to look at; a last one, for what still changes, looks at all of it together.
+/// How many passes have one focus; a last one, for remaining changes, reviews everything.
 pub const PASSES: u32 = 5;
 
-/// What happens while a draft is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// An agent is about to be asked.
@@ -135,13 +128,12 @@ pub enum Event {
     Note { text: String },
 }
 
-/// What a pass did to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Made,
     Changed,
     Unchanged,
-    /// It is again what it was some passes before.
+    /// It equals the text of an earlier pass.
     CameBack,
 }
 
@@ -179,7 +171,7 @@ impl Event {
     }
 }
 
-/// Why there were no more passes.
+/// Why the passes ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Two passes in a row changed nothing.
@@ -194,7 +186,6 @@ pub enum State {
     Incomplete { why: Why },
 }
 
-/// Why a pass did not come to an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     TimedOut,
@@ -216,7 +207,6 @@ impl Why {
     }
 }
 
-/// The state of a draft.
 #[derive(Debug, Clone)]
 pub struct DraftReport {
     pub state: State,
@@ -263,27 +253,22 @@ impl DraftReport {
     /// Why it did not come to its end, as an error; none if it did.
     pub fn error(&self) -> Option<Error> {
         let name = self.plan.clone().unwrap_or_default();
+        let (word, kept_word) = (shell_word(&name), self.kept.as_ref().map(shell_word));
         match &self.state {
-            State::Edited { beside } => Some(Error::Conflict {
-                code: "draft-edited",
-                message: match beside.as_ref().or(self.kept.as_ref()) {
-                    Some(beside) => format!("`{name}` was edited in the meantime; the answer is in {beside}"),
+            State::Edited { beside } => {
+                let what = match beside.as_ref().or(self.kept.as_ref()) {
+                    Some(beside) => format!("; the answer is in {beside}"),
+                    None => ", and the pass had nothing to change".to_owned(),
+                };
+                let message = format!("`{name}` was edited in the meantime{what}");
+                let hint = match kept_word {
+                    Some(kept) => format!("check it, then run `planwatch replace {word} --file {kept}`"),
                     None => {
-                        format!("`{name}` was edited in the meantime, and the pass had nothing to change")
+                        format!("copy what you need from it, then run `planwatch draft {word} --continue`")
                     }
-                },
-                hint: match &self.kept {
-                    Some(kept) => format!(
-                        "check it, then run `planwatch replace {name_word} --file {kept_word}`",
-                        name_word = shell_word(&name),
-                        kept_word = shell_word(&kept)
-                    ),
-                    None => format!(
-                        "copy what you need from it, then run `planwatch draft {name_word} --continue`",
-                        name_word = shell_word(&name)
-                    ),
-                },
-            }),
+                };
+                Some(Error::conflict("draft-edited", message, hint))
+            }
             State::Incomplete { why } => {
                 let message = match (&self.plan, self.pass) {
                     (Some(_), pass) if pass > 0 => {
@@ -291,19 +276,12 @@ impl DraftReport {
                     }
                     _ => format!("there is no draft yet: {}", why.sentence()),
                 };
-                let hint = match (&self.plan, &self.kept) {
-                    (Some(plan), Some(kept)) => {
-                        format!(
-                            "`planwatch replace {plan_word} --file {kept_word}` uses the steps so far",
-                            plan_word = shell_word(&plan),
-                            kept_word = shell_word(&kept)
-                        )
+                let hint = match (&self.plan, kept_word) {
+                    (Some(_), Some(kept)) => {
+                        format!("`planwatch replace {word} --file {kept}` uses the steps so far")
                     }
-                    (Some(plan), None) if self.pass > 0 => {
-                        format!(
-                            "`planwatch draft {plan_word} --continue` continues",
-                            plan_word = shell_word(&plan)
-                        )
+                    (Some(_), None) if self.pass > 0 => {
+                        format!("`planwatch draft {word} --continue` continues")
                     }
                     _ => "try again".to_owned(),
                 };
@@ -323,19 +301,19 @@ impl DraftReport {
     }
 }
 
-/// Makes a draft, goes on with one, or makes its steps.
+/// Makes a draft, continues one, or makes its steps.
 ///
 /// `tell` gets each event. If the draft cannot begin, that is an error, and no file is created.
 pub fn draft(
     context: &Context,
     request: &DraftRequest,
-    asker: &mut dyn Asker,
+    answerer: &mut dyn Answerer,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<DraftReport, Error> {
     match begin(context, request)? {
         Begun::Over(report) => Ok(*report),
-        Begun::Document(mut work) => passes::run(context, &mut *work, asker, tell, &request.before),
-        Begun::Steps(mut work) => passes::run(context, &mut *work, asker, tell, &request.before),
+        Begun::Document(mut work) => passes::run(context, &mut *work, answerer, tell, &request.before),
+        Begun::Steps(mut work) => passes::run(context, &mut *work, answerer, tell, &request.before),
     }
 }
 
@@ -370,17 +348,12 @@ pub fn preview(context: &Context, request: &DraftRequest) -> Result<Option<Previ
     }
 }
 
-/// Refuses to replace a text that no pass wrote.
 fn not_begun(plan: &Plan) -> Error {
-    Error::Conflict {
-        code: "not-a-draft",
-        message: format!("`{}` was not made by `draft`", plan.id),
-        hint: "give its text as the conversation of a new one: `planwatch draft NAME --from FILE`".to_owned(),
-    }
+    let hint = "give its text as the conversation of a new one: `planwatch draft NAME --from FILE`";
+    Error::conflict("not-a-draft", format!("`{}` was not made by `draft`", plan.id), hint)
 }
 
 enum Begun {
-    /// Nothing is left to do.
     Over(Box<DraftReport>),
     Document(Box<document::Document>),
     Steps(Box<steps::Steps>),
@@ -388,7 +361,7 @@ enum Begun {
 
 fn begin(context: &Context, request: &DraftRequest) -> Result<Begun, Error> {
     if request.passes == Some(0) {
-        return Err(Error::usage("no pass makes no draft", "--passes takes a number from 1"));
+        return Err(Error::usage("a draft needs at least one pass", "--passes must be 1 or more"));
     }
     match request.aim {
         Aim::Requirements => document::new(context, request).map(|it| Begun::Document(Box::new(it))),
@@ -428,11 +401,8 @@ fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
     crate::store::transaction::check_live(&plan)?;
     crate::store::transaction::check_writable(context, &plan.problems)?;
     if !plan.status.is(PlanStatus::Draft) {
-        return Err(Error::Conflict {
-            code: "not-a-draft",
-            message: format!("`{id}` is not a draft"),
-            hint: format!("`planwatch set {id_word} status draft` makes it one", id_word = shell_word(&id)),
-        });
+        let hint = format!("`planwatch set {} status draft` makes it one", shell_word(&id));
+        return Err(Error::conflict("not-a-draft", format!("`{id}` is not a draft"), hint));
     }
     Ok(plan)
 }

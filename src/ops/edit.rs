@@ -37,7 +37,6 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
     Ok(context.plans.root().join(relative))
 }
 
-/// Returns what is wrong with the file now.
 pub fn problems(context: &Context, id: &str) -> Result<Vec<Problem>, Error> {
     let target = resolve::target(context, id)?;
     let plans = LoadQuery::plan_and_named(target.plan()).load(context)?.plans;

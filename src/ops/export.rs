@@ -68,10 +68,8 @@ pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport
     let whole = ask(None)?;
     let object = envelope("plan", whole.to_json());
     let ShowReport::Plan(plan) = whole else {
-        return Err(Error::usage(
-            format!("`{}` is a step", request.plan),
-            "name its plan: plans are exported whole",
-        ));
+        let hint = "name its plan: plans are exported whole";
+        return Err(Error::usage(format!("`{}` is a step", request.plan), hint));
     };
     let text = match request.form {
         ExportForm::Json => {

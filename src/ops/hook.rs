@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
-use crate::api::error::Error;
+use crate::api::error::{self, Error};
 use crate::api::views::Reason;
 use crate::api::views::StepShape;
 use crate::ops::status::{StatusReport, StatusRequest, status};
@@ -65,17 +65,10 @@ fn briefing(report: &StatusReport) -> Option<String> {
         format!("{}{}", named(&it.step), by.map(|it| format!(" by {}", short(it))).unwrap_or_default())
     });
     lines.extend(line("in progress", &busy.collect::<Vec<_>>()));
-    for reason in [
-        Reason::Failed,
-        Reason::Blocked,
-        Reason::ToConfirm,
-        Reason::NotVerified,
-        Reason::Lapsed,
-        Reason::Faulty,
-        Reason::Overdue,
-    ] {
+    use Reason::{Blocked, Failed, Faulty, Lapsed, NotVerified, Overdue, ToConfirm};
+    for reason in [Failed, Blocked, ToConfirm, NotVerified, Lapsed, Faulty, Overdue] {
         let of = report.attention.iter().filter(|it| it.reason == reason).map(|it| named(&it.step));
-        let word = if reason == Reason::ToConfirm { "a person has to confirm" } else { reason.word() };
+        let word = if reason == ToConfirm { "a person has to confirm" } else { reason.word() };
         lines.extend(line(word, &of.collect::<Vec<_>>()));
     }
     let mut text = HEAD.to_owned();
@@ -103,10 +96,7 @@ fn line(word: &str, steps: &[String]) -> Option<String> {
 }
 
 fn few(steps: &[String]) -> Option<String> {
-    let shown = steps.get(..steps.len().min(MOST_STEPS))?.join(", ");
-    let more = steps.len().saturating_sub(MOST_STEPS);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    (!steps.is_empty()).then(|| format!("{shown}{more}"))
+    (!steps.is_empty()).then(|| error::few(steps, MOST_STEPS))
 }
 
 fn named(step: &StepShape) -> String {

@@ -17,11 +17,11 @@ use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::store::new_plan::{self, Files};
 use crate::store::transaction::{self, ChangeReport, Transaction};
-use crate::store::{idempotency, typed_words};
+use crate::store::{idempotency, relink, typed_words};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
 use crate::text::typed::shell_word;
-use crate::text::{foreign, front_matter, said};
+use crate::text::{foreign, front_matter, word_loss};
 
 pub use crate::api::requests::ImportRequest;
 
@@ -40,11 +40,8 @@ pub struct ImportReport {
 
 impl ImportReport {
     pub fn to_json(&self) -> Value {
-        let mut object = self.change.to_json();
-        if let Some(map) = object.as_object_mut() {
-            map.extend(imported(self.form, &self.unmapped, &self.already, &self.unread));
-        }
-        object
+        let more = imported(self.form, &self.unmapped, &self.already, &self.unread);
+        views::with(&self.change.to_json(), more.into())
     }
 }
 
@@ -98,8 +95,8 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let unmapped = with_lost_words(brought.form, &readable, &texts, brought.unmapped);
     change.changes.extend(plans.iter().map(|(id, files)| new_plan::changed(context, id, files)));
     change.changes.extend(recorded.changes.iter().cloned());
-    idempotency::tell(context, || change.changes.clone());
-    idempotency::tell_import(context, || imported(brought.form, &unmapped, &news.already, &brought.unread));
+    idempotency::record(context, || change.changes.clone());
+    idempotency::record_import(context, || imported(brought.form, &unmapped, &news.already, &brought.unread));
     match plans.as_slice() {
         [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
         several => {
@@ -282,12 +279,8 @@ fn name_of(request: &ImportRequest) -> String {
 
 fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
     let source = &request.shown;
-    let hint = "import a Markdown file, a directory of plans, or a store of Backlog.md or beads".to_owned();
-    Error::Failed {
-        code: "nothing-to-import",
-        message: format!("`{source}` cannot be imported: {error}"),
-        hint,
-    }
+    let hint = "import a Markdown file, a directory of plans, or a store of Backlog.md or beads";
+    Error::failed("nothing-to-import", format!("`{source}` cannot be imported: {error}"), hint)
 }
 
 type Made = Vec<(PlanId, Files)>;
@@ -305,12 +298,8 @@ fn made(
         let wanted = request.name.as_deref().unwrap_or(&plan.title);
         let id = match &request.name {
             Some(name) if is_taken(&id::slug(name, &|_| false)) => {
-                let message = format!("there is a `{name}` already");
-                return Err(Error::Conflict {
-                    code: "plan-exists",
-                    message,
-                    hint: "choose another --as".to_owned(),
-                });
+                let hint = "choose another --as";
+                return Err(Error::conflict("plan-exists", format!("there is a `{name}` already"), hint));
             }
             _ => PlanId::new(id::slug(wanted, &is_taken)),
         };
@@ -329,7 +318,7 @@ fn files(
     let mut files = Vec::new();
     if let Some(draft) = &plan.plan {
         let mut changes = draft.changes.clone();
-        let is_dated = said_key(&draft.text, "created_at");
+        let is_dated = relink::has_key(draft.text.as_bytes(), "created_at");
         changes.extend(
             (!draft.is_verbatim && !is_dated).then(|| set_word("created_at", &context.now.to_string())),
         );
@@ -342,7 +331,7 @@ fn files(
         let name = step_file(number);
         let own = format!("{id}:{number}");
         let mut changes = draft.changes.clone();
-        let is_named = said_key(&draft.text, "id");
+        let is_named = relink::has_key(draft.text.as_bytes(), "id");
         if !draft.is_verbatim || is_named {
             changes.push(set_text("id", &own));
         }
@@ -363,12 +352,6 @@ fn bytes(name: &str, draft: &Draft, changes: &[Change], order: &[&str]) -> Resul
     transaction::edit(name, draft.text.as_bytes(), changes, order)
 }
 
-fn said_key(text: &str, key: &str) -> bool {
-    let parts = crate::text::front_matter::split(text.as_bytes());
-    let yaml = parts.yaml().and_then(|it| std::str::from_utf8(it).ok());
-    yaml.and_then(|it| crate::text::yaml::parse(it).ok()).is_some_and(|it| it.root().get(key).is_some())
-}
-
 fn hints(context: &Context, plans: &Made) -> Vec<String> {
     let mut hints = Vec::new();
     for (id, files) in plans {
@@ -378,12 +361,9 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
             hints.push(format!("`{id}` has an error; `planwatch check` shows it"));
         }
     }
-    hints.extend(
-        plans
-            .first()
-            .filter(|_| plans.len() == 1)
-            .map(|(id, _)| format!("planwatch list {id_word}", id_word = shell_word(&id))),
-    );
+    if let [(id, _)] = plans.as_slice() {
+        hints.push(format!("planwatch list {}", shell_word(id)));
+    }
     hints
 }
 
@@ -394,13 +374,13 @@ fn with_lost_words(
     made: &[&[u8]],
     mut unmapped: Vec<Unmapped>,
 ) -> Vec<Unmapped> {
-    let result: Vec<_> = made.iter().map(|bytes| said::said(bytes)).collect();
+    let result: Vec<_> = made.iter().map(|bytes| word_loss::text_of(bytes)).collect();
     let told: Vec<_> = unmapped.iter().map(|it| it.text.clone()).collect();
     let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (*it, source_text(form, it))).collect();
     let whole: String = texts.iter().map(|(_, text)| format!("{text}\n")).collect();
     let kept = result.iter().chain(&told).map(String::as_str);
     let mut lines: Vec<(usize, u32)> = Vec::new();
-    for lost in said::lost(&whole, kept) {
+    for lost in word_loss::lost(&whole, kept) {
         let mut at = lost.at;
         let file = texts.iter().position(|(_, text)| {
             let is_here = at <= text.len();
@@ -437,7 +417,7 @@ pub fn source_text(form: Form, source: &SourceFile) -> String {
             }
             None => text.into_owned(),
         },
-        _ => said::said(&source.bytes),
+        _ => word_loss::text_of(&source.bytes),
     }
 }
 

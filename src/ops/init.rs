@@ -1,4 +1,4 @@
-//! `init`: makes a project ready for plans, and makes planwatch known to agents that work in it; takes that back again.
+//! `init`: prepares a project for plans, and configures agents to use planwatch; `--undo` reverses it.
 //!
 //! Whatever is written into a file of the user's can be seen in it, so that `--undo` takes out that and nothing else, also in
 //! another working tree. Only which directories were made cannot be seen: that is recorded for this user.
@@ -31,10 +31,9 @@ pub struct Around<'a> {
     pub workspace: &'a Workspace,
     /// The repository's root, else the parent of the plans directory, else the working directory.
     pub root: PathBuf,
-    /// The user's own state directory.
     pub state_home: Option<PathBuf>,
     pub now: Time,
-    pub tell: &'a dyn Fn(Notice),
+    pub on_notice: &'a dyn Fn(Notice),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -52,7 +51,6 @@ pub struct InitReport {
     pub files: Vec<FileReport>,
     /// What is left to type, and what for.
     pub commands: Vec<(String, String)>,
-    /// How to begin in each agent.
     pub begin: Vec<&'static str>,
     pub diff: String,
     pub is_undo: bool,
@@ -80,14 +78,14 @@ impl InitReport {
     }
 }
 
-/// Does it, or says what it would do. Nothing is written if one of the files cannot be.
+/// Makes the changes, or reports them in a dry run. Nothing is written if one of the files cannot be written.
 pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Error> {
     if !request.is_undo && around.workspace.plans_dir.is_none() {
         workspace::check_place(&*around.disk, around.workspace)?;
     }
     let project = around.project()?;
     if request.mode == Mode::Write {
-        around.telling(|waiting, news| project.settle(waiting, news))?;
+        around.with_notices(|waiting, news| project.settle(waiting, news))?;
     }
     let agents: &[Agent] = match request.agents.as_slice() {
         [] if request.is_undo => &AGENTS,
@@ -137,13 +135,10 @@ fn plan(files: &mut Files<'_>, agent: Agent, is_undo: bool) -> Result<(), Error>
     }
     if is_undo {
         files.remove_block(agent.instructions(), agent)?;
+        agent.settings().map_or(Ok(()), |it| files.remove_server(it))
     } else {
         files.write_block(agent.instructions(), agent)?;
-    }
-    match (agent.settings(), is_undo) {
-        (Some(path), false) => files.write_server(path),
-        (Some(path), true) => files.remove_server(path),
-        (None, _) => Ok(()),
+        agent.settings().map_or(Ok(()), |it| files.write_server(it))
     }
 }
 
@@ -204,21 +199,21 @@ impl Around<'_> {
     fn write(&self, project: &Project, verb: &str, files: &[&File]) -> Result<(), Error> {
         let ops = files.iter().filter_map(|it| operation(it)).collect();
         let at = self.now.to_string();
-        self.telling(|waiting, news| project.write((verb, &at), ops, waiting, news))
+        self.with_notices(|waiting, news| project.write((verb, &at), ops, waiting, news))
     }
 
     /// Does something with the project, and reports what was found and kept meanwhile, also if it fails.
-    fn telling(
+    fn with_notices(
         &self,
         act: impl FnOnce(&mut dyn FnMut(), &mut ProjectNews) -> Result<(), DiskError>,
     ) -> Result<(), Error> {
         let mut news = ProjectNews::default();
-        let done = act(&mut || (self.tell)(Notice::WaitingForLock), &mut news);
+        let done = act(&mut || (self.on_notice)(Notice::WaitingForLock), &mut news);
         if let Some(recovered) = &news.recovered {
-            (self.tell)(transaction::recovered(recovered));
+            (self.on_notice)(transaction::recovered(recovered));
         }
         for it in &news.kept {
-            (self.tell)(transaction::kept(it));
+            (self.on_notice)(transaction::kept(it));
         }
         Ok(done?)
     }
@@ -233,11 +228,8 @@ fn take_back(
 ) -> Result<(), Error> {
     let mut empty: BTreeSet<_> =
         record.directories.iter().map(PathBuf::as_path).filter(|it| *it != record.plans).collect();
-    for file in files.iter().filter(|it| it.is_changed()) {
-        if file.now.is_none() {
-            empty.extend(above(&file.real));
-        }
-    }
+    let removed = files.iter().filter(|it| it.is_changed() && it.now.is_none());
+    empty.extend(removed.flat_map(|it| above(&it.real)));
     around.write(project, "init --undo", &files.iter().collect::<Vec<_>>())?;
     if plans.is_some_and(|it| it.did == Did::Removed) {
         project.remove_empty_dir(&record.plans);

@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::plan::entry::{self, folded, one_line};
+use crate::plan::entry::{self, folded};
 use crate::plan::insight::{self, Insight, NewInsight};
 use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::nearest;
 use crate::store::knowledge::{self, Entry};
 use crate::store::transaction::{self, ChangeReport};
+use crate::text::placeholders::one_line;
 use crate::text::typed::quoted;
 
 pub use crate::api::requests::{InsightRequest, InsightsRequest};
 
-/// Records an insight.
 pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeReport, Error> {
     let title = one_line(&request.title);
     if title.is_empty() || request.text.trim().is_empty() {
@@ -30,11 +30,9 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
         let bytes = transaction::edit(path, new.body().as_bytes(), &new.changes(at), insight::KEYS)?;
         let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
         let read = insight::read(&Source { path: path.to_owned(), content: Ok(content) });
-        if !new.is_said_by(&read) {
-            return Err(Error::usage(
-                "the text would not be read again as it is",
-                "remove the conflict markers",
-            ));
+        if !new.round_trips_as(&read) {
+            let hint = "remove the conflict markers";
+            return Err(Error::usage("the text would be parsed differently when it is read back", hint));
         }
         Ok((bytes, view(&context.root_name(), &read)))
     };
@@ -72,7 +70,6 @@ impl InsightsReport {
     }
 }
 
-/// Reads insights, newest first.
 pub fn insights(context: &Context, request: &InsightsRequest) -> Result<InsightsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let mut found = knowledge::insights(context);
@@ -94,7 +91,6 @@ pub fn insights(context: &Context, request: &InsightsRequest) -> Result<Insights
     Ok(InsightsReport { insights: found, n_more, nearest, root: context.root_name() })
 }
 
-/// The insight with this id or path.
 pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
     let wanted = entry::named_in(name, insight::DIRECTORY)?;
     let found = knowledge::insights(context).into_iter().find(|it| it.id == wanted)?;
@@ -103,15 +99,8 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
 
 fn view(root: &str, it: &Insight) -> Value {
     json!({
-        "id": it.id,
-        "title": it.title,
-        "text": it.text,
-        "by": it.by,
-        "at": it.at.map(Time::with_milliseconds),
-        "plan": it.plan,
-        "tags": it.tags,
-        "custom": it.custom,
-        "path": shown_path(root, &it.path),
+        "id": it.id, "title": it.title, "text": it.text, "by": it.by, "at": it.at.map(Time::with_milliseconds),
+        "plan": it.plan, "tags": it.tags, "custom": it.custom, "path": shown_path(root, &it.path),
         "problems": knowledge::codes(&it.problems),
     })
 }

@@ -57,11 +57,10 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let since = since(context, request)?;
-    let shown = Shown { request, statuses: &statuses, since };
     // Summaries do not have the assignee and the time of closing, which these filters need.
     if request.stale || request.assignee.is_some() {
         let plans = LoadQuery::all().load(context)?.plans;
-        let report = shown.report(context, &plans, |it| {
+        let report = listed(context, request, (&plans, &statuses, since), |it| {
             let is_stale =
                 |step: &Step| staleness::stale(&plans, it, step, context.now, seconds(context)).is_some();
             has_assignee(it, request) && (!request.stale || it.steps.iter().any(is_stale))
@@ -70,45 +69,35 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
         report
     } else {
         let plans = LoadQuery::all().load_summaries(context).plans;
-        let report = shown.report(context, plans.with_reduced_steps(), |_| true);
+        let all = (plans.with_reduced_steps(), statuses.as_slice(), since);
+        let report = listed(context, request, all, |_| true);
         load::drop_in_background(plans);
         report
     }
 }
 
-/// Which plans are shown of those that fit the filters.
-struct Shown<'a> {
-    request: &'a ListRequest,
-    statuses: &'a [PlanStatus],
-    since: Option<Time>,
-}
-
-impl Shown<'_> {
-    /// The list. `fits` holds the filters that need whole steps.
-    fn report(
-        &self,
-        context: &Context,
-        plans: &Plans,
-        fits: impl Fn(&Plan) -> bool,
-    ) -> Result<ListReport, Error> {
-        let request = self.request;
-        if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
-            && plans.get(&program).is_none()
-        {
-            return Err(load::missing(context, &program));
-        }
-        let root = context.root_name();
-        let views = Views { plans, now: context.now, root: &root };
-        let (shown, hidden): (Vec<_>, Vec<_>) = plans
-            .iter()
-            .filter(|it| is_asked_for(it, request) && fits(it))
-            .partition(|it| is_shown(it, request, self.statuses));
-        let mut shown = load::map(&shown, |it| views.plan(it));
-        shown.retain(|it| is_since(it.last_activity, self.since));
-        request.sort.plans(&mut shown);
-        let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
-        Ok(ListReport::Plans { plans: shown, hidden })
+/// The list of those with these statuses; `fits` holds the filters that need whole steps.
+fn listed(
+    context: &Context,
+    request: &ListRequest,
+    (plans, statuses, since): (&Plans, &[PlanStatus], Option<Time>),
+    fits: impl Fn(&Plan) -> bool,
+) -> Result<ListReport, Error> {
+    if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
+        && plans.get(&program).is_none()
+    {
+        return Err(load::missing(context, &program));
     }
+    let views = Views::of(context, plans);
+    let (shown, hidden): (Vec<_>, Vec<_>) = plans
+        .iter()
+        .filter(|it| is_asked_for(it, request) && fits(it))
+        .partition(|it| is_shown(it, request, statuses));
+    let mut shown = load::map(&shown, |it| views.plan(it));
+    shown.retain(|it| is_since(it.last_activity, since));
+    request.sort.plans(&mut shown);
+    let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
+    Ok(ListReport::Plans { plans: shown, hidden })
 }
 
 /// The filters that `all` does not lift, as far as a plan's own file decides them.
@@ -124,7 +113,6 @@ fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
     request.assignee.as_ref().is_none_or(is_theirs)
 }
 
-/// The time since which something must have changed.
 fn since(context: &Context, request: &ListRequest) -> Result<Option<Time>, Error> {
     request.updated_since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()
 }
@@ -159,8 +147,7 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
         return children(context, request, (&plans, plan), since);
     }
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     let seconds = seconds(context);
     let is_wanted = |it: &&Step| {
         request.status.is_empty()
@@ -169,10 +156,10 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     };
     let wanted = plan.steps.iter().filter(is_wanted);
     let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
-    let wanted = wanted
-        .filter(|it| !request.stale || staleness::stale(&plans, plan, it, context.now, seconds).is_some());
+    let is_stale = |it: &Step| staleness::stale(&plans, plan, it, context.now, seconds).is_some();
+    let wanted = wanted.filter(|it| !request.stale || is_stale(it));
     let wanted = wanted.filter(|it| request.assignee.is_none() || it.assignee == request.assignee);
-    let mut steps: Vec<_> = wanted.map(|it| views.step(plan, it)).collect();
+    let mut steps = load::map(&wanted.collect::<Vec<_>>(), |it| views.step(plan, it));
     steps.retain(|it| is_since(it.last_activity, since));
     request.sort.steps(&mut steps);
     Ok(ListReport::Steps { plan: Box::new(views.plan(plan)), steps })
@@ -191,8 +178,7 @@ fn children(
     since: Option<Time>,
 ) -> Result<ListReport, Error> {
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
-    let root = context.root_name();
-    let views = Views { plans, now: context.now, root: &root };
+    let views = Views::of(context, plans);
     let is_wanted = |it: &&Plan| {
         let status = it.shown_status().0.known();
         (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))

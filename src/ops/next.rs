@@ -30,7 +30,6 @@ pub struct NextReport {
     pub n_candidates: usize,
     /// The plan that was searched, for the hint at the next command.
     pub plan: Option<String>,
-    /// Whether that plan is in the archive.
     pub is_archived: bool,
 }
 
@@ -68,8 +67,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
     let Some(id) = plan else { return Ok(of_all(context, request.most)) };
     let plans = LoadQuery::plan(&id).load(context)?.plans;
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
     if plan.kind == PlanKind::Program && !plan.is_archived {
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
@@ -102,10 +100,9 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     // Without a daemon that attests a commit there is none to cache an answer of.
     let commit = loaded.commit.filter(|_| told.is_some());
     let leases = Leases::of(context);
-    let summaries = loaded.plans.map(|it| leases.tell(it));
+    let summaries = loaded.plans.map(|it| leases.annotate(it));
     let plans = summaries.with_reduced_steps();
-    let root = context.root_name();
-    let views = Views { plans, now: context.now, root: &root };
+    let views = Views::of(context, plans);
     let live: Vec<_> = plans.live().collect();
     let made = most.map(|it| it.max(cache::FEW));
     let report = among(&views, &live, &rules::candidates(plans, context.now), made);

@@ -5,7 +5,7 @@ use crate::api::error::Error;
 use crate::plan::change::NewNote;
 use crate::plan::records::NoteType;
 use crate::store::change_each::change_each;
-use crate::store::fencing::{self, Who};
+use crate::store::fencing::{self, Caller};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
@@ -13,7 +13,6 @@ use crate::store::transaction::ChangeReport;
 
 pub use crate::api::requests::NoteRequest;
 
-/// Appends a note.
 pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Error> {
     let kind = request.kind.as_deref().map_or(Some(NoteType::Info), NoteType::read);
     let kind = kind
@@ -27,7 +26,7 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
             }),
             Target::Step(step) => {
-                let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
+                let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
                 step_file::update(context, writing, &step, &|now| {
                     let renews = fencing::is_owner(now.step, &who);
                     Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })

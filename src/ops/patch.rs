@@ -10,7 +10,7 @@ use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_each::change_each;
-use crate::store::fencing::{self, Owner, Who};
+use crate::store::fencing::{self, Caller, Owner};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
 use crate::store::transaction::ChangeReport;
@@ -26,38 +26,29 @@ const RESULT: &str = "result";
 
 /// Makes the update. Values that the file already has are not written again.
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
-    let wanted = request.status.as_deref();
-    let wanted =
-        wanted.map(|it| typed_words::read_word::<StepStatus>(&context.config.words, it)).transpose()?;
+    let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
+    let wanted = request.status.as_deref().map(status).transpose()?;
     change_each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
-        let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
+        let who = Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
         step_file::update(context, writing, &named, &|now| {
             let Current { plans, step, bytes, .. } = now;
             let mut update = status_or_result(context, now, request, wanted, &who)?;
-            if let Some(text) = &request.text
-                && update.refusal.is_none()
-            {
+            if update.refusal.is_some() {
+                return Ok(update);
+            }
+            if let Some(text) = &request.text {
                 if fencing::check(plans, step, &who)? == Owner::Late {
                     return Ok(fencing::late_result(context, step, &who, "another text", None));
                 }
                 update.text = Some(new_step::below_heading(&step.title, text)?);
             }
-            if update.refusal.is_none()
-                && let Some(metadata) = &request.metadata
-            {
+            if let Some(metadata) = &request.metadata {
                 update.keys.extend(merged(step, bytes, metadata)?);
-                if update.did == repeat::REPEATED && !update.keys.is_empty() {
-                    "updated".clone_into(&mut update.did);
-                }
             }
-            if update.refusal.is_none()
-                && let Some(change) = request.due.as_deref().map(|it| due(step, it)).transpose()?.flatten()
-            {
-                update.keys.push(change);
-                if update.did == repeat::REPEATED {
-                    "updated".clone_into(&mut update.did);
-                }
+            update.keys.extend(request.due.as_deref().map(|it| due(step, it)).transpose()?.flatten());
+            if update.did == repeat::REPEATED && !update.keys.is_empty() {
+                "updated".clone_into(&mut update.did);
             }
             Ok(update)
         })
@@ -72,7 +63,7 @@ fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
     if text.trim().eq_ignore_ascii_case(NO_DUE) {
         return Ok(step.due.map(|_| change::remove("due")));
     }
-    let hint = "as in 2026-11-21; `none` takes it out";
+    let hint = "for example 2026-11-21; `none` removes it";
     let day: Day = text.trim().parse().map_err(|it: NotADay| Error::usage(it.to_string(), hint))?;
     Ok((step.due != Some(day)).then(|| change::set_word("due", &day.to_string())))
 }
@@ -82,7 +73,7 @@ fn status_or_result(
     now: Current<'_>,
     request: &PatchRequest,
     wanted: Option<StepStatus>,
-    who: &Who,
+    who: &Caller,
 ) -> Result<StepUpdate, Error> {
     let (ids, mode) = (Vec::new(), request.mode);
     let (by, claim, force) = (request.by.clone(), request.claim.clone(), false);
@@ -104,7 +95,6 @@ fn status_or_result(
     }
 }
 
-/// The change of the metadata; none if nothing changes.
 fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
     let mut metadata = step.metadata.clone();
     for (key, new) in patch {
@@ -126,7 +116,7 @@ fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Optio
     }))
 }
 
-/// The mapping is written anew, which would lose its comments.
+/// The mapping is rewritten as a whole, which would lose its comments.
 fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let split = front_matter::split(bytes);
     let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };

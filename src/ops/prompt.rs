@@ -6,11 +6,11 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::shown_path;
+use crate::api::views::{shown_path, with};
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::words::nearest;
@@ -23,7 +23,6 @@ use crate::text::typed::quoted;
 /// Where the project's own prompts are, in the plans directory.
 const OWN: &str = "_prompts";
 
-/// How the name of a prompt's file ends.
 const ENDING: &str = ".pmt";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,7 +33,6 @@ pub enum Origin {
     BuiltIn,
 }
 
-/// A prompt as it is written.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     pub name: String,
@@ -46,7 +44,6 @@ pub struct Prompt {
     pub text: String,
     /// Why it cannot be used; the built-in one is then used in its place.
     pub problem: Option<Broken>,
-    /// The names that a placeholder may use.
     pub variables: Vec<String>,
 }
 
@@ -71,7 +68,6 @@ impl Prompt {
     }
 }
 
-/// A prompt that is filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub text: String,
@@ -79,7 +75,6 @@ pub struct Rendered {
     pub notes: Vec<String>,
 }
 
-/// What comes with planwatch.
 struct BuiltIn {
     name: &'static str,
     text: &'static str,
@@ -126,7 +121,7 @@ fn of_step() -> Value {
 }
 
 /// What all prompts of a draft may name; `focus_…` is true for the one thing that the pass looks at.
-fn of_draft(focus: &str) -> Map<String, Value> {
+fn of_draft(focus: &str, more: Value) -> Value {
     let is = |it: &str| Value::Bool(it == focus);
     let values = json!({
         "title": "Sign in",
@@ -140,30 +135,22 @@ fn of_draft(focus: &str) -> Map<String, Value> {
         "focus_scope": is("scope"),
         "focus_clarity": is("clarity"),
     });
-    values.as_object().cloned().unwrap_or_default()
+    with(&values, more)
 }
 
 fn of_requirements() -> Value {
-    let mut values = of_draft("completeness");
-    values.insert("pass_number".to_owned(), json!(1));
-    values.insert("is_first_pass".to_owned(), json!(true));
-    values.insert("conversation".to_owned(), json!("The conversation."));
-    values.insert("previous_output".to_owned(), json!(""));
-    Value::Object(values)
+    let texts = json!({"conversation": "The conversation.", "previous_output": ""});
+    of_draft("completeness", with(&json!({"pass_number": 1, "is_first_pass": true}), texts))
 }
 
 fn of_review() -> Value {
-    let mut values = of_draft("correctness");
-    values.insert("conversation".to_owned(), json!("The conversation."));
-    values.insert("previous_output".to_owned(), json!("The document so far."));
-    Value::Object(values)
+    let texts = json!({"conversation": "The conversation.", "previous_output": "The document so far."});
+    of_draft("correctness", texts)
 }
 
 fn of_steps() -> Value {
-    let mut values = of_draft("correctness");
-    values.insert("requirements".to_owned(), json!("The requirements."));
-    values.insert("previous_output".to_owned(), json!("The steps so far."));
-    Value::Object(values)
+    let texts = json!({"requirements": "The requirements.", "previous_output": "The steps so far."});
+    of_draft("correctness", texts)
 }
 
 /// Fills a prompt in; a value that is not given is empty, false or zero.
@@ -184,12 +171,8 @@ pub fn render(context: &Context, name: &str, values: &Value) -> Result<Rendered,
             }
         }
     }
-    let text = placeholders::fill(built_in.text, &values).map_err(|it| Error::Template {
-        path: built_in_path(name),
-        line: it.line,
-        column: it.column,
-        reason: it.reason,
-    })?;
+    let text =
+        placeholders::fill(built_in.text, &values).map_err(|it| Error::template(built_in_path(name), it))?;
     Ok(Rendered { text, notes })
 }
 
@@ -210,7 +193,6 @@ pub fn sample_text(name: &str) -> Option<String> {
     placeholders::fill(built_in.text, &(built_in.sample)()).ok()
 }
 
-/// The names of all prompts.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|it| it.name)
 }
@@ -228,13 +210,9 @@ pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Ren
                 step_values(context, &plan, step, step.claim.as_ref().map(|it| it.id.as_str()))
             }
             Target::Plan(_) => {
-                return Err(Error::usage(
-                    format!("`{id}` is a plan"),
-                    format!(
-                        "name a step, as in `planwatch template render step {}`",
-                        quoted(&format!("{id}:1"))
-                    ),
-                ));
+                let step = quoted(&format!("{id}:1"));
+                let hint = format!("name a step, as in `planwatch template render step {step}`");
+                return Err(Error::usage(format!("`{id}` is a plan"), hint));
             }
         },
         Some(title) => {
@@ -277,7 +255,6 @@ pub fn step_values(context: &Context, plan: &Plan, step: &Step, claim: Option<&s
     })
 }
 
-/// Everything that is wrong with the project's prompts.
 pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in context.plans.names(Path::new(OWN)) {
@@ -304,7 +281,6 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     problems
 }
 
-/// The variables that a prompt may use, in the order of listings.
 fn variables(of: &BuiltIn) -> Vec<String> {
     (of.sample)().as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
 }

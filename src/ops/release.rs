@@ -8,7 +8,7 @@ use crate::plan::plans::Plans;
 use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
 use crate::store::change_each::change_each;
-use crate::store::fencing::{self, Owner, Who};
+use crate::store::fencing::{self, Caller, Owner};
 use crate::store::idempotency;
 use crate::store::load::LoadQuery;
 use crate::store::repeat::{self, Said};
@@ -19,7 +19,7 @@ use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ReleaseRequest;
 
-/// Makes each step pending again, in turn; what is refused is reported, the rest is done.
+/// Makes each step pending again, in turn; refusals are reported, the other steps are released.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     if request.expired && request.ids.is_empty() {
         return release_all_expired(context, request);
@@ -36,7 +36,7 @@ fn release_one(
     named: &NamedStep,
     request: &ReleaseRequest,
 ) -> Result<Changed, Error> {
-    let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let who = Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
     step_file::update(context, writing, named, &|now| match request.expired {
         true => decide_expired(context, now.plans, now.step, &who),
         false => decide(context, now.plans, now.step, &who, request.message.as_deref()),
@@ -52,7 +52,7 @@ fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<Ch
     if ids.is_empty() {
         return Ok(report);
     }
-    idempotency::tell_many(context);
+    idempotency::record_many(context);
     let root = context.root_name();
     let mut writing = Transaction::begin(context, "release", request.mode)?;
     for id in ids {
@@ -69,7 +69,7 @@ fn decide(
     context: &Context,
     plans: &Plans,
     step: &Step,
-    who: &Who,
+    who: &Caller,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
     // The owner can end a claim that the file has lost, although there is nothing to write. The same is true of a claim of
@@ -106,13 +106,8 @@ fn decide(
         (true, None) => Some("released".to_owned()),
         (false, text) => text.map(str::to_owned),
     };
-    let attempt = (message.is_some() || is_forced).then(|| NewAttempt {
-        at: context.now,
-        by: who.by.clone(),
-        outcome: outcome.to_owned(),
-        notes,
-        claim,
-    });
+    let attempt = NewAttempt { notes, claim, ..NewAttempt::new(context.now, &who.by, outcome) };
+    let attempt = Some(attempt).filter(|_| message.is_some() || is_forced);
     let is_same = step.status.is(StepStatus::Pending) && attempt.is_none();
     Ok(StepUpdate {
         status: Some(StepStatus::Pending),
@@ -124,11 +119,10 @@ fn decide(
 }
 
 /// Ends a lapsed claim as a take-over does, but leaves the step unclaimed.
-fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
+fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Caller) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
-        let message = format!("`{}` has no lapsed claim", step.id);
         let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
-        return Err(Error::Conflict { code: "not-lapsed", message, hint });
+        return Err(Error::conflict("not-lapsed", format!("`{}` has no lapsed claim", step.id), hint));
     };
     let is_at_limit = fencing::is_at_limit(context, step);
     Ok(StepUpdate {

@@ -1,4 +1,4 @@
-//! `remove`: a step or a plan goes to `_archive/<plan>/removed-<time>/`; nothing is deleted.
+//! `remove`: moves a step or a plan to `_archive/<plan>/removed-<time>/`; nothing is deleted.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
 use crate::api::precondition;
-use crate::api::views::shown_path;
 use crate::disk::FileOp;
 use crate::plan::change::NewAttempt;
 use crate::plan::file_name::{self, FileName};
@@ -16,7 +15,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
 use crate::store::change_each::change_each;
-use crate::store::fencing::{self, Owner, Who};
+use crate::store::fencing::{self, Caller, Owner};
 use crate::store::load::{self, LoadQuery};
 use crate::store::relink::{self, Gone, Orphans};
 use crate::store::resolve::{self, NamedStep, Target};
@@ -47,8 +46,8 @@ fn remove_step(
     transaction::check_live(&own)?;
     let step = resolve::one_step(context, &own, named)?;
     precondition::check_step(context, &plans, &own, step)?;
-    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let plans = leases::Leases::of(context).tell_for(plans, id);
+    let who = Caller::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let plans = leases::Leases::of(context).annotate_for(plans, id);
     let owner = removed::refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
         return step_file::update(context, writing, named, &|now| {
@@ -76,7 +75,7 @@ fn remove_step(
     if is_doubled {
         // Another file has the same number, so the Steps line and the dependencies stay.
         writing.batch("remove", ops)?;
-        return Ok(changed(context, step.id.to_string(), &step.title, &step.path));
+        return Ok(Changed::new(context, &step.id, (&step.title, &step.path), "removed", Value::Null));
     }
     let (line, removed) = steps_list_line::taken_out(context, &own, &id.number, &gone[0].heirs)?;
     ops.extend(line.op);
@@ -92,7 +91,7 @@ fn remove_step(
     }
     writing.hints.extend(relinked.hints.into_iter().chain(left.hint()));
     writing.not_repointed.extend(left.names());
-    Ok(changed(context, step.id.to_string(), &step.title, &step.path))
+    Ok(Changed::new(context, &step.id, (&step.title, &step.path), "removed", Value::Null))
 }
 
 /// Ends the claim of a removed step. If its owner did not remove it, the worker may still be active in another working tree.
@@ -104,27 +103,13 @@ fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
 }
 
 /// Records in the removed file that the step was in progress.
-fn forced(context: &Context, who: &Who, step: &Step) -> Result<FileOp, Error> {
+fn forced(context: &Context, who: &Caller, step: &Step) -> Result<FileOp, Error> {
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;
-    let (at, by, outcome) = (context.now, who.by.clone(), "forced".to_owned());
-    let attempt = NewAttempt { at, by, outcome, notes: Some("removed".to_owned()), claim: None };
+    let notes = Some("removed".to_owned());
+    let attempt = NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") };
     let after = transaction::edit(&step.path, &before, &[attempt.change()], STEP_KEYS)?;
     Ok(FileOp::Change { path, before, after })
-}
-
-fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
-    let (title, path) = (title.to_owned(), shown_path(&context.root_name(), path));
-    Changed {
-        id,
-        title,
-        path,
-        was_written: true,
-        was: None,
-        status: None,
-        did: "removed".to_owned(),
-        now: Value::Null,
-    }
 }
 
 fn remove_plan(
@@ -142,10 +127,8 @@ fn remove_plan(
             1 => format!("`{id}` has 1 step; use --yes to remove all of it"),
             n => format!("`{id}` has {n} steps; use --yes to remove all of it"),
         };
-        return Err(Error::usage(
-            message,
-            format!("`planwatch remove {id_word} --yes` moves it below _archive/", id_word = shell_word(&id)),
-        ));
+        let hint = format!("`planwatch remove {} --yes` moves it below _archive/", shell_word(&id));
+        return Err(Error::usage(message, hint));
     }
     if !request.force {
         fencing::refuse_live_claims(context, id)?;
@@ -153,9 +136,10 @@ fn remove_plan(
     // The records of other working trees are loaded with all plans.
     let plans = LoadQuery::plan(id).load(context)?.plans;
     for step in &plan.steps {
-        let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        let who =
+            Caller::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
         // The named claim is of one step; the claims of the other steps still hold.
-        let others = Who { claim: None, ..who.clone() };
+        let others = Caller { claim: None, ..who.clone() };
         fencing::check(&plans, step, &who).and_then(|it| match it {
             Owner::Late => fencing::check(&plans, step, &others),
             other => Ok(other),
@@ -166,11 +150,8 @@ fn remove_plan(
     let unknown: Vec<_> = context.plans.names(&directory).into_iter().filter(is_unknown).collect();
     if !unknown.is_empty() && !request.force {
         let message = format!("`{id}` also holds {}", unknown.join(", "));
-        return Err(Error::Conflict {
-            code: "unknown-files",
-            message,
-            hint: "move them out, or use --force to remove them too".to_owned(),
-        });
+        let hint = "move them out, or use --force to remove them too";
+        return Err(Error::conflict("unknown-files", message, hint));
     }
     let left = relink::waiting_for_plan(context, &LoadQuery::all().load(context)?.plans, id);
     let to = free_directory(context, &removed::removed_dir(context, id));
@@ -180,11 +161,14 @@ fn remove_plan(
         plan.steps.iter().for_each(|it| end_record(context, &plan, it, owner));
     }
     let hint = (!left.is_empty()).then(|| {
-        format!("steps of `{id}` are still in `depends` of {}", few(&relink::quoted(&left), MOST_NAMED))
+        format!(
+            "steps of `{id}` are still in `depends` of {}",
+            few(&relink::quoted(&left), relink::MOST_NAMED)
+        )
     });
     writing.hints.extend(hint);
     writing.not_repointed.extend(left.iter().map(ToString::to_string));
-    Ok(changed(context, id.to_string(), &plan.title, &plan.path))
+    Ok(Changed::new(context, id, (&plan.title, &plan.path), "removed", Value::Null))
 }
 
 /// Finds a free name: a step that was removed within the same second has the same directory.
@@ -194,5 +178,3 @@ fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
     let mut names = std::iter::once(wanted.to_path_buf()).chain(numbered);
     names.find(|it| !context.plans.is_dir(it)).unwrap_or_default()
 }
-
-const MOST_NAMED: usize = 10;

@@ -14,10 +14,11 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
-use crate::store::fencing::{self, Owner, Who};
+use crate::plan::steps_list;
+use crate::store::fencing::{self, Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Transaction};
-use crate::store::{leases, load, new_step, resolve, step_file, steps_list_line};
+use crate::store::{branches, leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
 pub use crate::api::requests::RenumberRequest;
@@ -26,6 +27,7 @@ pub use crate::api::requests::RenumberRequest;
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
+    let elsewhere = branches::numbers_elsewhere(context, &id.plan, !request.ignores_branches);
     let mut writing = Transaction::begin(context, "move", request.mode)?;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     let step = resolve::one_step(context, &own, &named)?;
@@ -36,16 +38,15 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     precondition::check_step(context, &plans, &own, step)?;
     transaction::check_writable(context, &step.problems)?;
     transaction::check_writable(context, &own.problems)?;
-    let no_room = |_| Error::Failed {
-        code: "no-room",
-        message: match &place {
-            Place::Behind(after) => format!("there is no room behind {after}"),
+    let no_room = |_| {
+        let message = match &place {
+            Place::Behind(after) => format!("there is no room after {after}"),
             Place::First(before) => format!("there is no room before {before}"),
-        },
-        hint: "move it elsewhere first".to_owned(),
+        };
+        Error::failed("no-room", message, "move it elsewhere first")
     };
     let number = match &place {
-        Place::Behind(after) => new_step::behind(&own, after, moved)?,
+        Place::Behind(after) => new_step::behind(&own, after, moved, &elsewhere)?,
         Place::First(before) => before.below(),
     };
     let number = number.map_err(no_room)?;
@@ -55,8 +56,8 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         report.changes.push(changed(context, &plans, &own, step, &id, "already there"));
         return Ok(report);
     }
-    let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let plans = leases::Leases::of(context).tell_for(plans, &id);
+    let who = Caller::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let plans = leases::Leases::of(context).annotate_for(plans, &id);
     let owner = fencing::check(&plans, step, &who)?;
     if owner == Owner::Late {
         let late = step_file::update(context, &mut writing, &named, &|now| {
@@ -85,13 +86,11 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     Ok(report)
 }
 
-fn forced(context: &Context, who: &Who, old: &StepId, new: &StepId) -> Change {
+fn forced(context: &Context, who: &Caller, old: &StepId, new: &StepId) -> Change {
     let notes = Some(format!("moved from {} to {}", old.number, new.number));
-    let (at, by, outcome) = (context.now, who.by.clone(), "forced".to_owned());
-    NewAttempt { at, by, outcome, notes, claim: None }.change()
+    NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") }.change()
 }
 
-/// Where a step is to go.
 enum Place {
     Behind(StepNumber),
     /// Before this step, which is the first of the others.
@@ -120,7 +119,6 @@ fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> 
     })
 }
 
-/// Whether the step is where it is to go.
 fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
     let mut others = plan.steps.iter().map(|it| &it.id.number);
     match place {
@@ -139,10 +137,11 @@ fn move_files(
     (more, gone, left): (Option<Change>, &[Gone], &Orphans),
 ) -> Result<(Plan, Vec<String>), Error> {
     let is_doubled = plan.is_doubled(step);
-    let line = match is_doubled {
-        true => steps_list_line::added(context, plan, step, &new.number)?,
-        false => steps_list_line::moved(context, plan, &step.id.number, &new.number)?,
-    };
+    let line = steps_list_line::edited(context, plan, |bytes| match is_doubled {
+        // The present line belongs to the other file with the number.
+        true => steps_list::with_step(&plan.id, bytes, &new.number, &step.title, &step.depends),
+        false => steps_list::with_moved(&plan.id, bytes, &step.id.number, &new.number),
+    })?;
     let path = Path::new(&step.path).with_file_name(file_name::step_file(&new.number));
     let path = path.to_string_lossy().into_owned();
     let mut ops = Vec::new();
@@ -171,7 +170,6 @@ fn move_files(
     Ok((line.plan, relinked.hints))
 }
 
-/// Corrects the `id`, if the file has one.
 fn id_change(file: &[u8], new: &StepId) -> Option<Change> {
     relink::has_key(file, "id").then(|| set_text("id", &new.to_string()))
 }
@@ -184,16 +182,7 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &Ste
         read::read_step_of(plan, new, &path, content, &context.config.words)
     });
     let moved = moved.unwrap_or_else(|| Step { id: new.clone(), path: path.clone(), ..step.clone() });
-    let root = context.root_name();
-    let views = Views { plans, now: context.now, root: &root };
-    Changed {
-        id: new.to_string(),
-        title: moved.title.clone(),
-        path: views.path(&path),
-        was_written: *new != step.id,
-        was: Some(step.id.to_string()),
-        status: None,
-        did: did.to_owned(),
-        now: value(&views.step(plan, &moved)),
-    }
+    let now = value(&Views::of(context, plans).step(plan, &moved));
+    let (was_written, was) = (*new != step.id, Some(step.id.to_string()));
+    Changed { was_written, was, ..Changed::new(context, new, (&moved.title, &path), did, now) }
 }

@@ -1,9 +1,9 @@
 //! `replace PLAN --file F`: a list says which steps a plan has from now on.
 //!
 //! A step that the list names keeps its file and its history; a status that the list gives it is a move by the table of
-//! [`crate::plan::transitions`], with the checks of the verb for it. The list's order decides where the step is. What the list
-//! does not name goes to `_archive/<plan>/removed-<time>/`, but for closed steps, which stay as the plan's history. What
-//! waited for a step that goes waits for the new ones in its place, and for what that waited for.
+//! [`crate::plan::transitions`], with the checks of the verb for it. The list's order decides where the step is. Steps that the
+//! list does not name move to `_archive/<plan>/removed-<time>/`, except closed steps, which stay as the plan's history. The
+//! dependants of a removed step wait for the new ones in its place, and for its own dependencies.
 
 mod files;
 
@@ -24,16 +24,17 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::step_items::{self, Dependency, NotSteps, Places, StepItem};
 use crate::plan::transitions::Verb;
 use crate::plan::words::Stated;
-use crate::store::fencing::{Owner, Who};
+use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
-use crate::store::{leases, load, plan_status, removed, resolve};
+use crate::store::{branches, leases, load, plan_status, removed, resolve};
 
 pub use crate::api::requests::ReplaceRequest;
 
-/// Makes the steps of a plan those of a list, as one change: after a crash all of it is there, or nothing.
+/// Replaces the steps of a plan by those of a list in one change: a crash leaves it complete or absent.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
+    let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);
     let mut writing = Transaction::begin(context, "replace", request.mode)?;
     let ((plans, troubles), plan) = load::settled_all(context, &id)?;
     transaction::check_live(&plan)?;
@@ -41,7 +42,8 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     precondition::check_plan(context, &plans, &plan)?;
     refuse_doubled(&plan)?;
     let (items, has_more) = items(context, &plan, request)?;
-    let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
+    let places =
+        step_items::places(&plan, &items, &elsewhere).map_err(|it| unreadable(request, &it.to_string()))?;
     let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
     wanted.check_free(request)?;
     let left = wanted.left(&troubles);
@@ -51,7 +53,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
         made = files::make(&wanted, &left, request.force, Some(&goal))?;
     }
     let (after, changes) = wanted.after(&made);
-    refuse_circle(&after, &plan)?;
+    refuse_cycle(&after, &plan)?;
     if !made.ops.is_empty() {
         writing.batch("replace", made.ops)?;
     }
@@ -98,13 +100,13 @@ fn invalid(request: &ReplaceRequest, message: String) -> Error {
             "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
         }
     };
-    Error::Failed { code: "list-invalid", message, hint: hint.to_owned() }
+    Error::failed("list-invalid", message, hint)
 }
 
 fn refuse_doubled(plan: &Plan) -> Result<(), Error> {
     let Some(step) = plan.steps.iter().find(|it| plan.is_doubled(it)) else { return Ok(()) };
-    let message = format!("two files have the number {}", step.id.number);
-    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of them first".to_owned() })
+    let hint = "rename one of them first";
+    Err(Error::failed("duplicate-step-number", format!("two files have the number {}", step.id.number), hint))
 }
 
 /// A list whose items have their places.
@@ -297,18 +299,16 @@ impl<'a> Wanted<'a> {
             if self.item_of(step).is_some() {
                 transaction::check_writable(self.context, &step.problems)?;
             }
-            let who = Who::of(self.context, &step.id, self.by, None, request.force);
+            let who = Caller::of(self.context, &step.id, self.by, None, request.force);
             if removed::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
-                return Err(Error::ClaimLost {
-                    id: step.id.to_string(),
-                    claim: who.claim.unwrap_or_default(),
-                });
+                let (id, claim) = (step.id.to_string(), who.claim.unwrap_or_default());
+                return Err(Error::ClaimLost { id, claim });
             }
         }
         Ok(())
     }
 
-    /// The record of a claim goes along with a step that moves, and goes with one that goes.
+    /// The record of a claim moves with its step, and is removed with it.
     fn keep_records(&self, after: &Plans) {
         let mut moves = Vec::new();
         for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {
@@ -332,18 +332,17 @@ impl<'a> Wanted<'a> {
     fn after(&self, made: &files::Made) -> (Plans, Vec<Changed>) {
         let own = &made.plan;
         let plans = Plans::judged(self.with_plan(own)).with_claims(self.plans.claims().clone());
-        let root = self.context.root_name();
-        let views = Views { plans: &plans, now: self.context.now, root: &root };
+        let views = Views::of(self.context, &plans);
         let written: BTreeSet<_> =
             made.ops.iter().map(|it| transaction::path_of(it).to_string_lossy()).collect();
         let mut changes = Vec::new();
         for step in self.removed() {
-            changes.push(self.changed(step, step.path.clone(), "removed", Value::Null));
+            let change = self.changed(step, "removed", Value::Null);
+            changes.push(Changed { path: step.path.clone(), ..change });
         }
         for step in self.left_out() {
             let Some(now) = plans.step(&step.id) else { continue };
-            let path = views.path(&now.path);
-            let mut change = self.changed(now, path, "kept", value(&views.step(own, now)));
+            let mut change = self.changed(now, "kept", value(&views.step(own, now)));
             change.status = Some(now.status.word().to_owned());
             change.was_written = false;
             changes.push(change);
@@ -358,8 +357,7 @@ impl<'a> Wanted<'a> {
                 (Some(_), Some(verb)) => verb.outcome().to_owned(),
                 (Some(_), None) => "changed".to_owned(),
             };
-            let path = views.path(&step.path);
-            let mut change = self.changed(step, path, &did, value(&views.step(own, step)));
+            let mut change = self.changed(step, &did, value(&views.step(own, step)));
             change.was = old.filter(|_| verb.is_some()).map(|it| it.status.word().to_owned());
             change.status = Some(step.status.word().to_owned());
             change.was_written = did != "changed" || written.contains(step.path.as_str());
@@ -390,20 +388,10 @@ impl<'a> Wanted<'a> {
         Step { depends: relink::followed_depends(step, &self.gone), ..step.clone() }
     }
 
-    fn changed(&self, step: &Step, path: String, did: &str, now: Value) -> Changed {
-        Changed {
-            id: step.id.to_string(),
-            title: step.title.clone(),
-            path,
-            was_written: true,
-            was: None,
-            status: None,
-            did: did.to_owned(),
-            now,
-        }
+    fn changed(&self, step: &Step, did: impl Into<String>, now: Value) -> Changed {
+        Changed::new(self.context, &step.id, (&step.title, &step.path), did, now)
     }
 
-    /// Where the file of an item is then.
     fn path(&self, item: usize) -> String {
         let id = self.id(item);
         match self.step(item).or_else(|| self.plan.find(&id)).filter(|it| it.id == id) {
@@ -416,17 +404,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What the list says must not make a step wait for itself.
-fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
+/// Refuses a list that makes a step wait for itself.
+fn refuse_cycle(after: &Plans, before: &Plan) -> Result<(), Error> {
     let had = before.steps.iter().any(|it| it.problems.iter().any(|it| it.code == Code::DependencyCycle));
     let plan = after.get(&before.id).filter(|_| !had);
     let mut problems = plan.into_iter().flat_map(|it| &it.steps).flat_map(|it| &it.problems);
     let Some(problem) = problems.find(|it| it.code == Code::DependencyCycle) else { return Ok(()) };
-    Err(Error::Failed {
-        code: problem.code.text(),
-        message: format!("refused: {}", problem.message),
-        hint: "add the dependencies of each step to the list".to_owned(),
-    })
+    let hint = "add the dependencies of each step to the list";
+    Err(Error::failed(problem.code.text(), format!("refused: {}", problem.message), hint))
 }
 
 #[cfg(test)]

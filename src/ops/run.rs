@@ -14,15 +14,17 @@ mod settle;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::agents::{Agent, AgentCommand, PromptBy};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::trust::Subject;
+use crate::api::views::value;
 use crate::disk::Process;
 
 pub use drive::run;
@@ -32,7 +34,6 @@ pub use preview::{Preview, preview};
 /// The time limit of an attempt, if none is given.
 pub const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// The request of a run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     pub plan: String,
@@ -58,6 +59,8 @@ pub struct RunRequest {
     /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
     pub process: Option<Process>,
+    /// Each step's file is committed after its attempt.
+    pub commits: bool,
 }
 
 impl RunRequest {
@@ -74,13 +77,12 @@ impl RunRequest {
     }
 }
 
-/// The surroundings of a run and its events, shared by its threads.
+/// The context of a run and its events, shared by its threads.
 pub trait Surface: Sync {
-    /// The surroundings at this moment.
     fn context(&self) -> Result<Context, Error>;
     /// The time since the run began.
     fn elapsed(&self) -> Duration;
-    fn tell(&self, event: &Event<'_>);
+    fn report(&self, event: &Event<'_>);
     /// Asks a person, if there is one, whether something may run from now on.
     fn may_trust(&self, subject: &Subject) -> bool;
 }
@@ -92,13 +94,11 @@ pub trait Workers: Sync {
     /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same one,
     /// and, if that was not recorded yet, every process that carries the claim. `log` is the run's, of its last process.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
-    /// Whether the run was stopped.
     fn is_stopped(&self) -> bool;
     /// A fingerprint of the working tree around `root`, except what is in `without`; none if it cannot be computed.
     fn tree(&self, root: &Path, without: &Path) -> Option<String>;
 }
 
-/// A process to be started.
 #[derive(Debug)]
 pub struct Job<'a> {
     pub command: &'a AgentCommand,
@@ -120,7 +120,6 @@ pub enum Told<'a> {
     Output(&'a [u8]),
 }
 
-/// How a process ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
     pub how: How,
@@ -130,10 +129,8 @@ pub struct Ended {
     pub output: Vec<u8>,
 }
 
-/// An event of a run.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
-    /// A worker's process begins.
     Started {
         step: &'a str,
         title: &'a str,
@@ -160,14 +157,13 @@ pub enum Event<'a> {
     Waiting {
         why: &'a str,
     },
-    /// A remark.
     Note {
         text: &'a str,
     },
 }
 
-/// The result of an attempt.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(tag = "event", rename = "ended")]
 pub struct EndedStep {
     pub step: String,
     pub title: String,
@@ -184,11 +180,7 @@ pub struct EndedStep {
 
 impl EndedStep {
     pub fn to_json(&self) -> Value {
-        json!({
-            "event": "ended", "step": self.step, "title": self.title, "outcome": self.outcome, "status": self.status,
-            "exit_code": self.exit_code, "seconds": self.seconds, "cost": self.cost, "log": self.log,
-            "notes": self.notes,
-        })
+        value(self)
     }
 }
 
@@ -196,7 +188,7 @@ impl EndedStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Complete,
-    /// A step failed, is blocked, or was given back.
+    /// A step failed, is blocked, or was released.
     Halted,
     /// A limit of the run itself.
     Limit,
@@ -230,7 +222,6 @@ impl End {
     }
 }
 
-/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct RunReport {
     pub plan: String,
@@ -243,7 +234,6 @@ pub struct RunReport {
     /// Steps that were completed or skipped in it.
     pub closed: usize,
     pub cost: Option<f64>,
-    /// Commands to type next.
     pub hints: Vec<(String, &'static str)>,
 }
 
@@ -274,9 +264,4 @@ fn environment(
     ];
     let own = own.into_iter().map(|(name, value)| (OsString::from(name), value));
     request.environment.iter().cloned().chain(own).collect()
-}
-
-/// Where processes begin: the repository's root, else the directory above the plans directory.
-fn directory(context: &Context) -> PathBuf {
-    context.here.root.clone()
 }

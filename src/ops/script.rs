@@ -23,7 +23,7 @@ pub use crate::api::requests::NewScriptRequest as AddRequest;
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
     if request.name.trim().is_empty() || request.command.trim().is_empty() {
         let what = if request.name.trim().is_empty() { "name" } else { "command" };
-        let hint = "give both, as in planwatch script add build 'make all'";
+        let hint = "give both, for example planwatch script add build 'make all'";
         return Err(Error::usage(format!("the script's {what} is empty"), hint));
     }
     if request.command.trim().contains(['\n', '\r']) {
@@ -58,9 +58,9 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         |error| if matches!(error, Error::Disk(DiskError::Exists { .. })) { taken(&id) } else { error },
     )?;
     let mut report = ChangeReport::new("script add", request.mode);
-    report.changes.push(changed(context, &id, &new.name, &path, "added"));
+    report.changes.push(Changed::new(context, &id, (&new.name, &path), "added", Value::Null));
     report.diff = writing.diff;
-    report.hints.push(format!("planwatch trust {id_word}", id_word = shell_word(&id)));
+    report.hints.push(format!("planwatch trust {}", shell_word(&id)));
     Ok(report)
 }
 
@@ -69,30 +69,11 @@ fn outside(directory: &str) -> Error {
 }
 
 fn taken(id: &str) -> Error {
-    Error::Conflict {
-        code: "script-exists",
-        message: format!("there is a script `{id}` already"),
-        hint: format!(
-            "edit its file, or remove it with `planwatch script remove {id_word}`",
-            id_word = shell_word(&id)
-        ),
-    }
+    let hint = format!("edit its file, or remove it with `planwatch script remove {}`", shell_word(&id));
+    Error::conflict("script-exists", format!("there is a script `{id}` already"), hint)
 }
 
-fn changed(context: &Context, id: &str, name: &str, path: &str, did: &str) -> Changed {
-    Changed {
-        id: id.to_owned(),
-        title: name.to_owned(),
-        path: shown_path(&context.root_name(), path),
-        was_written: true,
-        was: None,
-        status: None,
-        did: did.to_owned(),
-        now: Value::Null,
-    }
-}
-
-/// Takes a script away; its file is kept below the archive.
+/// Removes a script; its file moves below the archive.
 pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport, Error> {
     let mut writing = Transaction::begin(context, "script remove", mode)?;
     let script = one(context, name)?;
@@ -101,7 +82,8 @@ pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport,
     let to = removed::free_name(context, &directory, &format!("{}.md", script.id));
     writing.batch("script remove", vec![FileOp::Rename { from: PathBuf::from(&script.path), to }])?;
     let mut report = ChangeReport::new("script remove", mode);
-    report.changes.push(changed(context, &script.id, &script.name, &script.path, "removed"));
+    let of = (script.name.as_str(), script.path.as_str());
+    report.changes.push(Changed::new(context, &script.id, of, "removed", Value::Null));
     report.diff = writing.diff;
     Ok(report)
 }
@@ -142,21 +124,10 @@ impl Resolved {
         let shown = |it: &Option<PathBuf>| it.as_ref().map(|it| it.to_string_lossy().into_owned());
         let Script { id, name, command, directory, plan, description, mcp_handle, custom, .. } = &self.script;
         json!({
-            "id": id,
-            "name": name,
-            "description": description,
-            "command": command,
-            "directory": directory,
-            "directory_path": shown(&self.directory_path),
-            "command_path": shown(&self.command_path),
-            "plan": plan,
-            "mcp_handle": mcp_handle,
-            "trusted": self.is_trusted,
-            "hash": self.subject.hash,
-            "files": self.subject.files,
-            "fault": self.subject.fault,
-            "custom": custom,
-            "path": self.path(),
+            "id": id, "name": name, "description": description, "command": command, "directory": directory,
+            "directory_path": shown(&self.directory_path), "command_path": shown(&self.command_path),
+            "plan": plan, "mcp_handle": mcp_handle, "trusted": self.is_trusted, "hash": self.subject.hash,
+            "files": self.subject.files, "fault": self.subject.fault, "custom": custom, "path": self.path(),
             "problems": knowledge::codes(&self.script.problems),
         })
     }
@@ -171,7 +142,6 @@ pub fn list_to_json(scripts: &[Resolved]) -> Value {
     json!({"scripts": scripts.iter().map(Resolved::to_json).collect::<Vec<_>>()})
 }
 
-/// Lists the scripts by id, all or those of a plan.
 pub fn list(context: &Context, plan: Option<&str>) -> Result<Vec<Resolved>, Error> {
     let (plan, _) = knowledge::wanted(context, plan, None)?;
     let is_meant = |it: &Script| plan.is_none() || it.plan == plan;
@@ -238,8 +208,5 @@ pub fn runnable(context: &Context, name: &str, trust_hash: Option<&str>) -> Resu
 /// Refuses a script whose file does not say surely what would run.
 pub fn refuse_faulty(context: &Context, found: &Resolved) -> Result<(), Error> {
     let faulty = found.script.problems.iter().find(|it| it.severity() == Severity::Error);
-    let Some(problem) = faulty else { return Ok(()) };
-    let mut problem = problem.clone();
-    problem.path = shown_path(&context.root_name(), &problem.path);
-    Err(Error::File { problem: Box::new(problem) })
+    faulty.map_or(Ok(()), |it| Err(transaction::file_error(context, it)))
 }

@@ -19,7 +19,6 @@ use crate::store::load::{IndexCheck, Refresh, Wanted};
 
 pub use crate::api::requests::SearchRequest;
 
-/// A plan, step, decision or insight that a query found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub kind: Kind,
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_objects_and_equal_names_are_told_apart() {
+    fn rows_are_objects_and_equal_names_are_distinguished() {
         let columns = ["id", "id", "n"].map(str::to_owned).to_vec();
         let answer = Table { columns, rows: vec![vec![json!("a"), json!("b"), json!(1)]] };
         assert_eq!(table_to_json(&answer)["rows"], json!([{"id": "a", "id_2": "b", "n": 1}]));

@@ -13,17 +13,16 @@ use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::store::change_each::change_each;
-use crate::store::fencing::{self, Owner, Who};
-use crate::store::load::{self, LoadQuery, Own};
+use crate::store::fencing::{self, Caller, Owner};
+use crate::store::load::{self, LoadQuery, Own, Rests};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{self, ChangeReport, Mode};
 use crate::store::{new_step, plan_status, program, typed_words};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::{front_matter, yaml};
+use crate::text::yaml;
 
-/// What to do with the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetOp {
     /// Text, also the empty one and several lines.
@@ -71,7 +70,7 @@ const LISTS: [&str; 8] =
 /// Keys with a closed set of words, which are written in their canonical form.
 const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
-/// Keys that anybody may change; a change of any other key needs ownership of the step.
+/// Keys that any caller may change; a change of any other key needs ownership of the step.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
 /// Whether [`set`] does not refuse a key.
@@ -82,20 +81,16 @@ pub(crate) fn is_set_by_hand(key: &str) -> bool {
 /// Sets, extends, shrinks or removes a key. A change that would cause an error in the file is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
     if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
-        return Err(Error::usage(format!("`{key}` is not set by hand"), *hint));
+        return Err(Error::usage(format!("`{key}` cannot be set with `set`"), *hint));
     }
     if matches!(request.op, SetOp::Text(_)) && LISTS.contains(&request.key.as_str()) {
         let message = format!("`{}` is a list", request.key);
-        return Err(Error::usage(
-            message,
-            format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key),
-        ));
+        let hint = format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key);
+        return Err(Error::usage(message, hint));
     }
     if request.key.is_empty() {
-        return Err(Error::usage(
-            "the key is empty",
-            "name a key, as in `planwatch set 1 title \"New title\"`",
-        ));
+        let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
+        return Err(Error::usage("the key is empty", hint));
     }
     change_each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let target = resolve::target(context, id)?;
@@ -105,13 +100,8 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                 set_in_plan(context, request, now, bytes)
             }),
             Target::Step(step) => {
-                let who = Who::of(
-                    context,
-                    &step.id,
-                    request.by.as_deref(),
-                    request.claim.as_deref(),
-                    request.force,
-                );
+                let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
+                let who = Caller::of(context, &step.id, by, claim, request.force);
                 step_file::update(context, writing, &step, &|now| set_in_step(context, request, &who, now))
             }
         }
@@ -127,10 +117,8 @@ fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
     if own.contains(&key) || !other.contains(&key) {
         return Ok(());
     }
-    Err(Error::usage(
-        format!("`{key}` is a key of {of}"),
-        format!("name one of the {of}; own keys need another name"),
-    ))
+    let hint = format!("name one of the {of}; own keys need another name");
+    Err(Error::usage(format!("`{key}` is a key of {of}"), hint))
 }
 
 fn set_in_plan(
@@ -179,7 +167,7 @@ fn set_in_plan(
 fn set_in_step(
     context: &Context,
     request: &SetRequest,
-    who: &Who,
+    who: &Caller,
     Current { plans, step, bytes, .. }: Current<'_>,
 ) -> Result<StepUpdate, Error> {
     let mut update =
@@ -210,7 +198,8 @@ fn set_in_step(
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
     // Only the steps that it leads to show whether a dependency is missing or closes a cycle.
-    let plans = LoadQuery::step_with(&step.id, Own { path: &step.path, bytes: &after }).load(context)?.plans;
+    let own = Own { path: &step.path, bytes: &after };
+    let plans = LoadQuery::step_with(&step.id, own).settled(Rests::Others(&step.path)).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
@@ -227,11 +216,11 @@ fn written_status(context: &Context, typed: &str, status: impl Status) -> (Strin
     (typed.to_owned(), Some(Change::Set { key: "status".to_owned(), value }))
 }
 
-/// Sets any status, as a person's edit may. The end of a claim is recorded all the same.
+/// Sets any status, as a person's edit may. The end of a claim is still recorded.
 fn status_update(
     context: &Context,
     (plans, step): (&Plans, &Step),
-    who: &Who,
+    who: &Caller,
     status: StepStatus,
     update: StepUpdate,
 ) -> StepUpdate {
@@ -239,33 +228,19 @@ fn status_update(
     let is_forced = ends.is_some() && fencing::check(plans, step, who).is_ok_and(|it| it == Owner::Forced);
     let outcome = if is_forced { "forced" } else { Verb::giving(status).outcome() };
     let notes = is_forced.then(|| status.word().to_owned());
-    let attempt = ends.map(|claim| NewAttempt {
-        at: context.now,
-        by: who.by.clone(),
-        outcome: outcome.to_owned(),
-        notes,
-        claim: Some(claim),
-    });
+    let attempt = NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, outcome) };
+    let attempt = ends.map(|claim| NewAttempt { claim: Some(claim), ..attempt });
     let removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
     StepUpdate { status: Some(status), removes_claim, attempts: attempt.into_iter().collect(), ..update }
 }
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
     let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
-    let Some(problem) = after
-        .iter()
-        .filter(|it| {
-            it.severity() == Severity::Error || matches!(it.code, Code::UnknownWord | Code::InvalidDate)
-        })
-        .find(is_new)
-    else {
-        return Ok(());
+    let counts = |it: &&Problem| {
+        it.severity() == Severity::Error || matches!(it.code, Code::UnknownWord | Code::InvalidDate)
     };
-    Err(Error::Failed {
-        code: problem.code.text(),
-        message: format!("refused: {}", problem.message),
-        hint: problem.hint.clone(),
-    })
+    let Some(problem) = after.iter().filter(counts).find(is_new) else { return Ok(()) };
+    Err(Error::failed(problem.code.text(), format!("refused: {}", problem.message), problem.hint.clone()))
 }
 
 fn did(request: &SetRequest) -> String {
@@ -286,7 +261,7 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
         }
         SetOp::Text(text) if key == "due" => {
             let day: Day = text.parse().map_err(|it: NotADay| {
-                Error::usage(it.to_string(), "as in due 2026-11-21; `--unset` takes it out")
+                Error::usage(it.to_string(), "for example 2026-11-21; `--unset` removes it")
             })?;
             Change::Set { key, value: NewValue::Word(day.to_string()) }
         }
@@ -307,11 +282,9 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
             Change::Append { key, item: NewValue::Yaml(text.clone()) }
         }
         SetOp::TakeYaml(text) => {
-            let index = place_of(bytes, &key, text)?.ok_or_else(|| Error::NotFound {
-                what: "item",
-                name: format!("{text}` in `{key}"),
-                nearest: None,
-            })?;
+            let name = format!("{text}` in `{key}");
+            let missing = || Error::NotFound { what: "item", name, nearest: None };
+            let index = place_of(bytes, &key, text)?.ok_or_else(missing)?;
             Change::RemoveItem { index, key }
         }
     };
@@ -321,8 +294,8 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
 /// Finds an item by what it means; the text has to be one YAML value.
 fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
     let wanted = yaml::parse_node(text)
-        .map_err(|it| Error::usage(format!("`{text}` is no YAML value: {it}"), "put texts in quotes"))?;
-    let Some(tree) = root(bytes) else { return Ok(None) };
+        .map_err(|it| Error::usage(format!("`{text}` is not a YAML value: {it}"), "put texts in quotes"))?;
+    let Some(tree) = yaml::Tree::of_file(bytes) else { return Ok(None) };
     let Some(list) = tree.root().get(key) else { return Ok(None) };
     Ok(list.items().position(|it| yaml::same(it, wanted.root())))
 }
@@ -333,7 +306,7 @@ fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> R
     let whole = load::existing_plan(context, plan)?;
     let new = new_step::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
-    let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());
+    let is_written = yaml::Tree::of_file(bytes).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
         return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
     }
@@ -344,14 +317,8 @@ fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> R
     Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
 }
 
-fn root(bytes: &[u8]) -> Option<yaml::Tree> {
-    let text = std::str::from_utf8(front_matter::split(bytes).yaml()?).ok()?;
-    yaml::parse(text).ok()
-}
-
-/// The items of a list as texts.
 fn items(bytes: &[u8], key: &str) -> Vec<String> {
-    let Some(tree) = root(bytes) else { return Vec::new() };
+    let Some(tree) = yaml::Tree::of_file(bytes) else { return Vec::new() };
     let Some(list) = tree.root().get(key) else { return Vec::new() };
     list.items().map(|it| it.text().unwrap_or_default().to_owned()).collect()
 }

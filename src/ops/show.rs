@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::graph;
-use crate::api::views::{PlanShape, StepShape, Views, held, problem, value};
+use crate::api::views::{PlanShape, StepShape, Views, held, value};
 use crate::ops::decide::{self, DecisionsReport};
 use crate::ops::insight::{self, InsightsReport};
 use crate::plan::claims::InForce;
@@ -57,7 +57,6 @@ pub struct ShownStep {
     pub body: String,
     /// What keeps it from being claimed, as sentences.
     pub waits_for: Vec<String>,
-    /// The ids of the steps that depend on it.
     pub dependants: Vec<String>,
     /// Whether a person has to say yes to it or to its phase.
     pub is_gated: bool,
@@ -86,14 +85,14 @@ impl ShowReport {
             Self::Plan(shown) => shown.to_json(),
             Self::Step(shown) => {
                 let mut object = value(&shown.step);
-                insert(&mut object, "body", json!(shown.body));
-                insert(&mut object, "why_not_ready", json!(shown.waits_for));
-                insert(&mut object, "dependants", json!(shown.dependants));
-                insert(&mut object, "confirmation", value(&shown.confirmation));
-                insert(&mut object, "decisions", decisions(&shown.decisions));
-                insert(&mut object, "problem_list", json!(shown.problems));
+                object["body"] = json!(shown.body);
+                object["why_not_ready"] = json!(shown.waits_for);
+                object["dependants"] = json!(shown.dependants);
+                object["confirmation"] = value(&shown.confirmation);
+                object["decisions"] = decisions(&shown.decisions);
+                object["problem_list"] = json!(shown.problems);
                 if let Some(it) = &shown.held {
-                    insert(&mut object, "held", held(it));
+                    object["held"] = held(it);
                 }
                 object
             }
@@ -108,20 +107,20 @@ impl ShownPlan {
     fn to_json(&self) -> Value {
         let mut object = value(&self.plan);
         // The envelope's own `kind` says that this is a plan and not a step.
-        insert(&mut object, "plan_kind", value(&self.plan.kind));
-        insert(&mut object, "body", json!(self.body));
+        object["plan_kind"] = value(&self.plan.kind);
+        object["body"] = json!(self.body);
         let mut steps = value(&self.steps);
         if let (Some(bodies), Some(steps)) = (&self.bodies, steps.as_array_mut()) {
             for (step, body) in steps.iter_mut().zip(bodies) {
-                insert(step, "body", json!(body));
+                step["body"] = json!(body);
             }
         }
-        insert(&mut object, "steps", steps);
+        object["steps"] = steps;
         if self.plan.kind == PlanKind::Program {
-            insert(&mut object, "children", value(&self.children));
+            object["children"] = value(&self.children);
         }
-        insert(&mut object, "decisions", decisions(&self.decisions));
-        insert(&mut object, "problem_list", json!(self.problems));
+        object["decisions"] = decisions(&self.decisions);
+        object["problem_list"] = json!(self.problems);
         object
     }
 }
@@ -135,12 +134,6 @@ fn decisions(of: &[Decision]) -> Value {
         })
     };
     of.iter().map(shape).collect()
-}
-
-fn insert(object: &mut Value, key: &str, value: Value) {
-    if let Some(map) = object.as_object_mut() {
-        map.insert(key.to_owned(), value);
-    }
 }
 
 pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
@@ -157,8 +150,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
     if let Some(form) = request.graph {
         return Ok(ShowReport::Graph { plan: plan.id.to_string(), form, text: graph::draw(plan, form) });
     }
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     // The index holds no texts for this, and one plan is quickly read.
     let read_again = if has_texts(plan) { None } else { load::plan_at(context, &plan.id, side)? };
     let texts = read_again.as_ref().unwrap_or(plan);
@@ -184,7 +176,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
                 decisions: decide::standing(context, plan.id.as_str(), Some(&step.id.to_string())),
                 confirmation: confirmation.cloned(),
                 held: plans.claims().in_force(step, context.now),
-                problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
+                problems: step.problems.iter().map(|it| views.problem(it)).collect(),
             };
             Ok(ShowReport::Step(Box::new(shown)))
         }
@@ -218,7 +210,7 @@ fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> Shown
         body: texts.body.clone(),
         steps: plan.steps.iter().map(|it| views.step(plan, it)).collect(),
         bodies: full.then(|| plan.steps.iter().map(|it| body(&it.path)).collect()),
-        problems: problems.map(|it| problem(views.root, it)).collect(),
+        problems: problems.map(|it| views.problem(it)).collect(),
     }
 }
 

@@ -28,7 +28,6 @@ pub struct Skill {
     text: &'static str,
 }
 
-/// The plan that a skill is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
     pub is_required: bool,
@@ -40,14 +39,14 @@ pub const ALL: [Skill; 3] = [
     Skill {
         name: "ps-plan",
         title: "Plan with planwatch",
-        argument: Some(Argument { is_required: false, description: "Plan to begin or to go on with" }),
+        argument: Some(Argument { is_required: false, description: "Plan to start or continue" }),
         verbs: &["new", "add", "set", "move", "squash", "remove", "start", "note", "decide", "undo"],
         edits: true,
         text: include_str!("../../templates/agents/ps-plan.md"),
     },
     Skill {
         name: "ps-plans",
-        title: "How the plans stand",
+        title: "Show the state of the plans",
         argument: None,
         verbs: &[],
         edits: false,
@@ -55,8 +54,8 @@ pub const ALL: [Skill; 3] = [
     },
     Skill {
         name: "ps-execute",
-        title: "Carry out a plan",
-        argument: Some(Argument { is_required: true, description: "Plan to carry out, or to go on with" }),
+        title: "Execute a plan",
+        argument: Some(Argument { is_required: true, description: "Plan to execute or continue" }),
         verbs: &["run", "claim", "done", "fail", "block", "release", "add", "note"],
         edits: false,
         text: include_str!("../../templates/agents/ps-execute.md"),
@@ -78,7 +77,6 @@ impl Skill {
     }
 }
 
-/// The skill of this name.
 pub fn find(name: &str) -> Option<&'static Skill> {
     ALL.iter().find(|it| it.name == name)
 }
@@ -88,12 +86,10 @@ pub fn planner() -> Result<String, Error> {
     fill("planner", PLANNER, &values(None, ""))
 }
 
-/// What the planner is for, on one line.
 pub fn planner_description() -> String {
     placeholders::comment(PLANNER).unwrap_or_default()
 }
 
-/// What a text may name.
 fn values(plan: Option<&str>, planner: &str) -> Value {
     json!({
         "plan": plan.unwrap_or_default(),
@@ -103,12 +99,7 @@ fn values(plan: Option<&str>, planner: &str) -> Value {
 }
 
 fn fill(name: &str, text: &str, values: &Value) -> Result<String, Error> {
-    placeholders::fill(text, values).map_err(|it| Error::Template {
-        path: format!("templates/agents/{name}.md"),
-        line: it.line,
-        column: it.column,
-        reason: it.reason,
-    })
+    placeholders::fill(text, values).map_err(|it| Error::template(format!("templates/agents/{name}.md"), it))
 }
 
 #[cfg(test)]

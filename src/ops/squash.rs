@@ -1,7 +1,7 @@
-//! `squash PLAN N N…`: several steps become one, in the place of the first; nothing of them is lost.
+//! `squash PLAN N N…`: merges several steps into the first.
 //!
-//! The first one's file stays and gets what the others hold: their texts, attempts and notes, each step's behind those of
-//! the step before, what they wait for, verify and touch. All files as they were go to `_archive/<plan>/removed-<time>/`.
+//! Its file keeps its name and gets the texts, attempts and notes of the others, in order, and their dependencies, `verify`
+//! and `touches`. The earlier versions of all files go to `_archive/<plan>/removed-<time>/`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::plan::problem::Code;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
-use crate::store::fencing::{Owner, Who};
+use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
@@ -32,7 +32,7 @@ use crate::text::{front_matter, markdown, scalar};
 
 pub use crate::api::requests::SquashRequest;
 
-/// Makes one step of several, as one change: after a crash all of it is there, or nothing.
+/// Merges steps in one change: a crash leaves it complete or absent.
 pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the new step a title"));
@@ -46,7 +46,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     let steps = chosen(context, &plan, &request.steps)?;
     let forced = check_free(context, &plans, &steps, request)?;
     let depends = depends_of_all(&plan, &steps);
-    refuse_circle(&plans, &steps, &depends)?;
+    refuse_cycle(&plans, &steps, &depends)?;
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
     let mut left = Orphans::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
@@ -73,7 +73,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The text of a step, which is the one that the plan was read from: all that the new step gets of it comes from one version.
+/// The text of a step. Fails if the file changed since the plan was loaded.
 fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
     let Some(etag) = &step.etag else { return Ok(step_file::missing_file(step, context)) };
     let bytes = context.plans.read(Path::new(&step.path))?.bytes;
@@ -121,21 +121,20 @@ fn check_free(
 ) -> Result<Option<NewAttempt>, Error> {
     let mut forced = None;
     for step in steps {
-        let who = Who::of(context, &step.id, request.by.as_deref(), None, request.force);
+        let who = Caller::of(context, &step.id, request.by.as_deref(), None, request.force);
         let owner = removed::refuse_worked_on(plans, step, &who)?;
         if owner == Owner::Late {
             return Err(Error::ClaimLost { id: step.id.to_string(), claim: who.claim.unwrap_or_default() });
         }
         if owner == Owner::Forced {
-            let (at, outcome) = (context.now, "forced".to_owned());
             let notes = Some("squashed".to_owned());
-            forced = Some(NewAttempt { at, by: who.by, outcome, notes, claim: None });
+            forced = Some(NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") });
         }
     }
     Ok(forced)
 }
 
-/// What the steps wait for outside of themselves, each once.
+/// The dependencies of the steps on other steps, each once.
 fn depends_of_all(plan: &Plan, steps: &[&Step]) -> Vec<StepId> {
     let mut seen: HashSet<StepId> = steps.iter().map(|it| it.id.clone()).collect();
     let mut all: Vec<StepId> = steps.iter().flat_map(|it| plan.spelled_out(it)).collect();
@@ -143,8 +142,8 @@ fn depends_of_all(plan: &Plan, steps: &[&Step]) -> Vec<StepId> {
     all
 }
 
-/// A step between them that waits for one of them and that another one waits for would wait for itself.
-fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(), Error> {
+/// Refuses a cycle: a step that is not squashed would depend on the new step and be one of its dependencies.
+fn refuse_cycle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(), Error> {
     let kept = &steps[0].id;
     let is_gone = |it: &StepId| steps[1..].iter().any(|step| step.id == *it);
     let mut all = plans.clone().into_vec();
@@ -163,33 +162,29 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
         }
     }
     let after = Plans::judged(all);
-    let circle =
+    let cycle =
         after.step(kept).and_then(|it| it.problems.iter().find(|it| it.code == Code::DependencyCycle));
-    let Some(problem) = circle else { return Ok(()) };
-    Err(Error::Failed {
-        code: problem.code.text(),
-        message: format!("refused: {}", problem.message),
-        hint: "squash the steps between them as well, or remove a dependency first".to_owned(),
-    })
+    let Some(problem) = cycle else { return Ok(()) };
+    let hint = "squash the steps between them as well, or remove a dependency first";
+    Err(Error::failed(problem.code.text(), format!("refused: {}", problem.message), hint))
 }
 
-/// What makes one step of several.
+/// The file operations of the merge.
 struct Edits {
     /// The new text of the first file.
     bytes: Vec<u8>,
     ops: Vec<FileOp>,
     /// What a person has to do.
     hints: Vec<String>,
-    /// The other steps' files, where they go, and the bytes that the new text was made of.
+    /// The other steps' files, their new paths, and the bytes from which the new text was made.
     archived: Vec<(String, PathBuf, Vec<u8>)>,
 }
 
-/// Steps that become one.
 struct Merged<'a> {
     context: &'a Context,
     plan: &'a Plan,
     steps: &'a [&'a Step],
-    /// Of each of them.
+    /// The text of each step.
     texts: &'a [Vec<u8>],
     depends: &'a [StepId],
     request: &'a SquashRequest,
@@ -382,7 +377,7 @@ fn attempt(attempt: &Attempt) -> Change {
     Change::Append { key: "attempts".to_owned(), item: NewValue::Map(entries) }
 }
 
-/// A text is written as texts are.
+/// Strings are written in the file's style for texts.
 fn json_value(value: &Value) -> NewValue {
     match value {
         Value::String(text) => NewValue::Text(text.clone()),
@@ -401,19 +396,11 @@ fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes:
     let mut all = plans.into_vec();
     all.iter_mut().filter(|it| it.path == own.path).for_each(|it| it.clone_from(&own));
     let plans = Plans::new(all);
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
     let numbers: Vec<_> = steps.iter().map(|it| it.id.number.to_string()).collect();
-    Changed {
-        id: kept.id.to_string(),
-        title: now.title.clone(),
-        path: views.path(&kept.path),
-        was_written: true,
-        was: Some(kept.status.word().to_owned()),
-        status: Some(now.status.word().to_owned()),
-        did: format!("squashed from {}", numbers.join(", ")),
-        now: value(&views.step(&own, &now)),
-    }
+    let did = format!("squashed from {}", numbers.join(", "));
+    let (was, status) = (Some(kept.status.word().to_owned()), Some(now.status.word().to_owned()));
+    let shape = value(&Views::of(context, &plans).step(&own, &now));
+    Changed { was, status, ..Changed::new(context, &kept.id, (&now.title, &kept.path), did, shape) }
 }
 
 #[cfg(test)]

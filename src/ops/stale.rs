@@ -44,10 +44,8 @@ pub fn read_length(text: &str) -> Result<i64, Error> {
     let days = text.trim().parse::<u32>().ok().map(|it| i64::from(it) * DAY);
     let weeks = || Some(text.trim().strip_suffix('w')?.parse::<u32>().ok().map(i64::from)? * 7 * DAY);
     days.or_else(weeks).or_else(|| time::read_seconds(text)).ok_or_else(|| {
-        Error::usage(
-            format!("`{text}` is not a length of time"),
-            "write a number of days, or as 36h, 7d or 2w",
-        )
+        let hint = "write a number of days, or as 36h, 7d or 2w";
+        Error::usage(format!("`{text}` is not a length of time"), hint)
     })
 }
 
@@ -61,8 +59,7 @@ pub fn stale(context: &Context, request: &StaleRequest) -> Result<StaleReport, E
     if let Some(id) = named.as_ref().filter(|it| plans.get(it).is_none()) {
         return Err(load::missing(context, id));
     }
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     let is_asked =
         |it: &&Plan| named.as_ref().is_none_or(|id| it.id == *id || it.program.as_ref() == Some(id));
     let mut steps = Vec::new();
@@ -126,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_length_of_time_is_refused() {
+    fn an_invalid_duration_is_refused() {
         for text in ["", "soon", "-3", "7x", "w"] {
             assert_eq!(read_length(text).unwrap_err().code(), "usage", "{text}");
         }

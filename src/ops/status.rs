@@ -1,5 +1,7 @@
 //! `status`: what needs attention, what is in progress, what is ready, what was finished.
 
+mod elsewhere;
+
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
@@ -15,10 +17,11 @@ use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
 use crate::store::knowledge;
-use crate::store::load::{LoadQuery, Loaded};
+use crate::store::load::{self, LoadQuery, Loaded};
 use crate::store::project_saves;
 
 pub use crate::api::requests::StatusRequest;
+pub use elsewhere::OnBranch;
 
 #[derive(Debug, Clone)]
 pub struct Attention {
@@ -30,7 +33,6 @@ pub struct Attention {
     pub last: Option<String>,
 }
 
-/// A completed step.
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub step: StepShape,
@@ -63,11 +65,12 @@ pub struct StatusReport {
     pub finished: Vec<Finished>,
     pub n_errors: usize,
     pub n_warnings: usize,
-    /// Versions of files that a race displaced and that are kept.
+    /// Versions of files that a race displaced, and that are stored.
     pub kept: Vec<String>,
-    /// A change of several files that was interrupted.
     pub interrupted: Option<Interrupted>,
     pub days: u32,
+    /// What unmerged branches say otherwise; none: it was not asked for.
+    pub branches: Option<Vec<OnBranch>>,
 }
 
 impl Standing {
@@ -108,13 +111,15 @@ impl StatusReport {
             "days": self.days,
         });
         if let Some(interrupted) = &self.interrupted {
-            object["interrupted"] = interrupted.to_json();
+            object["interrupted"] = value(interrupted);
+        }
+        if let Some(branches) = &self.branches {
+            object["branches"] = value(branches);
         }
         object
     }
 }
 
-/// Whether a plan is a draft.
 pub fn is_draft(plan: &PlanShape) -> bool {
     plan.status == PlanStatus::Draft.word()
 }
@@ -122,8 +127,7 @@ pub fn is_draft(plan: &PlanShape) -> bool {
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
     let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().scan().load(context)?;
     beside.extend(knowledge::problems(context));
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
     let working = |it: &Step| {
@@ -132,24 +136,30 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
             && !rules::is_lapsed(&plans, it, context.now)
     };
     let (n_errors, n_warnings) = count_problems(&plans, &beside);
-    Ok(StatusReport {
-        plans: plans.live().filter(|it| is_open(it)).map(|it| views.plan(it)).collect(),
+    let open: Vec<_> = plans.live().filter(|it| is_open(it)).collect();
+    let report = StatusReport {
+        plans: load::map(&open, |it| views.plan(it)),
         attention: attention(&views, &active, days),
         in_progress: steps(&active)
             .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
             .map(|(plan, it)| standing(&views, plan, it))
             .collect(),
-        ready: rules::candidates(&plans, context.now)
-            .iter()
-            .filter_map(|it| Some(standing(&views, it.plan, it.step?)))
-            .collect(),
+        ready: load::map(&rules::candidates(&plans, context.now), |it| {
+            Some(standing(&views, it.plan, it.step?))
+        })
+        .into_iter()
+        .flatten()
+        .collect(),
         finished: finished(&views, days),
         n_errors,
         n_warnings,
         kept: kept(context),
         interrupted: interrupted::find(context),
         days,
-    })
+        branches: request.branches.then(|| elsewhere::on_branches(context, &plans)).transpose()?,
+    };
+    load::drop_in_background(plans);
+    Ok(report)
 }
 
 /// Where texts lie that are in no file, from the plans directory.
@@ -183,11 +193,14 @@ fn steps<'a>(plans: &'a [&'a Plan]) -> impl Iterator<Item = (&'a Plan, &'a Step)
 }
 
 fn attention(views: &Views<'_>, active: &[&Plan], days: u32) -> Vec<Attention> {
-    let found = steps(active).filter_map(|(plan, step)| {
-        let (reason, since) = reason(views, plan, step, days)?;
-        Some(Attention { reason, step: views.step(plan, step), since, last: last_attempt(step) })
-    });
-    let mut found: Vec<_> = found.collect();
+    let of_plan = |plan: &&Plan| {
+        let found = plan.steps.iter().filter_map(|step| {
+            let (reason, since) = reason(views, plan, step, days)?;
+            Some(Attention { reason, step: views.step(plan, step), since, last: last_attempt(step) })
+        });
+        found.collect::<Vec<_>>()
+    };
+    let mut found: Vec<_> = load::map(active, of_plan).into_iter().flatten().collect();
     found.sort_by_key(|it| it.reason);
     found
 }

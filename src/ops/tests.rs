@@ -1,6 +1,7 @@
 //! What every verb has in common, and what the modules below promise, tested through the verbs.
 
 mod all_or_nothing;
+mod files_opened;
 mod keys;
 mod order;
 mod plan_saved;

@@ -1,7 +1,5 @@
 //! `token`: the secret that requests over HTTP have to bring. A daemon makes it once for each plans directory.
 
-use std::fmt::Write;
-
 use crate::api::error::Error;
 use crate::disk::PlansDir;
 
@@ -18,10 +16,7 @@ pub fn token(plans: &PlansDir) -> Result<Option<String>, Error> {
 pub(crate) fn renew(plans: &PlansDir) -> Result<String, Error> {
     let mut bytes = [0; BYTES];
     plans.random(&mut bytes)?;
-    let mut token = String::with_capacity(2 * BYTES);
-    for byte in bytes {
-        write!(token, "{byte:02x}").ok();
-    }
+    let token: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
     plans.put_token(&token)?;
     Ok(token)
 }

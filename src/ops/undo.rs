@@ -3,27 +3,27 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::FileOp;
-use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read;
-use crate::store::fencing::{self, Who};
-use crate::store::leases;
+use crate::store::fencing::{self, Caller};
 use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
+use crate::store::{commit, idempotency, leases};
 
 pub use crate::api::requests::UndoRequest;
 
 /// A change that can be undone; lists are newest first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct UndoItem {
     pub id: String,
     pub verb: String,
@@ -32,8 +32,7 @@ pub struct UndoItem {
     pub blocked: Option<Blocked>,
 }
 
-/// Why a change cannot be undone now.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Blocked {
     pub code: &'static str,
     /// The file that is the reason; none if there is another reason.
@@ -42,16 +41,8 @@ pub struct Blocked {
     pub by: Option<String>,
 }
 
-impl UndoItem {
-    pub fn to_json(&self) -> Value {
-        let blocked = |it: &Blocked| json!({"code": it.code, "path": it.path, "by": it.by});
-        let blocked = self.blocked.as_ref().map(blocked);
-        json!({"id": self.id, "verb": self.verb, "at": self.at, "paths": self.paths, "blocked": blocked})
-    }
-}
-
 pub fn list_to_json(items: &[UndoItem]) -> Value {
-    json!({"changes": items.iter().map(UndoItem::to_json).collect::<Vec<_>>()})
+    json!({"changes": items})
 }
 
 /// Lists the changes that `undo` knows, and why some cannot be undone.
@@ -82,12 +73,11 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     let (change, ops) = context.plans.undo_operations(id)?;
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
+    let paths: Vec<_> = ops.iter().filter_map(source_of).collect();
+    let committed = commit::commit_of(context, &paths);
     if mode == Mode::Write {
-        let ids: BTreeSet<_> = ops
-            .iter()
-            .filter_map(|it| id_of(transaction::path_of(it)))
-            .filter_map(|it| read_step_id(&it))
-            .collect();
+        let step = |it: &FileOp| read_step_id(&id_of(transaction::path_of(it))?);
+        let ids: BTreeSet<_> = ops.iter().filter_map(step).collect();
         let closed: Vec<_> = ids.into_iter().filter(|it| is_closed(context, it)).collect();
         writing.undo(id)?;
         // What is done no more is done on no branch.
@@ -96,21 +86,20 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     }
     let root = context.root_name();
     let mut report = ChangeReport::new("undo", mode);
+    if let Some(commit) = &committed {
+        let short = &commit[..commit.len().min(10)];
+        report.hints.push(format!(
+            "the change is in the commit {short}, which stays; commit the restored file to undo it there"
+        ));
+    }
+    report.committed = committed;
     for op in &ops {
         report.diff.push_str(&transaction::describe(&root, op));
-        let path = shown_path(&root, &transaction::path_of(op).to_string_lossy());
-        let id = id_of(transaction::path_of(op)).unwrap_or_else(|| path.clone());
-        let (title, did) = (String::new(), format!("{} taken back", change.verb));
-        report.changes.push(Changed {
-            id,
-            title,
-            path,
-            was_written: true,
-            was: None,
-            status: None,
-            did,
-            now: Value::Null,
-        });
+        let path = transaction::path_of(op);
+        let id = id_of(path).unwrap_or_else(|| shown_path(&root, &path.to_string_lossy()));
+        let did = format!("{} taken back", change.verb);
+        let of = ("", &*path.to_string_lossy());
+        report.changes.push(Changed::new(context, &id, of, did, Value::Null));
     }
     Ok(report)
 }
@@ -177,10 +166,10 @@ impl Claimed {
             return Ok(());
         }
         let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
-        let who = Who::of(context, &step.id, by, claim, request.force);
+        let who = Caller::of(context, &step.id, by, claim, request.force);
         // A claim that is named may be another step's.
         let is_own = step.claim.as_ref().is_some_and(|it| who.claim.as_ref() == Some(&it.id));
-        let who = Who { claim: who.claim.clone().filter(|_| is_own), ..who };
+        let who = Caller { claim: who.claim.clone().filter(|_| is_own), ..who };
         fencing::check(&self.plans, step, &who).map(drop).map_err(|error| match error {
             Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
             other => other,
@@ -216,17 +205,9 @@ fn is_closed(context: &Context, id: &StepId) -> bool {
 
 /// Returns the step or else the plan that a file below the plans directory belongs to.
 fn id_of(path: &Path) -> Option<String> {
-    let inside = path.strip_prefix("_archive").unwrap_or(path);
-    let names: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
-    let (plan, rest) = names.split_first().filter(|(it, _)| PlanId::is_plan_name(it))?;
-    let plan = PlanId::new(*plan);
-    match rest {
-        [file] => match file_name::classify(file) {
-            FileName::Step(number) => Some(StepId { plan, number }.to_string()),
-            _ => Some(plan.to_string()),
-        },
-        _ => Some(plan.to_string()),
-    }
+    let (plan, step) = idempotency::read_path(&path.to_string_lossy())?;
+    let id = step.map_or_else(|| plan.to_string(), |it| it.to_string());
+    PlanId::is_plan_name(plan.as_str()).then_some(id)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_each::change_each;
 use crate::store::decision::Decision;
-use crate::store::fencing::Who;
+use crate::store::fencing::Caller;
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file;
 use crate::store::transaction::{ChangeReport, Changed, Transaction};
@@ -35,7 +35,7 @@ fn move_step(
     step: &NamedStep,
     request: &MoveRequest,
 ) -> Result<Changed, Error> {
-    let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let who = Caller::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
     let decided: Decision<_, _> = step_file::update_with(context, writing, step, &|now| {
         let update = step_moves::decide_move(context, now.placed(), request, &who)?;
         Ok(Decision::Write(update, plan_status::hint_for_closed(now.plan)))
@@ -52,14 +52,12 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     }
     let at = request.at.as_deref().map(str::parse::<Time>).transpose();
     let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);
-    let wanted = request
-        .status
-        .as_deref()
-        .map(|it| typed_words::read_word::<StepStatus>(&context.config.words, it))
-        .transpose()?;
+    let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
+    let wanted = request.status.as_deref().map(status).transpose()?;
     change_each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
-        let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        let who =
+            Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
         step_file::update(context, writing, &named, &|now| {
             step_moves::decide_attempt(context, now.placed(), request, (at, wanted), &who)
         })

@@ -22,7 +22,6 @@ use crate::text::{front_matter, scalar};
 
 pub use crate::api::requests::{PlanText, StepText};
 
-/// What became of a text.
 #[derive(Debug, Clone)]
 pub struct Put<T> {
     /// False: it was there already, with the same text.
@@ -77,7 +76,7 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
     let (message, hint) = if plan.is_archived {
         (
             format!("`{id}` exists, and is archived"),
-            format!("planwatch archive --restore {id_word}", id_word = shell_word(&id)),
+            format!("planwatch archive --restore {}", shell_word(&id)),
         )
     } else {
         (
@@ -91,8 +90,7 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
 fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
     let plans = LoadQuery::plan(&plan.id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &plan.id, Side::LiveFirst).unwrap_or(plan);
-    let root = context.root_name();
-    Ok(Views { plans: &plans, now: context.now, root: &root }.plan(plan))
+    Ok(Views::of(context, &plans).plan(plan))
 }
 
 /// Whether a file, or its text below the front matter, is this text, apart from line ends at the end.
@@ -166,11 +164,8 @@ fn same_step(
             return step_shape(context, plan, &number);
         }
     }
-    Err(Error::Conflict {
-        code: "step-exists",
-        message: format!("`{plan}:{number}` exists, with another text"),
-        hint: "change the existing step, or choose another number".to_owned(),
-    })
+    let hint = "change the existing step, or choose another number";
+    Err(Error::conflict("step-exists", format!("`{plan}:{number}` exists, with another text"), hint))
 }
 
 fn step_shape(
@@ -184,17 +179,14 @@ fn step_shape(
     shaped(context, &plans, plan, step).map(Some)
 }
 
-/// A plan and its text.
 pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
     let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
-    let root = context.root_name();
-    let shape = Views { plans: &plans, now: context.now, root: &root }.plan(plan);
+    let shape = Views::of(context, &plans).plan(plan);
     Ok((shape, body(context, &plan.path, plan.etag.is_some())?))
 }
 
-/// A step and its text.
 pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error> {
     let named = resolve::step(context, step)?;
     let plans = LoadQuery::plan(&named.id.plan).load(context)?.plans;
@@ -219,19 +211,16 @@ fn body(context: &Context, path: &str, exists: bool) -> Result<String, Error> {
 }
 
 fn shaped(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<(StepShape, String), Error> {
-    let root = context.root_name();
-    let shape = Views { plans, now: context.now, root: &root }.step(plan, step);
+    let shape = Views::of(context, plans).step(plan, step);
     Ok((shape, body(context, &step.path, step.has_file())?))
 }
 
-/// All steps of a plan with their texts, in their order.
 pub fn steps(context: &Context, plan: &str) -> Result<Vec<(StepShape, String)>, Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
     let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let texts = load::plan_at(context, &id, side)?;
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     let body = |path: &str| {
         texts.iter().flat_map(|it| &it.steps).find(|it| it.path == path).map(|it| it.body.clone())
     };

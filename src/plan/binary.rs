@@ -1,7 +1,6 @@
 //! The binary form of plans, for the index: `borsh`, with the fields whose types it does not know.
 //!
-//! The form is deterministic and lossless, except for the bodies. The serde form of the same types is made for people: it
-//! drops fractions of a second, so an answer from the index would differ from one that is read from the files.
+//! The form is deterministic and lossless, except for the bodies.
 
 use std::io::{Error, ErrorKind, Read, Write};
 
@@ -12,7 +11,6 @@ use serde::de::DeserializeOwned;
 use crate::plan::problem::Code;
 use crate::plan::time::{Day, Time};
 
-/// Returns the bytes of a value.
 pub fn encode(value: &impl BorshSerialize) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_into(value, &mut bytes);

@@ -5,8 +5,8 @@ use crate::plan::records::{Attempt, NoteType, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status};
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::placeholders::one_line;
 
-/// An attempt to be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAttempt {
     pub at: Time,
@@ -21,7 +21,6 @@ pub struct NewAttempt {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedClaim {
     pub id: String,
-    /// How long it took.
     pub seconds: Option<i64>,
     /// The exit code of a run's process, as a shell reports it.
     pub exit_code: Option<i32>,
@@ -32,40 +31,38 @@ pub struct EndedClaim {
 }
 
 impl EndedClaim {
-    fn entries(&self) -> Vec<(String, NewValue)> {
-        let word = |key: &str, word: Option<String>| word.map(|it| (key.to_owned(), NewValue::Word(it)));
-        let mut entries = vec![("claim".to_owned(), NewValue::Text(self.id.clone()))];
-        entries.extend(word("seconds", self.seconds.map(|it| it.max(0).to_string())));
-        entries.extend(word("exit_code", self.exit_code.map(|it| it.to_string())));
-        entries.extend(word("cost", self.cost.clone()));
-        entries.extend(self.log.iter().map(|it| ("log".to_owned(), NewValue::Text(it.clone()))));
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries = vec![text("claim", &self.id)];
+        entries.extend(self.seconds.map(|it| word("seconds", &it.max(0).to_string())));
+        entries.extend(self.exit_code.map(|it| word("exit_code", &it.to_string())));
+        entries.extend(self.cost.iter().map(|it| word("cost", it)));
+        entries.extend(self.log.iter().map(|it| text("log", it)));
         entries
     }
 }
 
 impl NewAttempt {
-    /// The edit that appends it.
+    /// One that says nothing more, and ends no claim.
+    pub fn new(at: Time, by: &str, outcome: &str) -> Self {
+        Self { at, by: by.to_owned(), outcome: outcome.to_owned(), notes: None, claim: None }
+    }
+
     pub fn change(&self) -> Change {
         self.change_with(None)
     }
 
     /// As [`Self::change`], of an attempt that is written down at another time than it was made.
     pub fn change_recorded_at(&self, at: Time) -> Change {
-        self.change_with(Some((Attempt::RECORDED_AT.to_owned(), NewValue::Word(at.to_string()))))
+        self.change_with(Some(word(Attempt::RECORDED_AT, &at.to_string())))
     }
 
-    fn change_with(&self, more: Option<(String, NewValue)>) -> Change {
-        let mut item = vec![
-            ("at".to_owned(), NewValue::Word(self.at.to_string())),
-            ("by".to_owned(), NewValue::Text(self.by.clone())),
-            ("outcome".to_owned(), NewValue::Text(self.outcome.clone())),
-        ];
-        if let Some(notes) = &self.notes {
-            item.push(("notes".to_owned(), NewValue::Text(notes.clone())));
-        }
+    fn change_with(&self, more: Option<Entry>) -> Change {
+        let mut item =
+            vec![word("at", &self.at.to_string()), text("by", &self.by), text("outcome", &self.outcome)];
+        item.extend(self.notes.iter().map(|it| text("notes", it)));
         item.extend(self.claim.iter().flat_map(EndedClaim::entries));
         item.extend(more);
-        Change::Append { key: "attempts".to_owned(), item: NewValue::Map(item) }
+        append("attempts", item)
     }
 }
 
@@ -80,26 +77,22 @@ pub struct NewConfirmation {
 
 impl NewConfirmation {
     fn entries(&self) -> NewValue {
-        let text = |key: &str, text: &String| (key.to_owned(), NewValue::Text(text.clone()));
         let mut entries: Vec<_> = self.phase.iter().map(|it| text("phase", it)).collect();
         entries.push(text("by", &self.by));
-        entries.push(("at".to_owned(), NewValue::Word(self.at.to_string())));
+        entries.push(word("at", &self.at.to_string()));
         entries.extend(self.note.iter().map(|it| text("note", it)));
         NewValue::Map(entries)
     }
 
-    /// The edit that confirms a step.
     pub fn of_step(&self) -> Change {
-        Change::Set { key: "confirmed".to_owned(), value: self.entries() }
+        set("confirmed", self.entries())
     }
 
-    /// The edit that confirms a phase of a plan.
     pub fn of_phase(&self) -> Change {
         Change::Append { key: "confirmations".to_owned(), item: self.entries() }
     }
 }
 
-/// A note to be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewNote {
     pub at: Time,
@@ -109,39 +102,46 @@ pub struct NewNote {
 }
 
 impl NewNote {
-    /// The edit that appends it.
     pub fn change(&self) -> Change {
-        let item = vec![
-            ("at".to_owned(), NewValue::Word(self.at.to_string())),
-            ("type".to_owned(), NewValue::Word(self.kind.word().to_owned())),
-            ("by".to_owned(), NewValue::Text(self.by.clone())),
-            ("text".to_owned(), NewValue::Text(self.text.clone())),
-        ];
-        Change::Append { key: "notes".to_owned(), item: NewValue::Map(item) }
+        let (at, kind) = (word("at", &self.at.to_string()), word("type", self.kind.word()));
+        append("notes", vec![at, kind, text("by", &self.by), text("text", &self.text)])
     }
 }
 
-/// The edit that sets a status to its canonical word.
 pub fn set_status(status: impl Status) -> Change {
     set_word("status", status.word())
 }
 
 /// The edit that sets a step's claim, on one line.
 pub fn set_claim(id: &str, by: &str, at: Time) -> Change {
-    let entries = vec![
-        ("id".to_owned(), NewValue::Text(id.to_owned())),
-        ("by".to_owned(), NewValue::Text(by.to_owned())),
-        ("at".to_owned(), NewValue::Word(at.to_string())),
-    ];
-    Change::Set { key: "claim".to_owned(), value: NewValue::FlowMap(entries) }
+    let entries = vec![text("id", id), text("by", by), word("at", &at.to_string())];
+    set("claim", NewValue::FlowMap(entries))
+}
+
+pub(crate) fn set(key: &str, value: NewValue) -> Change {
+    Change::Set { key: key.to_owned(), value }
+}
+
+fn append(key: &str, item: Vec<Entry>) -> Change {
+    Change::Append { key: key.to_owned(), item: NewValue::Map(item) }
+}
+
+type Entry = (String, NewValue);
+
+fn word(key: &str, word: &str) -> Entry {
+    (key.to_owned(), NewValue::Word(word.to_owned()))
+}
+
+fn text(key: &str, text: &str) -> Entry {
+    (key.to_owned(), NewValue::Text(text.to_owned()))
 }
 
 pub fn set_word(key: &str, word: &str) -> Change {
-    Change::Set { key: key.to_owned(), value: NewValue::Word(word.to_owned()) }
+    set(key, NewValue::Word(word.to_owned()))
 }
 
 pub fn set_text(key: &str, text: &str) -> Change {
-    Change::Set { key: key.to_owned(), value: NewValue::Text(text.to_owned()) }
+    set(key, NewValue::Text(text.to_owned()))
 }
 
 pub fn remove(key: &str) -> Change {
@@ -150,7 +150,7 @@ pub fn remove(key: &str) -> Change {
 
 pub(crate) fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
     let items = texts.iter().map(|it| NewValue::Text(it.clone())).collect();
-    (!texts.is_empty()).then(|| Change::Set { key: key.to_owned(), value: NewValue::List(items) })
+    (!texts.is_empty()).then(|| set(key, NewValue::List(items)))
 }
 
 /// A dependency as an item of `depends`: the number alone within a plan.
@@ -162,7 +162,6 @@ pub fn dependency_item(plan: &crate::plan::id::PlanId, step: &StepId) -> NewValu
     }
 }
 
-/// What a new plan is made of.
 #[derive(Debug, Clone, Default)]
 pub struct NewPlan {
     pub title: String,
@@ -179,8 +178,8 @@ pub struct NewPlan {
 }
 
 impl NewPlan {
-    /// The text below the front matter.
     pub fn body(&self) -> String {
+        // A title in a heading must not end it.
         let heading = one_line(&self.title);
         match &self.description {
             Some(text) if !text.is_empty() => format!("# {heading}\n\n{}\n", text.trim_end()),
@@ -205,7 +204,6 @@ impl NewPlan {
     }
 }
 
-/// What a new step is made of.
 #[derive(Debug, Clone, Default)]
 pub struct NewStep {
     pub title: String,
@@ -219,7 +217,6 @@ pub struct NewStep {
     pub created_by: Option<String>,
     /// The given text; `None`: the heading alone.
     pub body: Option<String>,
-    /// A person has to confirm it.
     pub is_gated: bool,
     /// The text's own front matter is preserved, except for the id.
     pub keeps_own: bool,
@@ -241,23 +238,16 @@ impl NewStep {
         changes.extend((!says_title).then(|| set_text("title", &self.title)));
         if !self.depends.is_empty() {
             let items = self.depends.iter().map(|it| dependency_item(&id.plan, it)).collect();
-            changes.push(Change::Set { key: "depends".to_owned(), value: NewValue::List(items) });
+            changes.push(set("depends", NewValue::List(items)));
         }
         changes.extend(self.phase.as_ref().map(|it| set_text("phase", it)));
         changes.extend(self.kind.as_ref().map(|it| set_text("type", it)));
         changes.extend(self.is_gated.then(|| set_word("confirm", "required")));
         changes.push(set_word("created_at", &created_at.to_string()));
-        if let Some(yaml) = &self.metadata {
-            changes.push(Change::Set { key: "metadata".to_owned(), value: NewValue::Yaml(yaml.clone()) });
-        }
+        changes.extend(self.metadata.as_ref().map(|it| set("metadata", NewValue::Yaml(it.clone()))));
         changes.extend(self.created_by.as_ref().map(|it| set_text("created_by", it)));
         changes.extend(set_texts("verify", &self.verify));
         changes.extend(set_texts("touches", &self.touches));
         changes
     }
-}
-
-/// A title in a heading must not end it.
-fn one_line(title: &str) -> String {
-    title.split_whitespace().collect::<Vec<_>>().join(" ")
 }

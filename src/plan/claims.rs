@@ -9,7 +9,6 @@ use crate::plan::model::{Step, StepRun};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
-/// Why a claim may be taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lapse {
     /// Its process is gone, or it was never given out.
@@ -31,19 +30,18 @@ impl Lapse {
 /// Where a claim was made, and how far it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holding {
-    /// In this working tree.
     Here,
-    /// In another working tree of the repository.
     Elsewhere {
         worktree: String,
         /// There is no such directory any more.
         is_gone: bool,
     },
     /// Its step was closed on a branch that is still there.
-    Closed { branch: Option<String> },
+    Closed {
+        branch: Option<String>,
+    },
 }
 
-/// One claim that is recorded on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     pub claim: String,
@@ -129,7 +127,6 @@ impl Claims {
         self.held.is_empty() && self.ended.is_empty() && self.limit.is_none()
     }
 
-    /// Whether anything is recorded of a claim on this step.
     pub fn has_record(&self, step: &StepId) -> bool {
         !self.of(step).is_empty()
     }

@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::plan::change::{set_text, set_texts, set_word};
-use crate::plan::entry::{agrees, folded, id_of, one_line, time_of};
+use crate::plan::change::{set, set_text, set_texts, set_word};
+use crate::plan::entry::{agrees, folded, id_of, time_of};
 use crate::plan::fields::{Fields, read_file};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::source::Source;
 use crate::plan::time::Time;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::markdown;
+use crate::text::placeholders::one_line;
 
 /// The directory of decisions, below the plans directory.
 pub const DIRECTORY: &str = "_decisions";
@@ -23,7 +24,6 @@ pub const KEYS: &[&str] = &["topic", "decided_at", "by", "plan", "step", "supers
 /// Characters of a topic.
 const MAX_TOPIC: usize = 255;
 
-/// A decision as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// The file's name without `.md`.
@@ -114,7 +114,6 @@ fn report_rewritten(decision: &mut Decision) {
     }
 }
 
-/// What a decision's text is made of.
 struct Sections {
     title: Option<String>,
     decision: String,
@@ -153,7 +152,6 @@ pub(crate) fn trimmed(text: &str) -> &str {
     &text[start..]
 }
 
-/// A decision to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewDecision {
     pub topic: String,
@@ -202,14 +200,12 @@ impl NewDecision {
         changes.extend(text("step", &self.step));
         changes.extend(text("supersedes", &self.supersedes));
         changes.extend(set_texts("tags", &self.tags));
-        if let Some(yaml) = &self.metadata {
-            changes.push(Change::Set { key: "metadata".to_owned(), value: NewValue::Yaml(yaml.clone()) });
-        }
+        changes.extend(self.metadata.as_ref().map(|it| set("metadata", NewValue::Yaml(it.clone()))));
         changes
     }
 
     /// Returns whether reading a file gives back what it was made from: a text may contain what ends its section.
-    pub fn is_said_by(&self, read: &Decision) -> bool {
+    pub fn round_trips_as(&self, read: &Decision) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && folded(&read.topic) == folded(&self.topic)
             && read.decision == trimmed(&self.text)
@@ -260,7 +256,7 @@ mod tests {
         new.supersedes = Some("20261120T000000.000Z-authentication.md".to_owned());
         new.metadata = Some("{alternatives: [Pow]}".to_owned());
         let read = written(&new);
-        assert!(new.is_said_by(&read), "{read:?}");
+        assert!(new.round_trips_as(&read), "{read:?}");
         assert_eq!(read.problems, []);
         assert_eq!(read.supersedes.as_deref(), Some("20261120T000000.000Z-authentication"));
         assert_eq!(read.metadata["alternatives"][0], "Pow");
@@ -271,7 +267,7 @@ mod tests {
     fn a_text_that_ends_its_own_section_is_seen() {
         for text in ["a\n\n## Reasoning\n\nb", "```\nopen", "<<<<<<< ours\n=======\n>>>>>>> theirs"] {
             let new = new("x", text, Some("because"));
-            assert!(!new.is_said_by(&written(&new)), "{text}");
+            assert!(!new.round_trips_as(&written(&new)), "{text}");
         }
     }
 
@@ -316,7 +312,7 @@ mod tests {
             let Ok(topic) = NewDecision::check_topic(&topic) else { return Ok(()) };
             let new = new(&topic, &text, Some(&why));
             let read = written(&new);
-            prop_assert!(new.is_said_by(&read), "{read:?}");
+            prop_assert!(new.round_trips_as(&read), "{read:?}");
             prop_assert_eq!(read.problems, []);
         }
     }

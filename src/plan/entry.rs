@@ -4,6 +4,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::plan::id;
 use crate::plan::time::Time;
+use crate::text::placeholders::one_line;
 
 /// Bytes of a title in a file's name.
 const MAX_WORDS: usize = 60;
@@ -38,11 +39,6 @@ pub(crate) fn agrees(name: &str, title: &str, instead: &str) -> Option<bool> {
 pub fn id_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(".md").unwrap_or(name)
-}
-
-/// A title on one line, without blanks around it.
-pub(crate) fn one_line(title: &str) -> String {
-    title.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A title as it is compared: trimmed, in one normal form of Unicode, without regard to case.

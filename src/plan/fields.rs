@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
-use crate::plan::source::{Source, parse, unread};
+use crate::plan::source::{Parsed, Source, parse, unread};
 use crate::plan::time::{Day, Time};
 use crate::plan::words::nearest;
 use crate::text::line_index::{self, Place};
@@ -32,10 +32,7 @@ pub(crate) fn read_file<T>(
 ) -> (T, Vec<Problem>) {
     let bytes = source.content.as_ref().map_or(&[][..], |it| &it.bytes);
     let parsed = parse(&source.path, bytes);
-    let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
-    let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
-    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
-    let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
+    let mut fields = Fields::of(&source.path, bytes, &parsed);
     let taken = take(&mut fields, parsed.body);
     let mut problems = fields.problems;
     problems.extend(parsed.problems);
@@ -44,6 +41,12 @@ pub(crate) fn read_file<T>(
 }
 
 impl<'a> Fields<'a> {
+    pub(crate) fn of(path: &'a str, file: &'a [u8], parsed: &'a Parsed<'_>) -> Self {
+        let tree = parsed.tree.as_ref();
+        let (root, budget) = (tree.map(|it| it.0.root()), tree.map(|it| Budget::of(&it.0)));
+        Self { path, file, offset: tree.map_or(0, |it| it.1), root, problems: Vec::new(), budget }
+    }
+
     /// A value as JSON; null if its aliases exceed the budget.
     fn json_of(&mut self, value: View<'a>) -> Value {
         self.budget.as_mut().and_then(|it| it.to_json(value).ok()).unwrap_or(Value::Null)
@@ -54,7 +57,6 @@ impl<'a> Fields<'a> {
         self.root?.get(key).filter(|it| !it.is_null())
     }
 
-    /// Where a value begins.
     pub(crate) fn place(&self, value: View<'a>) -> Place {
         line_index::place(self.file, self.offset + value.span().start)
     }
@@ -68,7 +70,19 @@ impl<'a> Fields<'a> {
         if self.problems.len() >= 100 {
             return;
         }
-        let at = self.offset + value.span().start;
+        self.report_at(self.offset + value.span().start, code, message, hint);
+    }
+
+    /// Reports a problem that `check --fix` can fix.
+    pub(crate) fn report_fixable(&mut self, value: View<'a>, code: Code, message: String, hint: &str) {
+        self.report(value, code, message, hint);
+        if let Some(it) = self.problems.last_mut() {
+            it.is_fixable = true;
+        }
+    }
+
+    /// Reports a problem at a byte of the file.
+    pub(crate) fn report_at(&mut self, at: usize, code: Code, message: impl Into<String>, hint: &str) {
         self.problems.push(Problem::at_byte(self.path, self.file, at, code, message, hint));
     }
 
@@ -78,11 +92,8 @@ impl<'a> Fields<'a> {
         if let Some(text) = value.text() {
             return Some(text.to_owned());
         }
-        self.wrong_type(
-            value,
-            format!("`{key}` is a {}, not a text", kind_name(value)),
-            "write it on one line, quoted if needed",
-        );
+        let message = format!("`{key}` is a {}, not a text", kind_name(value));
+        self.wrong_type(value, message, "write it on one line, quoted if needed");
         None
     }
 
@@ -152,11 +163,8 @@ impl<'a> Fields<'a> {
     fn time_of(&mut self, value: View<'a>, key: &str) -> Option<Time> {
         let time = value.text().and_then(|it| it.parse().ok());
         if time.is_none() && !value.is_null() {
-            self.wrong_type(
-                value,
-                format!("`{key}` is not a time"),
-                "write it as 2026-11-21T09:14:03Z or 2026-11-21",
-            );
+            let message = format!("`{key}` is not a time");
+            self.wrong_type(value, message, "write it as 2026-11-21T09:14:03Z or 2026-11-21");
         }
         time
     }
@@ -167,11 +175,8 @@ impl<'a> Fields<'a> {
         if value.kind() == Kind::List {
             return Some(value.items().collect());
         }
-        self.wrong_type(
-            value,
-            format!("`{key}` is a {}, not a list", kind_name(value)),
-            "write a list, one `- item` a line",
-        );
+        let message = format!("`{key}` is a {}, not a list", kind_name(value));
+        self.wrong_type(value, message, "write a list, one `- item` a line");
         None
     }
 
@@ -196,11 +201,8 @@ impl<'a> Fields<'a> {
         match self.json_of(value) {
             Value::Object(map) => map,
             _ => {
-                self.wrong_type(
-                    value,
-                    format!("`{key}` is a {}, not a mapping", kind_name(value)),
-                    "write `key: value` lines below it",
-                );
+                let message = format!("`{key}` is a {}, not a mapping", kind_name(value));
+                self.wrong_type(value, message, "write `key: value` lines below it");
                 Map::new()
             }
         }
@@ -270,11 +272,8 @@ impl<'a> Fields<'a> {
         let value = self.get("claim")?;
         let id = value.get("id").and_then(|it| it.text()).filter(|_| value.kind() == Kind::Map);
         let Some(id) = id.map(str::to_owned) else {
-            self.wrong_type(
-                value,
-                "`claim` is not a mapping with an `id`".to_owned(),
-                "write it as `{id: …, by: …, at: …}`, or remove the line",
-            );
+            let message = "`claim` is not a mapping with an `id`".to_owned();
+            self.wrong_type(value, message, "write it as `{id: …, by: …, at: …}`, or remove the line");
             return None;
         };
         Some(Claim { id, by: self.text_in(value, "by"), at: self.time_in(value, "at") })
@@ -293,11 +292,8 @@ impl<'a> Fields<'a> {
         }
         let confirmation = self.confirmation_of(value);
         if confirmation.by.as_deref().unwrap_or_default().is_empty() {
-            self.wrong_type(
-                value,
-                "`confirmed` does not say who by".to_owned(),
-                "write `{by: NAME, at: TIME}`",
-            );
+            let message = "`confirmed` does not say who by".to_owned();
+            self.wrong_type(value, message, "write `{by: NAME, at: TIME}`");
             return None;
         }
         Some(confirmation)
@@ -315,11 +311,8 @@ impl<'a> Fields<'a> {
             let map = Some(item).filter(|it| it.kind() == Kind::Map);
             let run = map.map_or(item.text(), |it| it.get("run").and_then(|run| run.text()));
             let Some(run) = run.map(str::to_owned) else {
-                self.wrong_type(
-                    item,
-                    "an item of `verify` has no command".to_owned(),
-                    "write a command, or `{run, dir, timeout}`",
-                );
+                let message = "an item of `verify` has no command".to_owned();
+                self.wrong_type(item, message, "write a command, or `{run, dir, timeout}`");
                 continue;
             };
             let of = |key: &str| map.and_then(|it| it.get(key)).and_then(|it| it.text()).map(str::to_owned);

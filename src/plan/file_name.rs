@@ -2,7 +2,6 @@
 
 use crate::plan::step_number::StepNumber;
 
-/// The meaning of a name in a plan directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileName {
     /// `plan.md`.
@@ -15,7 +14,6 @@ pub enum FileName {
     Other,
 }
 
-/// The name of a plan's own file.
 pub const PLAN_FILE: &str = "plan.md";
 
 /// Reads a name by the exact grammar; editors' own files (`step-1.md~`, `.#step-1.md`) are no near misses.
@@ -37,7 +35,6 @@ pub fn looks_like_version(name: &str) -> bool {
     fraction.is_some_and(|it| it.len() > 1 && it.ends_with('0'))
 }
 
-/// Returns the canonical name of a step's file.
 pub fn step_file(number: &StepNumber) -> String {
     format!("step-{number}.md")
 }

@@ -6,7 +6,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::plan::file_name::{self, FileName};
@@ -15,8 +14,7 @@ use crate::plan::step_number::StepNumber;
 /// A plan's id: the name of its directory, as on disk.
 ///
 /// Compared by NFC, because file systems encode accents differently; the spelling itself is preserved.
-#[derive(Debug, Clone, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
 pub struct PlanId(String);
 
 impl PlanId {
@@ -75,19 +73,7 @@ impl fmt::Display for PlanId {
 }
 
 /// A step's id, `<plan>:<number>`.
-#[derive(
-    Debug,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    BorshSerialize,
-    BorshDeserialize,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct StepId {
     pub plan: PlanId,
     pub number: StepNumber,
@@ -187,20 +173,10 @@ pub(crate) fn letters_and_digits(title: &str) -> String {
 
 /// Letters that no normal form takes apart.
 fn spelled_out(title: &str) -> String {
-    let pairs = [
-        ("ß", "ss"),
-        ("æ", "ae"),
-        ("Æ", "ae"),
-        ("œ", "oe"),
-        ("Œ", "oe"),
-        ("ø", "o"),
-        ("Ø", "o"),
-        ("ł", "l"),
-        ("Ł", "l"),
-        ("đ", "d"),
-        ("Đ", "d"),
-    ];
-    pairs.iter().fold(title.to_owned(), |text, (letter, plain)| text.replace(letter, plain))
+    let groups = [("ß", "ss"), ("æÆ", "ae"), ("œŒ", "oe"), ("øØ", "o"), ("łŁ", "l"), ("đĐ", "d")];
+    groups
+        .iter()
+        .fold(title.to_owned(), |text, (letters, plain)| text.replace(|c: char| letters.contains(c), plain))
 }
 
 pub(crate) fn cut(slug: &str, most: usize) -> &str {

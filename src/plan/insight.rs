@@ -4,13 +4,14 @@ use serde_json::{Map, Value};
 
 use crate::plan::change::{set_text, set_texts, set_word};
 use crate::plan::decision::trimmed;
-use crate::plan::entry::{id_of, one_line, time_of};
+use crate::plan::entry::{id_of, time_of};
 use crate::plan::fields::{Fields, read_file};
 use crate::plan::problem::Problem;
 use crate::plan::source::Source;
 use crate::plan::time::Time;
 use crate::text::header_edit::Change;
 use crate::text::markdown;
+use crate::text::placeholders::one_line;
 
 /// The directory of insights, below the plans directory.
 pub const DIRECTORY: &str = "_insights";
@@ -21,7 +22,6 @@ pub const INSTEAD: &str = "insight";
 /// The keys of an insight in the order in which they are written.
 pub const KEYS: &[&str] = &["title", "by", "at", "plan", "tags"];
 
-/// An insight as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Insight {
     /// The file's name without `.md`.
@@ -70,7 +70,6 @@ fn insight_of(path: &str, fields: &mut Fields<'_>, body: &str) -> Insight {
     }
 }
 
-/// An insight to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewInsight {
     /// On one line.
@@ -97,7 +96,7 @@ impl NewInsight {
 
     /// Returns whether reading a file gives back what it was made from: a merge conflict marker, for example, makes a
     /// file unreadable.
-    pub fn is_said_by(&self, read: &Insight) -> bool {
+    pub fn round_trips_as(&self, read: &Insight) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && read.title == self.title
             && read.text.ends_with(trimmed(&self.text))
@@ -141,7 +140,7 @@ mod tests {
         let bytes = header_edit::edit(new.body().as_bytes(), &new.changes(at), KEYS).unwrap();
         let content = Content { bytes, etag: String::new(), modified: at };
         let read = read(&Source { path: "_insights/x.md".to_owned(), content: Ok(content) });
-        assert!(new.is_said_by(&read), "{read:?}");
+        assert!(new.round_trips_as(&read), "{read:?}");
         assert_eq!(
             (read.problems.len(), read.at, read.tags.as_slice()),
             (0, Some(at), &["cache".to_owned()][..])

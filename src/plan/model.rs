@@ -2,7 +2,7 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::plan::binary::{put_json, take_json};
@@ -17,7 +17,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 
 /// A plan directory: its `plan.md` and its steps, by number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Plan {
     pub id: PlanId,
     /// Below `_archive/`.
@@ -34,7 +34,6 @@ pub struct Plan {
     pub kind: PlanKind,
     pub program: Option<PlanId>,
     /// Where the front matter names the program.
-    #[serde(skip)]
     pub program_at: Option<Place>,
     pub category: Option<String>,
     pub priority: Priority,
@@ -57,7 +56,6 @@ pub struct Plan {
     #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub custom: Map<String, Value>,
     /// The text below the front matter; omitted if only state is needed.
-    #[serde(skip)]
     #[borsh(skip)]
     pub body: String,
     /// Sorted by number; two files of one number are both here.
@@ -65,23 +63,12 @@ pub struct Plan {
     /// What is wrong with `plan.md` and the directory, not with the steps.
     pub problems: Vec<Problem>,
     /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::summarize`], false before.
-    #[serde(skip)]
     pub waits_inside: bool,
 }
 
 /// A single plan, or one whose children are plans.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    BorshSerialize,
-    BorshDeserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -93,17 +80,7 @@ pub enum PlanKind {
 
 /// What a step waits for beside its own dependencies.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    BorshSerialize,
-    BorshDeserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -115,7 +92,7 @@ pub enum Order {
 }
 
 /// A step, from its own file or from a line of the plan's Steps list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Step {
     pub id: StepId,
     /// Relative to the plans directory, with `/`; where there is no file, the one that a first write makes.
@@ -128,10 +105,8 @@ pub struct Step {
     pub claim: Option<Box<Claim>>,
     pub depends: Vec<StepId>,
     /// What its text says with a range, or with "all previous steps", and is too long for `depends`, where only the ends are.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<StepRange>,
     /// Where the front matter names each of `depends`; empty if the text below it does.
-    #[serde(skip)]
     pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,
@@ -158,12 +133,10 @@ pub struct Step {
     pub custom: Map<String, Value>,
     pub tasks_done: usize,
     pub tasks_total: usize,
-    #[serde(skip)]
     #[borsh(skip)]
     pub body: String,
     pub problems: Vec<Problem>,
     /// The run that made the claim in the file, if this machine has a record of it; set by `Plans::with_claims`.
-    #[serde(skip)]
     #[borsh(skip)]
     pub run: Option<StepRun>,
 }

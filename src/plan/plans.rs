@@ -114,7 +114,6 @@ impl Plans {
         steps.all(|it| self.claims.lapse(it, now) == self.claims.lapse(it, soon))
     }
 
-    /// What is known of claims beside the files.
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
@@ -192,16 +191,8 @@ impl Plans {
                 }
                 Some(_) => return None,
             };
-            Some((
-                at,
-                Problem::at(
-                    &plan.path,
-                    plan.program_at.unwrap_or(Place::START),
-                    Code::ProgramMissing,
-                    problem,
-                    "name a plan with `kind: program`",
-                ),
-            ))
+            let (place, hint) = (plan.program_at.unwrap_or(Place::START), "name a plan with `kind: program`");
+            Some((at, Problem::at(&plan.path, place, Code::ProgramMissing, problem, hint)))
         };
         self.plans.iter().enumerate().filter_map(report).collect()
     }
@@ -221,11 +212,7 @@ impl Plans {
             let hint = "on some systems both are the same directory; rename one";
             (at, Problem::of_file(&self.plans[at].path, Code::NameClash, message, hint))
         };
-        clashes
-            .into_iter()
-            .flat_map(|(_, all)| all.clone().into_iter().map(move |at| (at, all.clone())))
-            .map(|(at, all)| report(at, &all))
-            .collect()
+        clashes.iter().flat_map(|(_, all)| all.iter().map(|at| report(*at, all))).collect()
     }
 
     fn cycles(&self, graph: &Graph<'_>) -> Vec<(usize, usize, Problem)> {
@@ -261,7 +248,6 @@ pub fn folded_name(name: &str) -> String {
     }
 }
 
-/// The dependencies of all steps, as numbers.
 struct Graph<'a> {
     steps: Vec<&'a Step>,
     places: Vec<(usize, usize)>,
@@ -301,13 +287,11 @@ impl<'a> Finder<'a> {
         all
     }
 
-    /// How many numbers there are.
     pub(super) fn len(&self) -> usize {
         let last = self.plans.plans.last().map_or(0, |it| it.steps.len());
         self.firsts.last().map_or(0, |first| first + last)
     }
 
-    /// Finds the first step of this id.
     pub(super) fn find(&self, id: &StepId) -> Option<usize> {
         let at = self.plans.place(&id.plan)?;
         self.plans.plans[at].place_of(&id.number).map(|nth| self.firsts[at] + nth)

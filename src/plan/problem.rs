@@ -2,12 +2,12 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::text::line_index::{self, Place};
 
 /// How much a problem weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Severity {
@@ -18,8 +18,8 @@ pub enum Severity {
 macro_rules! codes {
     ($($variant:ident $text:literal $severity:ident $refusal:ident),* $(,)?) => {
         /// The kinds of problems; the text form is stable and appears in every surface.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum Code { $(#[serde(rename = $text)] $variant),* }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $($variant),* }
 
         impl Code {
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
@@ -93,10 +93,7 @@ impl Code {
     }
 }
 
-/// One thing that is wrong, and where.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct Problem {
     /// Relative to the plans directory, with `/`.
     pub path: String,
@@ -107,12 +104,11 @@ pub struct Problem {
     pub message: String,
     /// What to do about it; may be empty.
     pub hint: String,
-    /// Whether `check --fix` can mend it without losing anything.
+    /// Whether `check --fix` can fix it without losing anything.
     pub is_fixable: bool,
 }
 
 impl Problem {
-    /// A problem of the whole file.
     pub fn of_file(path: &str, code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::at(path, Place::START, code, message, hint)
     }
@@ -129,7 +125,6 @@ impl Problem {
         Self { path: path.to_owned(), line, column, code, message, hint, is_fixable: false }
     }
 
-    /// A problem at a byte of the file.
     pub fn at_byte(
         path: &str,
         bytes: &[u8],

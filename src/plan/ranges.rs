@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use serde::{Deserialize, Serialize};
 
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -16,7 +15,7 @@ use crate::plan::step_number::StepNumber;
 pub const MOST_SPELLED_OUT: usize = 100;
 
 /// The steps of the step's own plan from one number to another, both of them included.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct StepRange {
     pub first: StepNumber,
     pub last: StepNumber,
@@ -40,7 +39,6 @@ impl Step {
 }
 
 impl Plan {
-    /// The places of the steps that a range holds.
     pub(crate) fn places_in(&self, range: &StepRange) -> Range<usize> {
         let first = self.steps.partition_point(|it| it.id.number < range.first);
         first..self.steps.partition_point(|it| it.id.number <= range.last).max(first)
@@ -84,7 +82,6 @@ impl Plan {
 pub(crate) struct Runs {
     /// The node of the plan's first step.
     first: usize,
-    /// The number of steps.
     len: usize,
     /// One less than the first inner node: inner nodes are numbered from 1.
     inner: usize,

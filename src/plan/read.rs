@@ -13,7 +13,6 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list::{self, Listed};
 use crate::plan::words::{PlanStatus, Stated, Status, Words};
 use crate::text::markdown::{self, Outline};
-use crate::text::yaml::Budget;
 
 pub use crate::plan::source::{Content, PlanSources, Source, Unread, etag};
 
@@ -205,21 +204,13 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
 fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
         let message = "the name resembles a step's, but is not one";
-        plan.problems.push(Problem::of_file(
-            path,
-            Code::LooksLikeAStep,
-            message,
-            "rename it to step-<number>.md, or to something else",
-        ));
+        let hint = "rename it to step-<number>.md, or to something else";
+        plan.problems.push(Problem::of_file(path, Code::LooksLikeAStep, message, hint));
     }
     for path in &sources.nested {
         let message = "a plan inside a plan is not read";
-        plan.problems.push(Problem::of_file(
-            path,
-            Code::NestedPlan,
-            message,
-            "move it next to the other plans",
-        ));
+        let hint = "move it next to the other plans";
+        plan.problems.push(Problem::of_file(path, Code::NestedPlan, message, hint));
     }
     for path in &sources.linked {
         let message = "the file has several hard links, so every change of it shows under all its names";
@@ -276,10 +267,7 @@ fn read_plan_file(
     let bytes = content.map_or(&[][..], |it| &it.bytes);
     let parsed = parse(&path, bytes);
     let outline = markdown::outline(parsed.body);
-    let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
-    let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
-    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
-    let mut fields = Fields { path: &path, file: bytes, offset, root, problems: Vec::new(), budget };
+    let mut fields = Fields::of(&path, bytes, &parsed);
     let mut plan = plan_of(id, &mut fields, &outline, words);
     plan.is_archived = is_archived;
     plan.etag = content.map(|it| it.etag.clone());
@@ -359,7 +347,6 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
     }
 }
 
-/// The categories that a plan can have.
 pub const CATEGORIES: [&str; 7] =
     ["feature", "bug", "change", "analysis", "debug", "refactor", "documentation"];
 

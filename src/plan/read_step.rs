@@ -16,7 +16,6 @@ use crate::plan::steps_list::Listed;
 use crate::plan::words::{Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 use crate::text::markdown::{self, Outline};
-use crate::text::yaml::Budget;
 
 pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
     let id = StepId { plan: plan.id.clone(), number: listed.number.clone() };
@@ -47,10 +46,7 @@ pub(crate) fn read_step(
     let bytes = content.map_or(&[][..], |it| &it.bytes);
     let parsed = parse(&source.path, bytes);
     let outline = markdown::sections(parsed.body);
-    let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
-    let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
-    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
-    let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
+    let mut fields = Fields::of(&source.path, bytes, &parsed);
     let mut step = step_of(id, &mut fields, &outline, listed, words);
     let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, (listed, numbers));
     let own = own_dependencies(id, &mut fields, &from_body, numbers);
@@ -63,7 +59,7 @@ pub(crate) fn read_step(
     };
     report_id(id, &mut fields);
     report_claim(&step, &mut fields);
-    let is_own_key = root.is_some_and(|it| it.get("depends").is_some());
+    let is_own_key = fields.root.is_some_and(|it| it.get("depends").is_some());
     step.problems = fields.problems;
     step.problems.extend(listed.into_iter().flat_map(|it| line_problems(it, is_own_key)));
     step.problems.extend(parsed.problems);
@@ -186,16 +182,9 @@ fn body_dependencies(
     let at = range.map_or(0, |it| body_at + it.start);
     if section == Some(Section::Unclear) && !is_own_key && from_line.is_none() {
         let said = body[at - body_at..].lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
-        let message = &format!("the Dependencies section names no step: `{}`", shorten(said));
+        let message = format!("the Dependencies section names no step: `{}`", shorten(said));
         let hint = "name the steps as step-N, write None, or add `depends: []` to the front matter";
-        fields.problems.push(Problem::at_byte(
-            fields.path,
-            fields.file,
-            at,
-            Code::DependenciesUnclear,
-            message,
-            hint,
-        ));
+        fields.report_at(at, Code::DependenciesUnclear, message, hint);
     }
     let from_section = match section {
         Some(Section::Steps(steps, ranges)) => Some((steps, ranges)),
@@ -208,14 +197,7 @@ fn body_dependencies(
     {
         let message = "the Dependencies section and the plan's Steps list disagree; both count";
         let hint = "make them agree, or add `depends` to the front matter";
-        fields.problems.push(Problem::at_byte(
-            fields.path,
-            fields.file,
-            at,
-            Code::DependenciesDisagree,
-            message,
-            hint,
-        ));
+        fields.report_at(at, Code::DependenciesDisagree, message, hint);
     }
     let is_said = from_line.as_ref().is_some_and(|it| !it.is_empty())
         || from_section.as_ref().is_some_and(|it| !it.is_empty());
@@ -238,9 +220,11 @@ fn own_dependencies(
 ) -> Option<(Vec<StepId>, Vec<Place>)> {
     let key = fields.root?.get("depends")?;
     let (mut own, mut places): (Vec<StepId>, Vec<Place>) = (Vec::new(), Vec::new());
+    // Most lists are sorted; only others need a set to find what is named twice.
+    let mut known: Option<HashSet<StepId>> = None;
     for item in fields.items("depends").unwrap_or_default() {
         match references::read_item(&id.plan, item.text().unwrap_or_default()) {
-            Some(step) if own.contains(&step) => {}
+            Some(step) if is_named_before(&mut known, &own, &step) => {}
             Some(step) => {
                 // Beyond a hundred, places cost more than they help.
                 let place = (own.len() < 100).then(|| fields.place(item));
@@ -250,12 +234,8 @@ fn own_dependencies(
             None => {
                 let text = item.text().map_or_else(|| kind_name(item).to_owned(), shorten);
                 let message = format!("the dependency `{text}` is not a step");
-                fields.report(
-                    item,
-                    Code::DependencyMissing,
-                    message,
-                    "write a step number, or <plan>:<number>",
-                );
+                let hint = "write a step number, or <plan>:<number>";
+                fields.report(item, Code::DependencyMissing, message, hint);
             }
         }
     }
@@ -265,6 +245,14 @@ fn own_dependencies(
         fields.report(key, Code::DependenciesDisagree, message, hint);
     }
     Some((own, places))
+}
+
+/// Returns whether a list has a step already; `known` is made when the list is found not to be sorted.
+fn is_named_before(known: &mut Option<HashSet<StepId>>, list: &[StepId], step: &StepId) -> bool {
+    if known.is_none() && list.last().is_none_or(|it| it < step) {
+        return false;
+    }
+    !known.get_or_insert_with(|| list.iter().cloned().collect()).insert(step.clone())
 }
 
 /// Returns whether a list names the steps that the text names; `numbers` are those of the step's plan.
@@ -298,15 +286,8 @@ fn report_id(id: &StepId, fields: &mut Fields<'_>) {
         .or_else(|| read_step_id(text));
     if step.as_ref() != Some(id) {
         let message = format!("`id: {}` differs from the file's place, which is `{id}`", shorten(text));
-        fields.report(
-            value,
-            Code::IdDiffers,
-            message,
-            "the file's name counts; `planwatch check --fix` corrects the line",
-        );
-        if let Some(it) = fields.problems.last_mut() {
-            it.is_fixable = true;
-        }
+        let hint = "the file's name counts; `planwatch check --fix` corrects the line";
+        fields.report_fixable(value, Code::IdDiffers, message, hint);
     }
 }
 
@@ -314,10 +295,7 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     let Some(value) = fields.get("claim").filter(|_| step.claim.is_some()) else { return };
     if step.has_void_claim() {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
-        fields.report(value, Code::StaleClaim, message, "the next write removes the line");
-        if let Some(it) = fields.problems.last_mut() {
-            it.is_fixable = true;
-        }
+        fields.report_fixable(value, Code::StaleClaim, message, "the next write removes the line");
     }
 }
 
@@ -325,11 +303,7 @@ fn report_version(step: &mut Step, path: &str) {
     let name = path.rsplit('/').next().unwrap_or_default();
     if file_name::looks_like_version(name) {
         let message = format!("step numbers are decimals: this is step {}", step.id.number);
-        step.problems.push(Problem::of_file(
-            path,
-            Code::LooksLikeAVersion,
-            message,
-            "the number after 1.9 is 1.91 or 2",
-        ));
+        let hint = "the number after 1.9 is 1.91 or 2";
+        step.problems.push(Problem::of_file(path, Code::LooksLikeAVersion, message, hint));
     }
 }

@@ -34,7 +34,6 @@ impl Attempt {
         self.at.max(recorded.and_then(|it| it.parse().ok()))
     }
 
-    /// Whether the attempt was made under this claim.
     pub fn is_of_claim(&self, claim: &str) -> bool {
         self.more.get("claim").and_then(Value::as_str) == Some(claim)
     }
@@ -73,9 +72,8 @@ impl NoteType {
     }
 
     pub fn read(word: &str) -> Option<Self> {
-        [Self::Info, Self::Warning, Self::Instruction]
-            .into_iter()
-            .find(|it| it.word().eq_ignore_ascii_case(word.trim()))
+        let all = [Self::Info, Self::Warning, Self::Instruction];
+        all.into_iter().find(|it| it.word().eq_ignore_ascii_case(word.trim()))
     }
 }
 

@@ -11,7 +11,6 @@ use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
 use crate::text::markdown::{self, Outline};
 
-/// The content of a Dependencies section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Section {
     /// It is empty or begins with None.
@@ -56,7 +55,7 @@ pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
     matches!(section, Some(Section::Steps(steps, _)) if steps.contains(named))
 }
 
-/// Returns whether a step's text declares that it depends on all previous steps, whatever their numbers.
+/// Returns whether a step's text declares that it depends on all previous steps, without naming them.
 pub(crate) fn say_all(step: &StepId, file: &[u8]) -> bool {
     section_of(file).is_some_and(|it| mentions::find(step, &without_parentheses(it), &[]).says_all)
 }
@@ -66,7 +65,6 @@ fn section_of(file: &[u8]) -> Option<&str> {
     section(&markdown::outline(body)).map(|it| &body[it])
 }
 
-/// The Dependencies section of a body.
 pub(crate) fn section(outline: &Outline) -> Option<Range<usize>> {
     outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("dependencies"))
 }
@@ -131,7 +129,6 @@ pub(crate) struct Group {
     pub(crate) is_closed: bool,
 }
 
-/// An item of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     /// With marks of emphasis and code around it.

@@ -12,25 +12,30 @@ use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
-/// One obstacle that keeps a step from being ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// A dependency that is not closed; the status is none if there is no such step.
-    Dependency { step: StepId, status: Option<String> },
+    Dependency {
+        step: StepId,
+        status: Option<String>,
+    },
     /// In a sequential plan: the step before it is not closed.
-    Before { step: StepId },
-    /// The step itself waits for a person's yes.
+    Before {
+        step: StepId,
+    },
     Confirmation,
-    /// Its phase waits for a person's yes.
-    PhaseConfirmation { phase: String },
-    /// Its file has an error.
-    Faulty { code: &'static str },
-    /// The plan's own file has an error.
+    PhaseConfirmation {
+        phase: String,
+    },
+    Faulty {
+        code: &'static str,
+    },
     PlanFaulty,
     /// The plan gives no steps to workers: it is a draft, abandoned, completed or archived.
     PlanClosed,
-    /// It is claimed.
-    Claimed { by: Option<String> },
+    Claimed {
+        by: Option<String>,
+    },
     /// The status is neither pending nor a lapsed `in_progress`.
     Status(String),
 }
@@ -45,10 +50,9 @@ impl Obstacle {
     }
 }
 
-/// What a step is called that a dead run's worker called completed.
+/// The shown status of a completed step whose run ended before verifying it.
 pub const NOT_VERIFIED: &str = "completed (not verified)";
 
-/// Returns whether the step's claim may be taken over.
 pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
     plans.claims().lapse(step, now).is_some()
 }
@@ -169,7 +173,6 @@ pub fn missing_confirmation(plan: &Plan, step: &Step) -> Option<Obstacle> {
     (step.needs_confirmation && !is_given).then_some(Obstacle::Confirmation)
 }
 
-/// How far a plan is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     pub total: usize,
@@ -222,7 +225,6 @@ fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
     sum
 }
 
-/// What `next` finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Next,
@@ -253,7 +255,6 @@ impl State {
     }
 }
 
-/// The answer for one plan.
 #[derive(Debug, Clone)]
 pub struct Next<'a> {
     pub plan: &'a Plan,
@@ -412,19 +413,15 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
         .map(|plan| (plan, plan.steps.iter().filter(move |step| is_ready(plans, plan, step, now))))
         .collect();
     let mut first = BinaryHeap::new();
+    let turn = move |at, plan, step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step });
     for (at, (plan, steps)) in rest.iter_mut().enumerate() {
-        first.extend(
-            steps.next().map(|step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step })),
-        );
+        first.extend(steps.next().map(|step| turn(at, plan, step)));
     }
     std::iter::from_fn(move || {
-        let Reverse(turn) = first.pop()?;
-        let at = turn.at;
-        let (plan, steps) = &mut rest[at];
-        first.extend(
-            steps.next().map(|step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step })),
-        );
-        Some(turn)
+        let Reverse(found) = first.pop()?;
+        let (plan, steps) = &mut rest[found.at];
+        first.extend(steps.next().map(|step| turn(found.at, plan, step)));
+        Some(found)
     })
 }
 

@@ -5,13 +5,14 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::plan::change::set_text;
-use crate::plan::entry::{id_of, one_line};
+use crate::plan::entry::id_of;
 use crate::plan::fields::{Fields, read_file};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::source::Source;
 use crate::text::header_edit::Change;
 use crate::text::line_index::Place;
 use crate::text::markdown;
+use crate::text::placeholders::one_line;
 
 /// The directory of scripts, below the plans directory.
 pub const DIRECTORY: &str = "_scripts";
@@ -19,7 +20,6 @@ pub const DIRECTORY: &str = "_scripts";
 /// The keys of a script in the order in which they are written.
 pub const KEYS: &[&str] = &["command", "directory", "plan", "description", "mcp_handle"];
 
-/// A script as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// The file's name without `.md`.
@@ -95,7 +95,6 @@ pub fn program_path(command: &str) -> Option<&str> {
     (word.contains('/') && word.chars().all(is_plain)).then_some(word)
 }
 
-/// A script to be written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewScript {
     pub name: String,

@@ -7,7 +7,6 @@ use crate::text::front_matter::{self, Header};
 use crate::text::markdown;
 use crate::text::yaml::{self, Tree};
 
-/// A file as the disk gave it.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Relative to the plans directory, with `/`.
@@ -15,7 +14,6 @@ pub struct Source {
     pub content: Result<Content, Unread>,
 }
 
-/// What a file holds.
 #[derive(Debug, Clone)]
 pub struct Content {
     pub bytes: Vec<u8>,
@@ -30,22 +28,18 @@ impl Content {
     }
 }
 
-/// A content hash as files and surfaces show it.
 pub fn etag(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..32].to_owned()
 }
 
-/// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub code: Code,
     pub message: String,
 }
 
-/// The files of one plan directory.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSources {
-    /// `plan.md`, if there is one.
     pub plan: Option<Source>,
     /// Files that the exact grammar takes as steps.
     pub steps: Vec<(StepNumber, Source)>,
@@ -53,7 +47,6 @@ pub struct PlanSources {
     pub near_misses: Vec<String>,
     /// Paths of directories below that resemble plans themselves.
     pub nested: Vec<String>,
-    /// Paths of files of the plan that have several hard links.
     pub linked: Vec<String>,
 }
 
@@ -64,31 +57,21 @@ pub(crate) struct Parsed<'a> {
     pub(crate) problems: Vec<Problem>,
 }
 
+const SPLIT_HINT: &str = "split it, or move long logs elsewhere";
+
 pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     let mut parsed = Parsed { tree: None, body: "", problems: Vec::new() };
     if bytes.len() > front_matter::MAX_FILE {
         let message = format!("the file has {} bytes; the limit is 4 MiB", bytes.len());
-        parsed.problems.push(Problem::of_file(
-            path,
-            Code::TooLarge,
-            message,
-            "split it, or move long logs elsewhere",
-        ));
+        parsed.problems.push(Problem::of_file(path, Code::TooLarge, message, SPLIT_HINT));
         return parsed;
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
-            let message = "the file is not UTF-8 from here on";
-            let hint = "save it as UTF-8";
-            parsed.problems.push(Problem::at_byte(
-                path,
-                bytes,
-                error.valid_up_to(),
-                Code::NotUtf8,
-                message,
-                hint,
-            ));
+            let (at, message) = (error.valid_up_to(), "the file is not UTF-8 from here on");
+            let problem = Problem::at_byte(path, bytes, at, Code::NotUtf8, message, "save it as UTF-8");
+            parsed.problems.push(problem);
             return parsed;
         }
     };
@@ -97,14 +80,8 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     parsed.body = &text[body_start..];
     if let Some(at) = conflict_marker(text, body_start) {
         let message = "the file contains a merge conflict";
-        parsed.problems.push(Problem::at_byte(
-            path,
-            bytes,
-            at,
-            Code::ConflictMarkers,
-            message,
-            "resolve it and save",
-        ));
+        let hint = "resolve it and save";
+        parsed.problems.push(Problem::at_byte(path, bytes, at, Code::ConflictMarkers, message, hint));
         return parsed;
     }
     match &parts.header {
@@ -112,12 +89,8 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
         Header::Unclosed => {
             parsed.body = "";
             let message = "the front matter has no closing `---` line";
-            parsed.problems.push(Problem::of_file(
-                path,
-                Code::FrontMatterUnclosed,
-                message,
-                "add a line `---` below it",
-            ));
+            let hint = "add a line `---` below it";
+            parsed.problems.push(Problem::of_file(path, Code::FrontMatterUnclosed, message, hint));
         }
         Header::Present { yaml, .. } => match yaml::parse(&text[yaml.clone()]) {
             Ok(tree) => parsed.tree = Some((tree, yaml.start)),
@@ -179,7 +152,7 @@ fn conflict_marker(text: &str, body_start: usize) -> Option<usize> {
 
 pub(crate) fn unread(source: &Source, unread: &Unread) -> Problem {
     let hint = match unread.code {
-        Code::TooLarge => "split it, or move long logs elsewhere",
+        Code::TooLarge => SPLIT_HINT,
         Code::Unreadable => "make it readable",
         _ => "put a regular file there, or rename it",
     };

@@ -17,7 +17,6 @@ use crate::text::{markdown, yaml};
 
 pub(crate) use places::{Places, places};
 
-/// A step as the list wants it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepItem {
     pub(crate) title: String,
@@ -29,13 +28,11 @@ pub(crate) struct StepItem {
     pub(crate) keys: Vec<Change>,
     /// The status that the list gives; none: a step that exists stays in its own.
     pub(crate) status: Option<StepStatus>,
-    /// Texts to be noted.
     pub(crate) notes: Vec<String>,
     /// `None`: the list does not state any.
     pub(crate) depends: Option<Vec<Dependency>>,
 }
 
-/// What an item waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Dependency {
     /// Another item of the list, by its index.
@@ -46,7 +43,6 @@ pub(crate) enum Dependency {
     Either(StepId, usize),
 }
 
-/// Why a list cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotSteps {
     #[error("there is no step in it")]
@@ -182,7 +178,6 @@ fn own_number(heading: &str) -> Option<StepNumber> {
     references::number_at(rest).parse().ok()
 }
 
-/// What the items of a document are called.
 struct Numbers {
     /// As steps of the plan.
     labels: Vec<Option<StepNumber>>,

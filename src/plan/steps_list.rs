@@ -12,11 +12,11 @@ use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
 use crate::text::line_index::{self, Place};
 use crate::text::markdown::{self, Item, Outline};
+use crate::text::placeholders::one_line;
 
 use edit::{Splice, apply};
 use line::Line;
 
-/// A line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) number: StepNumber,
@@ -46,8 +46,8 @@ impl Listed {
         let mut problems = Vec::new();
         for group in &self.groups {
             for item in group.items.iter().filter(|it| it.step.is_none()) {
-                let name = self.text[item.span.clone()].split_whitespace().collect::<Vec<_>>().join(" ");
-                let message = format!("the dependency `{name}` of the Steps list is no step");
+                let name = one_line(&self.text[item.span.clone()]);
+                let message = format!("the dependency `{name}` of the Steps list is not a step");
                 let hint = "write (depends: step-1, step-2), each step by its own name";
                 problems.push(report(item.span.start, message, hint));
             }
@@ -61,7 +61,6 @@ impl Listed {
     }
 }
 
-/// Returns whether a body has a Steps list that names a step.
 pub(crate) fn names_steps(plan: &PlanId, body: &str) -> bool {
     !read(plan, &markdown::outline(body)).is_empty()
 }
@@ -129,6 +128,31 @@ pub(crate) fn without_line(plan: &PlanId, file: &[u8], number: &StepNumber) -> (
     let mut removed = String::new();
     let file = edited(plan, file, |body, lines| deletions(body, lines, number, &mut removed));
     (file, removed)
+}
+
+/// The lines of a body's list as they are written, each with its children.
+pub(crate) fn blocks(plan: &PlanId, body: &str) -> Vec<(StepNumber, String)> {
+    let lines = read(plan, &markdown::outline(body));
+    lines.iter().map(|it| (it.number.clone(), body[edit::block(body, it)].to_owned())).collect()
+}
+
+/// Returns a body in which a step's line is written so, or is removed; none if the body has no list to hold it.
+pub(crate) fn with_block(
+    plan: &PlanId,
+    body: &str,
+    number: &StepNumber,
+    block: Option<&str>,
+) -> Option<String> {
+    let lines = read(plan, &markdown::outline(body));
+    let own = lines.iter().position(|it| it.number == *number);
+    let splice = match (own, block) {
+        (None, None) => return Some(body.to_owned()),
+        (Some(nth), None) => (edit::deletion(body, &lines, nth), String::new()),
+        (Some(nth), Some(block)) => (edit::block(body, &lines[nth]), block.to_owned()),
+        (None, Some(_)) if lines.is_empty() => return None,
+        (None, Some(block)) => edit::placed(body, &lines, edit::place_of(&lines, None, number), block),
+    };
+    Some(apply(body, vec![splice]))
 }
 
 fn deletions(body: &str, lines: &[Listed], number: &StepNumber, removed: &mut String) -> Vec<Splice> {

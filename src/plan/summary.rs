@@ -28,7 +28,6 @@ impl PlanSummary {
     }
 }
 
-/// Summaries of plans, with the problems between them.
 #[derive(Debug, Clone, Default)]
 pub struct PlanSummaries(Plans);
 
@@ -52,7 +51,6 @@ impl PlanSummaries {
 }
 
 impl Plan {
-    /// Reduces the plan to its summary.
     pub fn summarize(mut self) -> PlanSummary {
         let open = self.open_places(|it| !is_said_closed(it)).unwrap_or_default();
         let is_whole: Vec<_> = self.steps.iter().map(|it| self.is_kept_whole(it, &open)).collect();
@@ -143,7 +141,6 @@ fn is_said_closed(step: &Step) -> bool {
 }
 
 impl Step {
-    /// What a summary has of the step.
     fn reduced(&self, is_gated: bool) -> Self {
         let attempted = self.attempts.iter().filter_map(Attempt::newest).max();
         let counts_made = self.last_activity().is_some_and(|(_, source)| source == "created");

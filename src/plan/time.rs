@@ -21,13 +21,11 @@ pub struct Time(Timestamp);
 #[schemars(inline, extend("format" = "date"))]
 pub struct Day(Date);
 
-/// Why a text is no day.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a date: write it as 2026-11-21")]
 pub struct NotADay(pub String);
 
 impl Day {
-    /// Whether the day has ended at this time.
     pub fn is_over(self, now: Time) -> bool {
         self.0 < now.0.to_zoned(TimeZone::UTC).date()
     }
@@ -73,7 +71,6 @@ impl From<Day> for String {
     }
 }
 
-/// Why a text is no point in time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a time: write it as 2026-11-21T09:14:03Z or 2026-11-21")]
 pub struct NotATime(pub String);
@@ -149,16 +146,10 @@ impl FromStr for Time {
     fn from_str(text: &str) -> Result<Self, NotATime> {
         let trimmed = text.trim();
         let at_utc = |it: DateTime| it.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
-        let parsed = trimmed
-            .parse::<Timestamp>()
-            .ok()
-            .or_else(|| if trimmed.len() > 10 { trimmed.parse().ok().and_then(at_utc) } else { None })
-            .or_else(|| {
-                trimmed
-                    .parse::<Date>()
-                    .ok()
-                    .and_then(|it| at_utc(it.to_datetime(jiff::civil::Time::midnight())))
-            });
+        let local = || trimmed.parse().ok().filter(|_| trimmed.len() > 10).and_then(at_utc);
+        let midnight = |it: Date| at_utc(it.to_datetime(jiff::civil::Time::midnight()));
+        let day = || trimmed.parse().ok().and_then(midnight);
+        let parsed = trimmed.parse::<Timestamp>().ok().or_else(local).or_else(day);
         parsed.map(Self).ok_or_else(|| NotATime(text.to_owned()))
     }
 }

@@ -15,7 +15,6 @@ pub fn overlap(a: Option<&[String]>, b: Option<&[String]>) -> bool {
     }
 }
 
-/// A pattern as far as it is compared.
 struct Pattern {
     start: String,
     is_wild: bool,
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_overlaps_all_but_nothing() {
+    fn unknown_touches_overlap_everything_except_an_empty_list() {
         let some = ["a".to_owned()];
         assert!(overlap(None, None) && overlap(None, Some(&some)) && overlap(Some(&some), None));
         assert!(!overlap(None, Some(&[])) && !overlap(Some(&[]), None));

@@ -2,7 +2,6 @@
 
 use crate::plan::words::StepStatus;
 
-/// A verb that moves a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verb {
     #[default]
@@ -28,7 +27,6 @@ impl Verb {
         }
     }
 
-    /// The status that the verb gives.
     pub fn target(self) -> StepStatus {
         match self {
             Self::Start => StepStatus::InProgress,
@@ -40,16 +38,9 @@ impl Verb {
         }
     }
 
-    /// The verb that gives a status.
     pub fn giving(status: StepStatus) -> Self {
-        match status {
-            StepStatus::InProgress => Self::Start,
-            StepStatus::Completed => Self::Done,
-            StepStatus::Failed => Self::Fail,
-            StepStatus::Blocked => Self::Block,
-            StepStatus::Skipped => Self::Skip,
-            StepStatus::Pending => Self::Reopen,
-        }
+        // Each status has one verb.
+        Self::ALL.into_iter().find(|it| it.target() == status).unwrap_or_default()
     }
 
     /// The outcome of the attempt that a message makes.

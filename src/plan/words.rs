@@ -4,25 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use serde::{Deserialize, Serialize};
 
-/// The status of a step.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    BorshSerialize,
-    BorshDeserialize,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
 )]
-#[serde(rename_all = "snake_case")]
 pub enum StepStatus {
+    #[default]
     Pending,
     InProgress,
     Completed,
@@ -31,22 +18,7 @@ pub enum StepStatus {
     Skipped,
 }
 
-/// The status of a plan, as its owner wrote it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    BorshSerialize,
-    BorshDeserialize,
-)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub enum PlanStatus {
     Draft,
     Active,
@@ -58,7 +30,6 @@ pub enum PlanStatus {
 pub trait Status: Copy + Eq + 'static {
     const ALL: &'static [Self];
 
-    /// Returns the canonical word.
     fn word(self) -> &'static str;
 
     /// Other words, folded, that mean a status.
@@ -145,8 +116,7 @@ impl fmt::Display for PlanStatus {
 }
 
 /// A file's status: recognized, or shown as written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Stated<S> {
     Known(S),
     /// Counts as open and is never ready.

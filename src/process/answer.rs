@@ -2,11 +2,6 @@
 //!
 //! Its process leads a process group, which is ended with it, so that nothing it started continues in the background.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is the floor that the ban on starting processes points to"
-)]
-
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -18,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::ops::draft::{AgentOutput, Asker, End, Waited};
+use crate::ops::draft::{AgentOutput, Answerer, End, Waited};
 use crate::process::worker::why_no_program;
 
 /// How long a group may take to end before it is killed.
@@ -36,7 +31,6 @@ const MOST: usize = 2 << 20;
 /// Only this much of the end of standard error is retained.
 const MOST_ASIDE: usize = 64 << 10;
 
-/// How an agent is started for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
     pub name: &'static str,
@@ -72,7 +66,6 @@ pub const PRESETS: [Preset; 3] = [
 /// How many bytes of a conversation a custom command gets.
 pub const CONVERSATION: usize = 400_000;
 
-/// The program to start, and its time limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerCommand {
     pub words: Vec<String>,
@@ -87,6 +80,7 @@ impl AnswerCommand {
     }
 }
 
+#[derive(PartialEq)]
 enum Message {
     Exited,
     /// One of the two streams.
@@ -128,7 +122,7 @@ pub struct Agent {
     pub stopper: Stopper,
 }
 
-impl Asker for Agent {
+impl Answerer for Agent {
     fn ask(&mut self, prompt: &str) -> AgentOutput {
         let (sender, receiver) = channel();
         if self.stopper.listen(Some(sender.clone())) > 0 {
@@ -151,12 +145,6 @@ impl Asker for Agent {
             && receiver.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout);
         self.stopper.listen(None);
         if is_over { Waited::ToTheEnd } else { Waited::Interrupted }
-    }
-}
-
-impl PartialEq for Message {
-    fn eq(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
@@ -190,14 +178,18 @@ fn converse(
     if let Some(stdout) = child.stdout.take() {
         let (kept, sender) = (Arc::clone(&out), sender.clone());
         thread::spawn(move || {
-            let end = if read_all(stdout, &kept) { Message::StreamEnded } else { Message::TooMuch };
+            let is_whole = read(stdout, &kept, |it| it.len() <= MOST);
+            let end = if is_whole { Message::StreamEnded } else { Message::TooMuch };
             sender.send(end).ok();
         });
     }
     if let Some(stderr) = child.stderr.take() {
         let (kept, sender) = (Arc::clone(&aside), sender.clone());
         thread::spawn(move || {
-            read_end(stderr, &kept);
+            read(stderr, &kept, |it| {
+                it.drain(..it.len().saturating_sub(MOST_ASIDE));
+                true
+            });
             sender.send(Message::StreamEnded).ok();
         });
     }
@@ -267,39 +259,20 @@ fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
     }
 }
 
-/// Reads to the end; returns false if there is too much, and the rest is not read.
-fn read_all(mut from: impl Read, kept: &Kept) -> bool {
+/// Reads to the end, or until what was read so far does not fit any more; returns false then.
+fn read(mut from: impl Read, kept: &Kept, fits: impl Fn(&mut Vec<u8>) -> bool) -> bool {
     let mut part = [0; 8192];
     loop {
         match from.read(&mut part) {
-            Ok(0) => return true,
-            Ok(n) => {
+            Ok(n) if n > 0 => {
                 let mut kept = held(kept);
                 kept.extend_from_slice(&part[..n]);
-                if kept.len() > MOST {
+                if !fits(&mut kept) {
                     return false;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return true,
-        }
-    }
-}
-
-/// Reads everything and retains the end.
-fn read_end(mut from: impl Read, kept: &Kept) {
-    let mut part = [0; 8192];
-    loop {
-        match from.read(&mut part) {
-            Ok(0) => return,
-            Ok(n) => {
-                let mut kept = held(kept);
-                kept.extend_from_slice(&part[..n]);
-                let over = kept.len().saturating_sub(MOST_ASIDE);
-                kept.drain(..over);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return,
+            Ok(_) | Err(_) => return true,
         }
     }
 }

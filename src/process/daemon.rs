@@ -1,17 +1,11 @@
 //! Starts planwatch itself in the background.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is the floor that the ban on starting processes points to"
-)]
-
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The result of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
     /// It runs, and printed this line.

@@ -1,4 +1,6 @@
-//! The only module that starts processes.
+//! Starts processes; git alone is started by [`crate::git`].
+
+#![expect(clippy::disallowed_methods, reason = "this is the floor that the ban points to")]
 
 pub mod answer;
 pub mod daemon;
@@ -6,5 +8,4 @@ pub mod editor;
 mod orphans;
 pub mod pager;
 pub mod shell;
-mod tree;
 pub mod worker;

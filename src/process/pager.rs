@@ -1,10 +1,5 @@
 //! Shows a long text in the user's pager.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is the floor that the ban on starting processes points to"
-)]
-
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};

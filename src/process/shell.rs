@@ -1,10 +1,5 @@
 //! Runs a script in the foreground: its command line is used as it is, and nothing is ever inserted into it.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is the floor that the ban on starting processes points to"
-)]
-
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -13,7 +8,6 @@ use std::process::{Command, Stdio};
 /// Where a command's standard output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// To planwatch's standard output.
     Stdout,
     /// To standard error, because planwatch prints its own result.
     Stderr,

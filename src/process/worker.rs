@@ -4,11 +4,6 @@
 //! and its children goes through one pipe; a thread writes it to the log. The loop waits for the first of: output,
 //! exit, stop, limit. A child that leaves the group cannot block it.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is the floor that the ban on starting processes points to"
-)]
-
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
@@ -28,8 +23,9 @@ use rustix::process::{
 
 use crate::api::agents::{AgentCommand, PromptBy};
 use crate::disk::{Process, ProcessState, RealDisk};
+use crate::git;
 use crate::ops::run::{Ended, How, Job, Told, Workers};
-use crate::process::{orphans, tree};
+use crate::process::orphans;
 
 /// How long a group has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
@@ -85,7 +81,6 @@ impl Stop {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).push(sender.clone());
     }
 
-    /// Removes receivers that are gone.
     fn forget_gone(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running
@@ -107,16 +102,12 @@ enum Message {
 
 impl Workers for Processes {
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended {
-        let not_started = |error: &io::Error| Ended {
-            how: How::NotStarted(why_not_started(job.command, error)),
-            exit_code: None,
-            output: Vec::new(),
-        };
+        let without_process = |how| Ended { how, exit_code: None, output: Vec::new() };
         if self.is_stopped() {
-            return Ended { how: How::Stopped, exit_code: None, output: Vec::new() };
+            return without_process(How::Stopped);
         }
         match Running::start(job, &self.stop) {
-            Err(error) => not_started(&error),
+            Err(error) => without_process(How::NotStarted(why_not_started(job.command, &error))),
             Ok(mut running) => {
                 told(Told::Started(running.child.id()));
                 let how = running.watch(job, &self.stop, told);
@@ -146,11 +137,10 @@ impl Workers for Processes {
     }
 
     fn tree(&self, root: &Path, without: &Path) -> Option<String> {
-        tree::fingerprint(root, without)
+        git::fingerprint(root, without)
     }
 }
 
-/// A running process.
 struct Running {
     child: Child,
     group: Pid,
@@ -278,19 +268,15 @@ impl Running {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            match self.messages.recv_timeout(left) {
-                Ok(message) => {
-                    let is_it = is_it(&message);
-                    match message {
-                        Message::Output(bytes) => self.hear(&bytes, told),
-                        Message::Silence => self.is_silent = true,
-                        Message::Exited | Message::Stop | Message::Nothing => {}
-                    }
-                    if is_it {
-                        return true;
-                    }
-                }
-                Err(_) => return false,
+            let Ok(message) = self.messages.recv_timeout(left) else { return false };
+            let is_it = is_it(&message);
+            match message {
+                Message::Output(bytes) => self.hear(&bytes, told),
+                Message::Silence => self.is_silent = true,
+                Message::Exited | Message::Stop | Message::Nothing => {}
+            }
+            if is_it {
+                return true;
             }
             if Instant::now() >= end {
                 return false;

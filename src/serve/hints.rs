@@ -42,7 +42,7 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ("with --supersedes", "with `supersedes`", "with `supersedes`"),
     ("say --yes to remove", "the person is asked before it is removed: delete_plan", "send `yes` to remove"),
     ("choose another --as", "choose another title", "choose another `name`"),
-    ("--passes takes", "`passes` takes", "`passes` takes"),
+    ("--passes must", "`passes` must", "`passes` must"),
     (
         "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them",
         "give a list of titles or of step objects",

@@ -5,7 +5,6 @@ use crate::api::error::Error;
 use crate::store::idempotency;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
 
-/// Runs one change for each id, under one lock.
 pub(crate) fn change_each(
     context: &Context,
     verb: &'static str,

@@ -1,15 +1,15 @@
 //! What a decision about a file returns.
 //!
-//! A decision is made on what a file holds under the lock, and runs again when another program saves in between. It
-//! therefore has no side effects that its caller reads: all that the caller needs is in the result, and the caller gets
-//! the result of the run that counts.
+//! A decision is made on the content of a file under the lock, and runs again if another program saves in between. It
+//! therefore has no side effects that its caller reads: the result has all that the caller needs, and the caller gets
+//! the result of the run that was written.
 
 use std::convert::Infallible;
 
-/// What becomes of a file: `W` is what is written, `T` what the caller gets with it, `L` what it gets if nothing is to
-/// be written. A decision that always writes has no `L`.
+/// The decision about a file: `W` is what is written, `T` what the caller gets with it, `L` what it gets if nothing is
+/// written. A decision that always writes has no `L`.
 pub(crate) enum Decision<W, T = (), L = Infallible> {
-    /// Nothing is written either if the file already holds this.
+    /// Also not written if the file already contains this.
     Write(W, T),
     /// The file stays as its editors saved it.
     Leave(L),
@@ -40,18 +40,20 @@ mod tests {
 
     const PATH: &str = "p/step-1.md";
 
+    type OnNew = fn() -> Decision<&'static str, &'static str, &'static str>;
+
     /// Decides on `old`, which an editor then replaces with `new`, and on `new`.
-    fn decided(on_new: fn() -> Decision<&'static str, &'static str, &'static str>) -> (String, String) {
-        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# Old\n")]);
+    fn decided_on([old, ours, new]: [&str; 3], on_new: OnNew) -> (String, String) {
+        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", old)]);
         let context = Context::on_model(&machine);
         let mut writing = Transaction::begin(&context, "test", Mode::Write).unwrap();
         let decided = writing.change(PATH, &|bytes| {
-            if bytes == b"# New\n" {
+            if bytes == new.as_bytes() {
                 return on_new().try_map(|text, value| Ok::<_, Error>((text.into(), value)));
             }
             let file = context.plans.disk().open(&context.plans.root().join(PATH), Open::InPlace).unwrap();
-            file.write(b"# New\n").unwrap();
-            Ok(Decision::Write(b"# Old, ours\n".to_vec(), "of the first run"))
+            file.write(new.as_bytes()).unwrap();
+            Ok(Decision::Write(ours.into(), "of the first run"))
         });
         let value = match decided.unwrap() {
             Decision::Write(applied, value) => format!("{value}, {}", applied.was_written),
@@ -63,7 +65,8 @@ mod tests {
     #[test]
     fn the_caller_gets_the_value_of_the_run_that_counts() {
         let check = |on_new, text: &str, value: &str| {
-            assert_eq!(decided(on_new), (text.to_owned(), value.to_owned()));
+            let decided = decided_on(["# Old\n", "# Old, ours\n", "# New\n"], on_new);
+            assert_eq!(decided, (text.to_owned(), value.to_owned()));
         };
         check(
             || Decision::Write("# New, ours\n", "of the second run"),
@@ -72,5 +75,13 @@ mod tests {
         );
         check(|| Decision::Write("# New\n", "nothing to do"), "# New\n", "nothing to do, false");
         check(|| Decision::Leave("left"), "# New\n", "left");
+    }
+
+    #[test]
+    fn a_decision_runs_again_on_the_claim_of_another_worker() {
+        let claimed = "---\nstatus: in_progress\nclaim: {id: h1, by: zoe}\n---\n";
+        let texts = ["---\nstatus: pending\n---\n", "---\nstatus: in_progress\n---\n", claimed];
+        let decided = decided_on(texts, || Decision::Leave("claimed"));
+        assert_eq!(decided, (claimed.to_owned(), "claimed".to_owned()));
     }
 }

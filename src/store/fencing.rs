@@ -1,4 +1,4 @@
-//! Whose a claimed step is, and what becomes of a result that comes too late.
+//! Checks the owner of a claimed step, and handles late results.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -7,23 +7,22 @@ use crate::plan::claims::{Held, Holding, Lapse};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
-use crate::plan::records::{Claim, NoteType};
+use crate::plan::records::NoteType;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::load::LoadQuery;
 use crate::store::step_file::StepUpdate;
 use crate::text::typed::shell_word;
 
-/// Who makes an update.
 #[derive(Debug, Clone)]
-pub(crate) struct Who {
+pub(crate) struct Caller {
     pub(crate) by: String,
     pub(crate) claim: Option<String>,
     pub(crate) force: bool,
 }
 
-impl Who {
-    /// Takes what was given; the surroundings' claim counts for its own step alone.
+impl Caller {
+    /// Takes the given name and claim; a claim from the environment counts only for its own step.
     pub(crate) fn of(
         context: &Context,
         id: &StepId,
@@ -38,26 +37,21 @@ impl Who {
     }
 }
 
-/// What the check of a claim says.
+/// The result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The step has no claim, or the caller's.
     Free,
     /// Another worker has the claim, and the caller uses force.
     Forced,
-    /// The caller's claim is no longer the step's.
+    /// The caller's claim has ended.
     Late,
 }
 
-/// Returns the claim in force: one under another status is void.
-fn claim_of(step: &Step) -> Option<&Claim> {
-    step.claim_in_force()
-}
-
-/// Checks the fence and the owner: an id passes only if it is the file's; without one the name has to be the same.
+/// Checks the claim's id against the file's; without an id the names must be equal.
 ///
-/// A claim that another working tree has taken over is void, whatever this file says.
-pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+/// A claim that another working tree has taken over is void, even if this file still contains it.
+pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     if let Some(other) = plans.claims().overtaken_by(step) {
         return match (&who.claim, who.force) {
             (Some(id), _) => late(plans, step, id),
@@ -65,7 +59,7 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Erro
             (None, false) => Err(claimed(step, other.by.as_deref(), &other.claim)),
         };
     }
-    match (claim_of(step), &who.claim) {
+    match (step.claim_in_force(), &who.claim) {
         (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
         (_, Some(id)) => late(plans, step, id),
         (None, None) => check_elsewhere(plans, step, who),
@@ -75,8 +69,8 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Erro
     }
 }
 
-/// Checks the claim of another working tree, of which this tree's file shows nothing.
-fn check_elsewhere(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+/// Checks the claim of another working tree, which this tree's file does not show.
+fn check_elsewhere(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     let is_elsewhere = |it: &&Held| matches!(it.holding, Holding::Elsewhere { .. });
     match plans.claims().holder(step).filter(is_elsewhere) {
         Some(held) if held.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
@@ -86,7 +80,7 @@ fn check_elsewhere(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error
     }
 }
 
-/// A claim that was never the step's is a mistake, whose words belong into no file.
+/// If the claim never belonged to the step, the update is refused and nothing is written.
 fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
     if plans.claims().is_known(step, claim) {
         return Ok(Owner::Late);
@@ -96,20 +90,20 @@ fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
     Err(Error::Conflict { code: "unknown-claim", message, hint })
 }
 
-/// Names who has the step; a claim without a name by its id.
+/// The error with the owner's name, or the claim's id if it has no name.
 pub(crate) fn claimed(step: &Step, by: Option<&str>, claim: &str) -> Error {
     let by = by.map_or_else(|| format!("the claim {claim}"), str::to_owned);
     Error::Claimed { id: step.id.to_string(), by }
 }
 
-/// Refuses to take away a plan on which work is going on, also if another working tree has the claim.
+/// Refuses to remove a plan with a claim in force, also one of another working tree.
 ///
-/// Lapsed claims do not count, and neither does what was closed elsewhere.
+/// Lapsed claims do not count, and neither do steps closed elsewhere.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
     let plans = LoadQuery::plan(id).load(context)?.plans;
     let Some(plan) = plans.get(id) else { return Ok(()) };
     for step in &plan.steps {
-        let own = claim_of(step).filter(|_| plans.claims().lapse(step, context.now).is_none());
+        let own = step.claim_in_force().filter(|_| plans.claims().lapse(step, context.now).is_none());
         let other = plans.claims().holder(step).filter(|it| !matches!(it.holding, Holding::Closed { .. }));
         let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
         if let Some(by) = by {
@@ -121,26 +115,26 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
 }
 
 /// Returns whether the update is the claim's own, so that it renews the lease.
-pub(crate) fn is_owner(step: &Step, who: &Who) -> bool {
-    claim_of(step).is_some_and(|claim| match &who.claim {
+pub(crate) fn is_owner(step: &Step, who: &Caller) -> bool {
+    step.claim_in_force().is_some_and(|claim| match &who.claim {
         Some(id) => *id == claim.id,
         None => claim.by.as_deref() == Some(who.by.as_str()),
     })
 }
 
-/// Returns the claim that an end of work ends, how many seconds it took, and the log of its run.
+/// Returns the claim that is being ended, how many seconds it took, and the log of its run.
 pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<EndedClaim> {
-    let claim = claim_of(step)?;
+    let claim = step.claim_in_force()?;
     let seconds = claim.at.map(|at| now.seconds_since(at));
     let log = step.run.as_ref().map(|it| it.log.clone());
     Some(EndedClaim { id: claim.id.clone(), seconds, log, ..EndedClaim::default() })
 }
 
-/// Keeps a late result as a note, once for each claim, and refuses the update.
+/// Records a late result as a note, once for each claim, and refuses the update.
 pub(crate) fn late_result(
     context: &Context,
     step: &Step,
-    who: &Who,
+    who: &Caller,
     outcome: &str,
     message: Option<&str>,
 ) -> StepUpdate {
@@ -156,7 +150,7 @@ pub(crate) fn late_result(
     update
 }
 
-/// Who has the step: by its file, or by what is recorded beside it.
+/// The error with the owner of the step, from its file or from the records.
 pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let id = step.id.to_string();
     let by = by.map(str::to_owned);
@@ -164,8 +158,7 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         Some(Holding::Elsewhere { worktree, is_gone: true }) => {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
             let message = format!("`{id}` is claimed by {by} in {worktree}, which no longer exists");
-            let hint =
-                format!("`planwatch release {id_word} --force` ends that claim", id_word = shell_word(&id));
+            let hint = format!("`planwatch release {} --force` ends that claim", shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         Some(Holding::Elsewhere { worktree, .. }) => {
@@ -182,8 +175,8 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
             let message =
                 format!("`{id}` is in progress without a claim: it was started with `start` or in an editor");
-            let hint = format!("`planwatch release {id_word}` releases it", id_word = shell_word(&id));
-            Error::Conflict { code: "claimed", message, hint }
+            let hint = format!("`planwatch release {}` releases it", shell_word(&id));
+            Error::conflict("claimed", message, hint)
         }
         _ => {
             let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
@@ -192,19 +185,14 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     }
 }
 
-/// The attempt of a lapsed claim. It is recorded in the owner's name, whichever process writes it.
+/// The attempt of a lapsed claim, in its owner's name.
 pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
-    let owner = step.claim.as_ref().and_then(|it| it.by.clone());
-    NewAttempt {
-        at: context.now,
-        by: owner.unwrap_or_else(|| by.to_owned()),
-        outcome: lapse.outcome().to_owned(),
-        notes: None,
-        claim: ended_claim(step, context.now),
-    }
+    let owner = step.claim.as_ref().and_then(|it| it.by.as_deref());
+    let attempt = NewAttempt::new(context.now, owner.unwrap_or(by), lapse.outcome());
+    NewAttempt { claim: ended_claim(step, context.now), ..attempt }
 }
 
-/// Whether one more lapsed claim is one too many.
+/// Whether another lapsed claim would reach the limit of attempts.
 pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
     step.tries() + 1 >= context.config.max_attempts() as usize
 }

@@ -1,12 +1,13 @@
-//! Requests that carry a key: what was done for a key is recorded with the change, so that it is not done again.
+//! Requests with a key: the change is recorded under the key, so that it is not made again.
 //!
 //! Before a change is written, its key is given what the answer needs (`Made`). `disk::keyed` puts that into the journal
 //! and, when the change is done, into the record of the key. A surface replaces the record by its whole answer. A request
 //! whose key has a record without an answer was interrupted after its change; the answer is made from the record.
 
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::request_key::{Answer, ClaimMade, Made, Record, RequestKey, Told, hour};
-use crate::api::views::{Views, shown_path, value};
+use crate::api::views::{Views, value, with};
 use crate::disk::{Answers, KeyLock};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
@@ -22,7 +23,7 @@ use crate::store::load::LoadQuery;
 use crate::store::repeat::REPEATED;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode};
 
-/// How long a key is remembered, in seconds.
+/// How long a key is stored, in seconds.
 pub const REMEMBERED: i64 = 24 * 60 * 60;
 
 /// How many bytes a key may have.
@@ -31,71 +32,76 @@ const LONGEST: usize = 255;
 /// How long a command waits for another one with the same key.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Says what the next change answers, if the request has a key.
-pub(crate) fn tell<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
+/// Sets the answer of the next change, if the request has a key.
+pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
     if let Some(key) = &context.key {
-        let changes = changes().iter().map(Changed::to_json).collect();
-        key.tell(Told { changes, ..Told::default() });
+        let changes = changes().iter().map(value).collect();
+        key.record(Told { changes, ..Told::default() });
     }
 }
 
-/// Says what the next change, an import, answers beside the plans.
-pub(crate) fn tell_import(context: &Context, import: impl FnOnce() -> Map<String, Value>) {
+/// Sets what the next change, an import, answers besides the plans.
+pub(crate) fn record_import(context: &Context, import: impl FnOnce() -> Map<String, Value>) {
     if let Some(key) = &context.key {
         key.told.lock().unwrap_or_else(PoisonError::into_inner).import = import();
     }
 }
 
-/// Says that the next change is a claim.
-pub(crate) fn tell_claim(context: &Context, claim: impl FnOnce() -> ClaimMade) {
+/// Records that the next change is a claim.
+pub(crate) fn record_claim(context: &Context, claim: impl FnOnce() -> ClaimMade) {
     if let Some(key) = &context.key {
-        key.tell(Told { claim: Some(claim()), ..Told::default() });
+        key.record(Told { claim: Some(claim()), ..Told::default() });
     }
 }
 
-/// Says that the next change is not what the request asks for: the key does not belong to it.
-pub(crate) fn tell_aside(context: &Context) {
+/// Records that the next change is not the requested one: the key does not belong to it.
+pub(crate) fn record_aside(context: &Context) {
     if let Some(key) = &context.key {
-        key.tell(Told { is_aside: true, ..Told::default() });
+        key.record(Told { is_aside: true, ..Told::default() });
     }
 }
 
-/// Says that the request makes several changes, each of which finds what is left to do: one of them is not the request.
-pub(crate) fn tell_many(context: &Context) {
+/// Records that the request makes several changes, so one of them alone does not complete it.
+pub(crate) fn record_many(context: &Context) {
     if let Some(key) = &context.key {
         key.is_of_many.store(true, Ordering::Relaxed);
     }
 }
 
-/// Gives the key of the request, if it has one, what its record is to hold.
+/// The key of one of several changes that a request makes, with the record of that change if an earlier request with
+/// the same key made it; none if the request has no key.
+pub(crate) fn part(context: &Context, part: &str) -> Result<Option<Arc<RequestKey>>, Error> {
+    let Some(key) = &context.key else { return Ok(None) };
+    let name = name_of(&format!("{} {part}", key.name));
+    let earlier = find(context, &name)?;
+    Ok(Some(Arc::new(RequestKey::new(&name, &key.request, context.now, earlier))))
+}
+
+/// Sets the content of the key's record, if the request has a key.
 pub(crate) fn about_to(context: &Context, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
     if let Some(key) = &context.key {
         key.about_to(verb, paths, diff);
     }
 }
 
-/// The name of a key's record.
 pub fn name_of(key: &str) -> String {
     blake3::hash(key.as_bytes()).to_hex()[..32].to_owned()
 }
 
 fn answers(context: &Context) -> Result<Answers, Error> {
-    context.plans.answers().ok_or_else(|| Error::Failed {
-        code: "idempotency-unavailable",
-        message: "keys cannot be remembered here, because `.planwatch` cannot be used".to_owned(),
-        hint: "send the request without a key".to_owned(),
+    context.plans.answers().ok_or_else(|| {
+        let message = "keys cannot be stored here, because `.planwatch` cannot be used";
+        Error::failed("idempotency-unavailable", message, "send the request without a key")
     })
 }
 
 fn io_error(error: &std::io::Error) -> Error {
-    Error::Failed {
-        code: "idempotency-unavailable",
-        message: format!("what is remembered of keys cannot be read or written: {error}"),
-        hint: "`planwatch doctor` reports the problem with the directory".to_owned(),
-    }
+    let message = format!("the records of idempotency keys cannot be read or written: {error}");
+    let hint = "`planwatch doctor` reports the problem with the directory";
+    Error::failed("idempotency-unavailable", message, hint)
 }
 
-/// Finds what is remembered of a key. A change that was interrupted is finished, or taken back, before the answer.
+/// Finds the record of a key. An interrupted change is completed or undone first.
 pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
     let answers = answers(context)?;
     let find = || answers.find(name).map_err(|error| io_error(&error));
@@ -112,12 +118,12 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
     Ok(Some(record).filter(|it| context.now.seconds_since(it.at) < REMEMBERED))
 }
 
-/// Begins a request of the command line, which is carried out once for its key; `request` is all that it asks for.
+/// Begins a request of the command line, which is carried out once for its key; `request` is everything it asks for.
 pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, Error> {
     begin_or_answer(context, key, request).map(|it| it.0)
 }
 
-/// As [`begin`]; the second is the answer of an earlier request with this key, where it was kept.
+/// As [`begin`]; the second value is the stored answer of an earlier request with this key.
 pub fn begin_or_answer(
     context: &Context,
     key: &str,
@@ -127,19 +133,15 @@ pub fn begin_or_answer(
         return Err(Error::usage(format!("a key has 1 to {LONGEST} characters"), "give a shorter one"));
     }
     let (name, request) = (name_of(key), name_of(request));
-    // The same command may be running: what it did is known when it has ended.
-    let lock = lock(context, &name, PATIENCE)?.ok_or_else(|| Error::Conflict {
-        code: "request-in-flight",
-        message: "a request with this key is being carried out".to_owned(),
-        hint: "send it again later".to_owned(),
+    // The same command may be running: its result is known when it has ended.
+    let lock = lock(context, &name, PATIENCE)?.ok_or_else(|| {
+        let message = "a request with this key is being carried out";
+        Error::conflict("request-in-flight", message, "send it again later")
     })?;
     let earlier = find(context, &name)?;
     if earlier.as_ref().is_some_and(|it| it.request != request) {
-        return Err(Error::Conflict {
-            code: "idempotency-key-reused",
-            message: "this key belongs to another request".to_owned(),
-            hint: "use a new key".to_owned(),
-        });
+        let hint = "use a new key";
+        return Err(Error::conflict("idempotency-key-reused", "this key belongs to another request", hint));
     }
     forget_old(context, &answers(context)?);
     let answer = earlier.as_ref().and_then(|it| it.answer.clone());
@@ -151,7 +153,7 @@ pub fn lock(context: &Context, name: &str, patience: Duration) -> Result<Option<
     answers(context)?.lock(name, patience).map_err(|it| io_error(&it))
 }
 
-/// What an earlier request with the same key did, with the plans and steps as they are now; none if there was none.
+/// The result of an earlier request with the same key, with the plans and steps as they are now; none if there was none.
 pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeReport> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;
@@ -161,7 +163,7 @@ pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeRe
     Some(ChangeReport { changes, ..ChangeReport::new(verb, Mode::Write) })
 }
 
-/// Remembers an answer in the place of what was recorded with the change; what is older than a day is forgotten.
+/// Replaces the record that was made with the change by the answer; drops records that are older than a day.
 pub fn keep(context: &Context, name: &str, request: &str, answer: Answer) -> Result<u64, Error> {
     let record = Record { request: request.to_owned(), at: context.now, made: None, answer: Some(answer) };
     let bytes = serde_json::to_vec(&record).unwrap_or_default();
@@ -171,12 +173,6 @@ pub fn keep(context: &Context, name: &str, request: &str, answer: Answer) -> Res
     Ok(bytes.len() as u64)
 }
 
-/// As [`keep`], for the request that has begun with this key.
-pub fn keep_for(context: &Context, key: &RequestKey, answer: Answer) -> Result<u64, Error> {
-    keep(context, &key.name, &key.request, answer)
-}
-
-/// How many bytes the records of the last day have.
 pub fn bytes(context: &Context) -> Result<u64, Error> {
     let answers = answers(context)?;
     forget_old(context, &answers);
@@ -187,13 +183,12 @@ fn forget_old(context: &Context, answers: &Answers) {
     answers.forget_before(hour(context.now.plus_seconds(-REMEMBERED)));
 }
 
-/// What a key made, as a report.
 impl Made {
     /// The change as a writing verb reports it: with the plans and steps as they were to be, or as they are now where
     /// that was not known before.
     pub fn to_json(&self, context: &Context) -> Value {
         let changes = match self.changes.as_slice() {
-            [] => self.paths.iter().filter_map(|it| self.found(context, it)).map(|it| it.to_json()).collect(),
+            [] => self.paths.iter().filter_map(|it| self.found(context, it)).map(|it| value(&it)).collect(),
             told => told.to_vec(),
         };
         let Self { verb, diff, .. } = self;
@@ -201,11 +196,8 @@ impl Made {
     }
 
     /// The report with what an import answers beside its change.
-    pub fn imported(&self, mut report: Value) -> Value {
-        if let Some(map) = report.as_object_mut() {
-            map.extend(self.import.clone());
-        }
-        report
+    pub fn imported(&self, report: &Value) -> Value {
+        with(report, self.import.clone().into())
     }
 
     pub(crate) fn diff(&self) -> &str {
@@ -230,8 +222,7 @@ impl Made {
     fn found(&self, context: &Context, path: &str) -> Option<Changed> {
         let (id, step) = read_path(path)?;
         let plans = LoadQuery::plan(&id).load(context).ok()?.plans;
-        let root = context.root_name();
-        let views = Views { plans: &plans, now: context.now, root: &root };
+        let views = Views::of(context, &plans);
         let plan = plans.get(&id);
         let step =
             step.map(|it| (it.to_string(), plan.and_then(|plan| plan.steps.iter().find(|at| at.id == it))));
@@ -248,21 +239,13 @@ impl Made {
                 (id.clone(), id, String::new(), Value::Null)
             }
         };
-        Some(Changed {
-            id,
-            title,
-            path: shown_path(&root, path),
-            was_written: true,
-            was: None,
-            status: Some(status).filter(|it| !it.is_empty()),
-            did: self.verb.clone(),
-            now,
-        })
+        let status = Some(status).filter(|it| !it.is_empty());
+        Some(Changed { status, ..Changed::new(context, &id, (&title, path), &self.verb, now) })
     }
 }
 
 /// The plan or step whose file, or whose directory, is at a path.
-fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
+pub(crate) fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
     let mut names: Vec<&str> = path.split('/').collect();
     if names.first() == Some(&"_archive") {
         names.remove(0);
@@ -275,7 +258,7 @@ fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
     Some((plan, step))
 }
 
-/// The paths that tell what a change made: of new files, or else of all.
+/// The paths that identify the result of a change: new files, or else all.
 pub(crate) fn telling(paths: &[(bool, &Path)]) -> Vec<String> {
     let all = |is_new: bool| {
         let paths = paths.iter().filter(|it| it.0 || !is_new);

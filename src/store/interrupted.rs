@@ -1,12 +1,12 @@
-//! A change of several files that was interrupted, and what finishes it.
+//! An interrupted change of several files, and how to complete it.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::api::context::{Context, Notice};
 use crate::api::views::shown_path;
 
-/// A change that the next command that writes finishes, or takes back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A change that the next writing command completes or undoes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interrupted {
     pub verb: String,
     pub at: String,
@@ -15,10 +15,6 @@ pub struct Interrupted {
 }
 
 impl Interrupted {
-    pub fn to_json(&self) -> Value {
-        json!({"verb": self.verb, "at": self.at, "paths": self.paths})
-    }
-
     pub fn sentence(&self) -> String {
         let Self { verb, at, .. } = self;
         format!(
@@ -28,7 +24,7 @@ impl Interrupted {
     }
 }
 
-/// Looks for one; changes nothing.
+/// Finds one; changes nothing.
 pub(crate) fn find(context: &Context) -> Option<Interrupted> {
     let root = context.root_name();
     let found = context.plans.pending()?;
@@ -36,8 +32,8 @@ pub(crate) fn find(context: &Context) -> Option<Interrupted> {
     Some(Interrupted { verb: found.verb, at: found.at, paths: found.paths.iter().map(shown).collect() })
 }
 
-/// Reports one beside the answer of a verb that only reads.
-pub fn tell(context: &Context) {
+/// Reports one along with the answer of a verb that only reads.
+pub fn report(context: &Context) {
     if let Some(found) = find(context) {
         context.notify(Notice::Interrupted { what: found.sentence() });
     }

@@ -1,4 +1,4 @@
-//! What decisions, insights and scripts have in common: their files, their names, what is wrong in them.
+//! What decisions, insights and scripts have in common: their files, names and problems.
 
 use std::path::Path;
 
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::shown_path;
 use crate::disk::DiskError;
 use crate::plan::decision::{self, Decision};
 use crate::plan::entry;
@@ -43,7 +42,7 @@ pub(crate) fn insights(context: &Context) -> Vec<Insight> {
     found
 }
 
-/// Reads all scripts by id, with what only the repository shows to be wrong in them.
+/// Reads all scripts by id, with problems that only the repository shows.
 pub(crate) fn scripts(context: &Context) -> Vec<Script> {
     let read = |source: &_| {
         let mut script = script::read(source);
@@ -57,7 +56,7 @@ pub(crate) fn scripts(context: &Context) -> Vec<Script> {
     sources(context, script::DIRECTORY).iter().map(read).collect()
 }
 
-/// Everything that is wrong in decisions, insights and scripts.
+/// All problems of decisions, insights and scripts.
 pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     let decisions = decisions(context);
     let mut problems = links(&decisions);
@@ -67,7 +66,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     problems
 }
 
-/// Decisions that stand in the place of one that is gone: none is ever removed.
+/// Problems of decisions that supersede a missing one; planwatch never removes a decision.
 fn links(decisions: &[Decision]) -> Vec<Problem> {
     let is_there = |id: &str| decisions.iter().any(|it| it.id == id);
     let problem = |it: &Decision| {
@@ -91,7 +90,7 @@ pub(crate) struct Entry<'a> {
 /// The bytes of a file at a path and for a time, and what a surface shows of them.
 pub(crate) type Make<'a> = dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error> + 'a;
 
-/// Makes the file under a name of its own: of two within a thousandth of a second the second gets the next one.
+/// Makes the file under a unique name: if two are made in the same millisecond, the second gets the next one.
 pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result<ChangeReport, Error> {
     let mut writing = Transaction::begin(context, entry.verb, mode)?;
     let names = context.plans.names(Path::new(entry.directory));
@@ -99,11 +98,11 @@ pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result
     for _ in 0..MAX_TRIES {
         let path = format!("{}/{}.md", entry.directory, entry::name(at, entry.title, entry.instead));
         let (bytes, now) = (entry.make)(&path, at)?;
-        idempotency::tell(context, || vec![changed(context, entry, &path, now.clone())]);
+        idempotency::record(context, || vec![changed(context, entry, &path, now.clone())]);
         let is_taken = names.iter().any(|it| it.starts_with(&at.stamp()));
         let made = if is_taken { None } else { Some(writing.create(&path, &bytes)) };
         match made {
-            // The lock keeps planwatch apart, not a checkout or a copy.
+            // The lock excludes other planwatch processes, not a checkout or a copy.
             None | Some(Err(Error::Disk(DiskError::Exists { .. }))) => at = at.next_millisecond(),
             Some(Err(error)) => return Err(error),
             Some(Ok(())) => {
@@ -114,21 +113,12 @@ pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result
             }
         }
     }
-    let message = format!("no name is free in `{}`", entry.directory);
-    Err(Error::Failed { code: "no-room", message, hint: "try again in a moment".to_owned() })
+    let hint = "try again in a moment";
+    Err(Error::failed("no-room", format!("no name is free in `{}`", entry.directory), hint))
 }
 
 fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Changed {
-    Changed {
-        id: entry::id_of(path).to_owned(),
-        title: entry.title.to_owned(),
-        path: shown_path(&context.root_name(), path),
-        was_written: true,
-        was: None,
-        status: None,
-        did: "recorded".to_owned(),
-        now,
-    }
+    Changed::new(context, &entry::id_of(path), (entry.title, path), "recorded", now)
 }
 
 /// The plan and step that were named, else those that this process works on, as files hold them.
@@ -196,10 +186,8 @@ pub(crate) fn since(text: &str, now: Time) -> Result<Time, Error> {
         return Ok(Time::from_nanoseconds(now.as_nanoseconds() - ago));
     }
     let not_a_time = |_| {
-        Error::usage(
-            format!("`{text}` is not a time"),
-            "write it as 2026-11-21, 2026-11-21T09:14:03Z, 7d or 12h",
-        )
+        let hint = "write it as 2026-11-21, 2026-11-21T09:14:03Z, 7d or 12h";
+        Error::usage(format!("`{text}` is not a time"), hint)
     };
     trimmed.parse().map_err(not_a_time)
 }

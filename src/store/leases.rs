@@ -1,9 +1,9 @@
-//! Where claims are recorded on this machine: whose they are, until when they hold, and for which working tree.
+//! The records of claims on this machine: their owners, their leases and their working trees.
 //!
-//! In a git repository the records lie in `<git-common-dir>/planwatch`, where all its working trees see them; elsewhere, or
-//! where that cannot be written, in `.planwatch/leases`. One file for each claimed step, named by a hash of the plans
-//! directory's place and the step; `closed` has a line for each claim that was ended, with what is left of its lease. What
-//! a step's earlier numbers have is in `former`.
+//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share; elsewhere, or
+//! if that is not writable, in `.planwatch/leases`. There is one file for each claimed step, named by a hash of the plans
+//! directory's path and the step. The log files `closed-XX` have a line for each ended claim, with its lease (see `log`).
+//! `former` handles records under earlier step numbers.
 //!
 //! # What survives a kill
 //! A claim is three writes under the two locks (plans directory, then records), in this order:
@@ -11,23 +11,23 @@
 //! 2. the step's file, with the claim line, exchanged and synced;
 //! 3. `<key>.new` becomes `<key>`; only then is the claim returned.
 //!
-//! Killed before 2: no file names the claim, and a `.new` alone holds nothing. Killed before 3: the file has a claim
-//! that was never returned. The next process with the locks sees its `.new`, knows that its maker is dead (it is of this
-//! boot), and takes the step over at once; readers without the lock show it as held until then. Killed after 3: the
+//! Killed before 2: no file names the claim, and a `.new` file alone is not a claim. Killed before 3: the file has a claim
+//! that was never returned. The next process with the locks finds the `.new`, which is of this boot, so its process is
+//! dead, and takes the step over at once; readers without the lock show it as claimed until then. Killed after 3: the
 //! claim holds until it lapses.
 //!
-//! An end of work writes the step's file first, then the record. Killed in between the record outlives the claim. If the
-//! file says closed, the record does not count; another working tree reads that file before it takes the step over. A
-//! released step counts as claimed (`taken-back`) until the lease is over.
+//! Ending the work writes the step's file first, then removes the record. If the process is killed in between, the record
+//! remains. It does not count if the file shows the step closed; another working tree reads that file before it takes the
+//! step over. A released step counts as claimed (`taken-back`) until its lease ends.
 //!
-//! A request with a key may ask again for the claim that it made (`store::idempotency`). Once the key's record is there,
-//! which is before 3, its `.new` counts as a record, and the repeated request makes it one.
+//! A request with a key may repeat the request for its claim (`store::idempotency`). The key's record is written before
+//! step 3. From then on the `.new` file counts as a record, and the repeated request renames it.
 //!
 //! # What survives a power cut
-//! The step's file: it is synced before anything is answered. Records are not synced, because losing one is safe: every
-//! worker is dead too, a claim without a record lapses a day after its time stamp, and one with the record of an
-//! earlier boot lapses with its process or its time. A lost line of the log can only lead to a step being done
-//! once more on another branch.
+//! The step's file: it is synced before the reply. Records are not synced, because losing one is safe: every worker is
+//! dead too, a claim without a record lapses a day after its time stamp, and one with the record of an earlier boot
+//! lapses with its process or its lease. If a line of the log is lost, the worst result is that a step is done again
+//! on another branch.
 
 mod former;
 mod locked;
@@ -60,28 +60,27 @@ pub(crate) use log::is_log;
 pub(crate) use former::{Move, moved, removed};
 pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, note_worker, reopened};
 
-/// The end of a record's name until its claim is made to the end.
+/// The end of a record's name until its claim is complete.
 pub(crate) const UNFINISHED: &str = ".new";
 
 /// For so few steps the records are opened by name.
 pub(crate) const FEW: usize = 16;
 
-/// A lease with less than so many seconds left counts as over where a decision has to hold for a moment.
+/// Decisions that must stay valid for a moment treat a lease with fewer seconds left as ended.
 pub(crate) const NEAR: i64 = 2;
 
-/// The records, as [`Leases::listed`] has them.
+/// The result of [`Leases::listed`].
 pub(crate) type Listed = Vec<(bool, String, Option<Stat>)>;
 
-/// A claim as this machine remembers it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) step: String,
     pub(crate) claim: String,
     pub(crate) by: Option<String>,
     pub(crate) at: Option<Time>,
-    /// When the lease is over; where the process can be seen, that alone counts.
+    /// When the lease ends; if the process can be observed, only the process counts.
     pub(crate) until: Time,
-    /// How long a renewal holds, in seconds.
+    /// The length of a renewal, in seconds.
     pub(crate) lease: i64,
     pub(crate) process: Option<Process>,
     /// None: no run made it.
@@ -101,18 +100,17 @@ pub(crate) struct Record {
     place: Place,
 }
 
-/// What a run notes of the claim that it made.
+/// What a run records of a claim that it made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     /// Relative to the plans directory.
     pub(crate) log: String,
-    /// What the step changes; none: that is not known.
+    /// What the step changes; none: unknown.
     pub(crate) touches: Option<Vec<String>>,
     /// The first process of the worker's group, once there is one.
     pub(crate) worker: Option<Process>,
 }
 
-/// Where a claim was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     /// The plans directory in its working tree.
@@ -121,7 +119,7 @@ struct Place {
     branch: Option<String>,
 }
 
-/// The records as one moment has them.
+/// Reads the claim records for one plans directory.
 pub(crate) struct Leases<'a> {
     context: &'a Context,
     worktree: Option<Worktree>,
@@ -129,10 +127,10 @@ pub(crate) struct Leases<'a> {
     shared: Option<Records>,
     own: Option<Records>,
     /// Whether something besides the records was consulted: processes, other working trees, branches.
-    asked_more: AtomicBool,
-    /// When the first of the leases is over that were found to hold.
+    is_uncacheable: AtomicBool,
+    /// The earliest end of the leases in force.
     first_end: Mutex<Option<Time>>,
-    /// The boot of the machine, once it is known.
+    /// The boot of the machine, once it was read.
     boot: OnceLock<Option<String>>,
 }
 
@@ -146,23 +144,18 @@ impl<'a> Leases<'a> {
             worktree: it.root.clone(),
             branch: branch(context, it),
         });
-        let shared = worktree.as_ref().map(|it| plans.shared_records(it));
-        let place = place.unwrap_or_default();
-        let asked_more = AtomicBool::new(false);
-        let first_end = Mutex::new(None);
         Self {
             context,
-            worktree,
-            place,
-            shared,
+            place: place.unwrap_or_default(),
+            shared: worktree.as_ref().map(|it| plans.shared_records(it)),
             own: plans.own_records(),
-            asked_more,
-            first_end,
+            worktree,
+            is_uncacheable: AtomicBool::new(false),
+            first_end: Mutex::default(),
             boot: OnceLock::new(),
         }
     }
 
-    /// Which boot of the machine this is.
     pub(crate) fn boot(&self) -> Option<&str> {
         self.boot.get_or_init(|| disk::boot(self.context.plans.disk())).as_deref()
     }
@@ -173,24 +166,24 @@ impl<'a> Leases<'a> {
         self.own = self.context.plans.own_records();
     }
 
-    /// Adds what is known of claims to the plans.
-    pub(crate) fn tell(&self, plans: Plans) -> Plans {
-        self.tell_as(plans, Unfinished::Held, None)
+    /// Adds the claims to the plans.
+    pub(crate) fn annotate(&self, plans: Plans) -> Plans {
+        self.annotate_as(plans, Unfinished::Held, None)
     }
 
-    /// As [`Self::tell`], for a change of this step: also which claims of it have ended.
-    pub(crate) fn tell_for(&self, plans: Plans, step: &StepId) -> Plans {
-        self.tell_as(plans, Unfinished::Held, Some(step))
+    /// As [`Self::annotate`], for a change of this step: also which claims of it have ended.
+    pub(crate) fn annotate_for(&self, plans: Plans, step: &StepId) -> Plans {
+        self.annotate_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// As [`Self::tell`], but unconfirmed claims count as free; a check under the lock decides.
-    pub(crate) fn tell_hopefully(&self, plans: Plans) -> Plans {
-        self.tell_as(plans, Unfinished::Interrupted, None)
+    /// As [`Self::annotate`], but unconfirmed claims count as free; a check under the lock decides.
+    pub(crate) fn annotate_optimistically(&self, plans: Plans) -> Plans {
+        self.annotate_as(plans, Unfinished::Interrupted, None)
     }
 
-    fn tell_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
+    fn annotate_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
         let mut claims = self.claims(&plans, unfinished, changed);
-        // A claim marks a step as failed that has had all its tries, so such steps must stay in its queue.
+        // A claim marks a step without tries left as failed, so such steps must stay in its queue.
         if unfinished == Unfinished::Held {
             claims.set_limit(self.context.config.max_attempts() as usize);
         }
@@ -204,8 +197,8 @@ impl<'a> Leases<'a> {
         for records in [&self.shared, &self.own].into_iter().flatten() {
             for name in self.about(plans, records) {
                 let bytes = if is_log(&name) { records.read_log(&name) } else { records.read(&name) };
-                // What cannot be read now may be read the next time.
-                self.asked_more.fetch_or(bytes.is_err(), Ordering::Relaxed);
+                // A record that cannot be read now may be readable the next time.
+                self.is_uncacheable.fetch_or(bytes.is_err(), Ordering::Relaxed);
                 let Ok(Some(bytes)) = bytes else { continue };
                 if is_log(&name) {
                     let may_be = |key: &str, step: &str| {
@@ -227,21 +220,21 @@ impl<'a> Leases<'a> {
         claims
     }
 
-    /// Whether the log can say more of a step than that a claim of it has ended.
+    /// Whether the log can show that the step was closed elsewhere, or that its claim was restored.
     fn may_be_closed_elsewhere(plans: &Plans, step: &str) -> bool {
         let step = read_step_id(step).and_then(|it| plans.step(&it));
         step.is_some_and(|it| !it.is_closed() || it.claim.is_some())
     }
 
-    /// The records that can say something of these plans; for a few steps they are not even listed.
+    /// The names of the records that may concern these plans. For a few steps they are computed, without listing the directory.
     fn about(&self, plans: &Plans, records: &Records) -> Vec<String> {
         let steps = || plans.live().flat_map(|it| &it.steps);
-        // A name in another normal form would lead to another record.
+        // A name in another Unicode normal form would give another key.
         let is_plain = || steps().all(|it| it.id.plan.as_str().is_ascii());
         let key = |it: &Step| self.key(&it.id);
         if steps().nth(FEW).is_none() && is_plain() {
-            // A claim that is completed between the two reads is found by the second.
-            // A claim whose record gets another name meanwhile is found by the third.
+            // If a claim is completed between the two reads, the second one finds it.
+            // If its record is renamed meanwhile, the third one finds it.
             let all = |it| [unfinished(&key(it)), key(it), former(&key(it))];
             let mut names: Vec<_> = steps().flat_map(all).collect();
             let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
@@ -255,22 +248,22 @@ impl<'a> Leases<'a> {
                 is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED).trim_end_matches(FORMER))
             });
         }
-        // A claim that ends between two reads is logged before its record goes, and the log is split before its one file goes.
+        // Logs are read last: an ending claim is logged before its record is removed, and a log is split before it is removed.
         names.sort_by_key(|it| is_log(it));
         names
     }
 
     /// Whether the claims depend on more than the files, the records and the time.
-    pub(crate) fn asked_more(&self) -> bool {
-        self.asked_more.load(Ordering::Relaxed)
+    pub(crate) fn is_uncacheable(&self) -> bool {
+        self.is_uncacheable.load(Ordering::Relaxed)
     }
 
-    /// When the first lease ends on which the claims depend; none: they depend on no lease.
+    /// The earliest end of a lease on which the claims depend; none: they depend on no lease.
     pub(crate) fn first_end(&self) -> Option<Time> {
         *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists the records there are: in which of two places each is, its name, and its stat if that is wanted.
+    /// Lists the records: which of the two directories each is in, its name, and its stat if that is wanted.
     pub(crate) fn listed(&self, is_wanted: &dyn Fn(&str) -> bool) -> Listed {
         let places = [(true, &self.shared), (false, &self.own)].into_iter();
         let all = places.filter_map(|(is_shared, it)| Some((is_shared, it.as_ref()?)));
@@ -282,14 +275,14 @@ impl<'a> Leases<'a> {
         .collect()
     }
 
-    /// A hash of all records' names and stamps, and of where the plans lie for which some of them speak.
-    pub(crate) fn stand(&self) -> String {
-        let place = blake3::hash(self.whereabouts().as_bytes()).to_hex();
+    /// A hash of the names and stamps of all records, and of the location of the plans.
+    pub(crate) fn fingerprint(&self) -> String {
+        let place = blake3::hash(self.location().as_bytes()).to_hex();
         format!("{place} {}", hash_of(self.listed(&|_| true).into_iter()))
     }
 
-    /// Where the plans lie in which working tree: for what records speak that are made here.
-    pub(crate) fn whereabouts(&self) -> String {
+    /// The plans directory's path and its working tree, to which records made here belong.
+    pub(crate) fn location(&self) -> String {
         let Place { plans, worktree, .. } = &self.place;
         format!("{plans:?} {worktree:?}")
     }
@@ -313,7 +306,7 @@ impl<'a> Leases<'a> {
         let is_new = name.ends_with(UNFINISHED);
         let is_in_file =
             || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
-        // One that never became a record is a claim only where the file has it.
+        // An unfinished record counts only if the step's file contains its claim.
         if is_new && !is_in_file() {
             return;
         }
@@ -350,9 +343,9 @@ impl<'a> Leases<'a> {
         if closed.same.as_ref().is_some_and(|it| !self.is_same(plan, step, &closed.claim, it)) {
             return;
         }
-        // A file that has the claim was not closed, as its end was interrupted, or it was brought back.
+        // If the file still contains the claim, ending it was interrupted, or an undo or a checkout restored it.
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
-            self.add_brought_back(claims, id, closed);
+            self.add_restored(claims, id, closed);
             return;
         }
         if closed.is_open || step.is_closed() {
@@ -370,8 +363,8 @@ impl<'a> Leases<'a> {
         }
     }
 
-    /// An undo or a checkout gave the file its claim again: it holds for the rest of its lease.
-    fn add_brought_back(&self, claims: &mut Claims, id: StepId, closed: log::Closed) {
+    /// A claim that an undo or a checkout restored holds for the rest of its lease.
+    fn add_restored(&self, claims: &mut Claims, id: StepId, closed: log::Closed) {
         let log::Closed { claim, by, at, until, process, place, .. } = closed;
         let is_recorded = self.find(&claim).is_some();
         let Some(until) = until.filter(|_| !is_recorded) else { return };
@@ -383,7 +376,7 @@ impl<'a> Leases<'a> {
     }
 
     fn elsewhere(&self, place: &Place) -> Holding {
-        self.asked_more.store(true, Ordering::Relaxed);
+        self.is_uncacheable.store(true, Ordering::Relaxed);
         let is_gone = self.is_removed(place);
         Holding::Elsewhere { worktree: place.worktree.display().to_string(), is_gone }
     }
@@ -394,7 +387,7 @@ impl<'a> Leases<'a> {
     }
 
     fn is_there(&self, branch: Option<&str>, root: &Path) -> bool {
-        self.asked_more.store(true, Ordering::Relaxed);
+        self.is_uncacheable.store(true, Ordering::Relaxed);
         self.worktree.as_ref().is_some_and(|it| self.context.plans.has_branch(it, branch, root))
     }
 
@@ -405,7 +398,7 @@ impl<'a> Leases<'a> {
             *first = Some(until);
         }
         drop(first);
-        self.asked_more.fetch_or(process.is_some(), Ordering::Relaxed);
+        self.is_uncacheable.fetch_or(process.is_some(), Ordering::Relaxed);
         let by_time = is_over.then_some(Lapse::Expired);
         match process.map(|it| it.state(self.context.plans.disk())) {
             Some(ProcessState::Running) => None,
@@ -414,7 +407,7 @@ impl<'a> Leases<'a> {
         }
     }
 
-    /// When the time of a claim ends it; none where its process does.
+    /// When the lease ends the claim; `None` while its process runs.
     fn ends_at(&self, until: Time, process: Option<&Process>) -> Option<Time> {
         let state = process.map(|it| it.state(self.context.plans.disk()));
         (state != Some(ProcessState::Running)).then_some(until)
@@ -425,12 +418,12 @@ impl<'a> Leases<'a> {
         record.boot.is_some() && record.boot.as_deref() == self.boot()
     }
 
-    /// Whether a request may still ask for this claim by its key, which was recorded when the claim was written.
+    /// Whether a repeated request can still complete this claim: its key was recorded when the claim was written.
     fn is_due(&self, record: &Record) -> bool {
         record.key.as_ref().is_some_and(|it| self.context.plans.has_answer(it))
     }
 
-    /// Whether another working tree's own file shows the step closed, although the records do not.
+    /// Whether the file in the record's own working tree shows the step closed, although the records do not.
     fn is_closed_there(&self, plans: &Plans, id: &StepId, record: &Record) -> bool {
         let Some(plan) = plans.get(&id.plan) else { return false };
         let path = record.place.worktree.join(&record.place.plans).join(&record.file);
@@ -444,13 +437,12 @@ impl<'a> Leases<'a> {
         [&self.shared, &self.own].into_iter().flatten().flat_map(|it| it.all(|name| !is_log(name)))
     }
 
-    /// Finds the record of a claim by its id.
     pub(crate) fn find(&self, claim: &str) -> Option<Record> {
         let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
     }
 
-    /// The claims that runs have made in this working tree, each with whether its run is there.
+    /// The claims that runs made in this working tree, each with whether its run is alive.
     pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
         let named = self.all().filter(|(name, _)| !name.ends_with(UNFINISHED));
         let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
@@ -480,7 +472,7 @@ impl<'a> Leases<'a> {
         [&self.shared, &self.own].into_iter().flatten().any(|it| it.has(name))
     }
 
-    /// The name of a step's record; one that is not whole has `.new` behind it.
+    /// The name of a step's record; an unfinished one has the suffix `.new`.
     pub(crate) fn key(&self, step: &StepId) -> String {
         let mut hash = blake3::hash(format!("{}\0{step}", self.place.plans).as_bytes()).to_hex().to_string();
         hash.truncate(16);
@@ -488,7 +480,6 @@ impl<'a> Leases<'a> {
     }
 }
 
-/// A hash of the names and stamps of records.
 pub(crate) fn hash_of(listed: impl Iterator<Item = (bool, String, Option<Stat>)>) -> String {
     let stamp = |it: Stat| Stamp::new(it.len, it.mtime_ns, it.ctime_ns, it.ino, it.dev);
     let named = listed.map(|(is_shared, name, stat)| {
@@ -505,17 +496,17 @@ fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
     }
 }
 
-/// The name that a record has until its claim is made to the end.
+/// The name that a record has until its claim is complete.
 pub(crate) fn unfinished(key: &str) -> String {
     format!("{key}{UNFINISHED}")
 }
 
-/// What a claim counts for that was not made to the end.
+/// How an unfinished claim is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unfinished {
-    /// It may be under way this moment.
+    /// It may be in progress now.
     Held,
-    /// This process holds the locks, so its maker is dead.
+    /// This process holds the locks, so the process that began the claim is dead.
     Interrupted,
 }
 
@@ -526,7 +517,7 @@ mod tests {
     use crate::store::load::LoadQuery;
 
     #[test]
-    fn of_a_few_steps_the_unfinished_record_is_looked_for_first() {
+    fn for_a_few_steps_unfinished_records_are_read_first() {
         let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
         let context = Context::on_model(&machine);
         let leases = Leases::of(&context);

@@ -1,4 +1,4 @@
-//! The index in a process that stays: open between refreshes, with the commit that is known to be current.
+//! The index in a long-running process: open between refreshes, with the commit that is known to be current.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct LiveIndex {
 }
 
 impl LiveIndex {
-    /// The commit that holds what the files said at the last refresh; `None` if there is none, or if another process
+    /// The commit with the content of the files at the last refresh; `None` if there is none, or if another process
     /// wrote to the index meanwhile.
     pub fn verified(&self) -> Option<Generation> {
         self.verified
@@ -76,8 +76,8 @@ impl LiveIndex {
         fresh.changed
     }
 
-    /// Returns a plan as it was last indexed: the one that was parsed then, which it gives away, or its row. `None` if
-    /// that is unknown.
+    /// Returns a plan as it was last indexed: the parsed plan, which is moved out, or its row. `None` if that is
+    /// unknown.
     pub(crate) fn plan(&mut self, id: &PlanId) -> Option<Option<Plan>> {
         if let Some(parsed) = self.parsed.remove(id) {
             return Some(Some(parsed));
@@ -88,7 +88,7 @@ impl LiveIndex {
         is_verified.then(|| snapshot.load_plan(id).ok()).flatten()
     }
 
-    /// Makes something of every plan, live and archived, without bodies and in no order.
+    /// Maps every plan, live and archived, without bodies and in no order.
     ///
     /// From the index the plans come one by one, so that they are never all in memory.
     pub(crate) fn each<T>(&mut self, context: &Context, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {
@@ -159,7 +159,7 @@ mod tests {
     use crate::disk::{PlansDir, RealDisk};
 
     #[test]
-    fn a_parsed_plan_is_handed_on_once_and_needs_no_row() {
+    fn a_parsed_plan_is_returned_once_without_its_row() {
         let home = tempfile::tempdir().unwrap();
         let (root, state) = (home.path().join("plans"), home.path().join("state"));
         let write = |title: &str| std::fs::write(root.join("a/step-1.md"), format!("# {title}\n")).unwrap();

@@ -18,11 +18,13 @@ use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::views::Views;
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::index::{Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
@@ -36,6 +38,13 @@ pub(crate) use settled::{Rests, settled_all, settled_plan};
 pub(crate) use state::{IndexState, index_state, reindex};
 pub(crate) use step_scope::Own;
 
+impl<'a> Views<'a> {
+    /// Views of loaded plans.
+    pub(crate) fn of(context: &Context, plans: &'a Plans) -> Self {
+        Self { plans, now: context.now, root: context.root_name() }
+    }
+}
+
 /// Which of two plans with one name is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -45,9 +54,9 @@ pub(crate) enum Side {
     Archived,
 }
 
-/// Frees large data in a thread of its own, so that the answer need not wait for that.
+/// Frees large data in another thread, so that the answer does not wait for it.
 pub(crate) fn drop_in_background(data: impl Send + 'static) {
-    // If no thread can be started, the data are freed here and now.
+    // If no thread can be started, the data are freed here.
     std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(data)).ok();
 }
 
@@ -70,7 +79,6 @@ enum Meaning {
 }
 
 impl Meaning {
-    /// Whether the file is a part of a plan.
     fn is_of_plan(&self) -> bool {
         matches!(self, Self::Plan | Self::Step(_))
     }
@@ -179,7 +187,7 @@ fn hash_of(context: &Context, found: &PlanEntry) -> String {
 
 /// Reads a file; its path is added to `linked` if it has several hard links.
 ///
-/// The hash then ends in [`LINKED`], because a file whose links come or go is read anew: what is said of it changes.
+/// The hash then ends in [`LINKED`], because a file must be read again when its number of links changes: so do its problems.
 fn source(context: &Context, found: &PlanEntry, linked: &mut Vec<String>) -> (Source, String) {
     let mut is_linked = false;
     let content = match (&found.trouble, found.kind) {
@@ -210,7 +218,7 @@ fn content(read: disk::Snapshot) -> Content {
     Content::new(read.bytes, Time::from_nanoseconds(read.stat.mtime_ns))
 }
 
-/// Says what is wrong with a path below the plans directory as it is called there.
+/// The problem of a path below the plans directory.
 fn unread(context: &Context, error: &DiskError) -> Unread {
     let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
     let root = format!("{}/", context.plans.root().display());
@@ -246,7 +254,7 @@ pub(crate) fn in_directory(context: &Context, key: &Key) -> Option<Plan> {
     PlanId::is_plan_name(&key.name).then(|| scan::read_plan(context, key, Bodies::Drop)).flatten()
 }
 
-/// Finds a plan's directory, live before archived, also where its name is spelled in another normal form.
+/// Finds a plan's directory, live before archived, also if its name is spelled in another Unicode normal form.
 fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, bool)> {
     if !PlanId::is_plan_name(id.as_str()) {
         return None;
@@ -273,7 +281,6 @@ pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
     exists_at(context, id, Side::LiveFirst)
 }
 
-/// As [`exists`], on this side.
 pub(crate) fn exists_at(context: &Context, id: &PlanId, side: Side) -> bool {
     directory_of(context, id, side).is_some()
 }

@@ -2,10 +2,13 @@
 //!
 //! Reading goes through `load`, writing through `transaction`. Claims of steps are looked up in `leases` and `claims`.
 
+pub(crate) mod branches;
 pub(crate) mod change_each;
 pub(crate) mod claims;
+pub(crate) mod commit;
 pub(crate) mod decision;
 pub(crate) mod fencing;
+pub(crate) mod history;
 pub mod idempotency;
 pub mod interrupted;
 pub(crate) mod knowledge;

@@ -26,7 +26,6 @@ pub(crate) fn free_id(context: &Context, title: &str) -> PlanId {
     PlanId::new(id::slug(title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))))
 }
 
-/// The operations that make a plan's files.
 pub(crate) fn operations(id: &PlanId, files: &[(String, Vec<u8>)]) -> Vec<FileOp> {
     let path = |name: &str| Path::new(id.as_str()).join(name);
     files.iter().map(|(name, bytes)| FileOp::Create { path: path(name), bytes: bytes.clone() }).collect()
@@ -36,18 +35,10 @@ pub(crate) fn operations(id: &PlanId, files: &[(String, Vec<u8>)]) -> Vec<FileOp
 pub(crate) fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
     let plan = as_read(context, id, files);
     let plans = Plans::new(vec![plan.clone()]);
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
-    Changed {
-        id: id.to_string(),
-        title: plan.title.clone(),
-        path: views.path(id.as_str()),
-        was_written: true,
-        was: None,
-        status: Some(plan.shown_status().0.word().to_owned()),
-        did: format!("made with {} file{}", files.len(), if files.len() == 1 { "" } else { "s" }),
-        now: value(&views.plan(&plan)),
-    }
+    let did = format!("made with {} file{}", files.len(), if files.len() == 1 { "" } else { "s" });
+    let (status, now) = (plan.shown_status().0.word().to_owned(), Views::of(context, &plans).plan(&plan));
+    let change = Changed::new(context, id, (&plan.title, id.as_str()), did, value(&now));
+    Changed { status: Some(status), ..change }
 }
 
 pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {

@@ -1,4 +1,6 @@
-//! The parts of a new step: its number, its dependencies, who made it, its text and line endings.
+//! The parts of a new step: its number, its dependencies, its author, its text and line endings.
+
+use std::collections::BTreeSet;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -6,7 +8,7 @@ use crate::plan::id::{self, StepId};
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
-use crate::store::{load, resolve};
+use crate::store::{branches, load, resolve};
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind};
 
@@ -14,7 +16,7 @@ pub(crate) fn is_mapping(yaml: &str) -> bool {
     yaml::parse(yaml).is_ok_and(|it| it.root().kind() == Kind::Map)
 }
 
-/// A plan whose own file has CRLF everywhere gets no other files.
+/// If `plan.md` has CRLF line endings everywhere, new files of the plan get them too.
 pub(crate) fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
     let is_crlf = plan.body.contains("\r\n") && !plan.body.replace("\r\n", "").contains('\n');
     if !is_crlf {
@@ -26,7 +28,7 @@ pub(crate) fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Who made it: a name that was given, `agent` where a step's own process adds one, else the default.
+/// The author: `agent` if the process of a step adds one, else the given name, else the default.
 pub(crate) fn maker(context: &Context, by: Option<&str>) -> Option<String> {
     let in_step = context.here.step.as_ref().map(|_| "agent");
     in_step.or(by).map(str::to_owned)
@@ -50,19 +52,20 @@ fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
     id::read_number(text).map(own).or_else(path).or_else(|| id::read_step_id(text))
 }
 
-/// The place behind a step: the middle to its successor, behind the last one N + 1. `moved` does not count.
+/// The number after a step: the middle between it and its successor, or N + 1 after the last one. `moved` does not count, and
+/// numbers that a step has elsewhere are not used.
 pub(crate) fn behind(
     plan: &Plan,
     number: &StepNumber,
     moved: Option<&StepNumber>,
+    elsewhere: &BTreeSet<StepNumber>,
 ) -> Result<Result<StepNumber, NoRoom>, Error> {
     let plans = Plans::new(vec![plan.clone()]);
     resolve::find_step(&plans, &StepId { plan: plan.id.clone(), number: number.clone() })?;
     let rest = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
-    Ok(match rest.filter(|it| *it > number).min() {
-        Some(next) => number.midpoint(next),
-        None => number.plus_one(),
-    })
+    let next = rest.filter(|it| *it > number).min();
+    let first = next.map_or_else(|| number.plus_one(), |next| number.midpoint(next));
+    Ok(branches::free_after(first, next, elsewhere))
 }
 
 /// Reads dependencies; each must exist, as a typo would stop the step for good.
@@ -71,10 +74,8 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
     let mut found = Vec::new();
     for text in parts {
         let Some(step) = typed_step(plan, text) else {
-            return Err(Error::usage(
-                format!("`{text}` is no step"),
-                "write a step number, or <plan>:<number>",
-            ));
+            let hint = "write a step number, or <plan>:<number>";
+            return Err(Error::usage(format!("`{text}` is not a step"), hint));
         };
         if step.plan == plan.id {
             resolve::find_step(&Plans::new(vec![plan.clone()]), &step)?;
@@ -89,7 +90,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
     Ok(found)
 }
 
-/// A text as it goes below the heading; one that begins with the heading says it once.
+/// The text below the heading; if it begins with the same heading, that is removed.
 ///
 /// A front matter in it would be read as text there, so it is refused.
 pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {

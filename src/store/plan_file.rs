@@ -1,9 +1,9 @@
-//! A change of a plan's own file, from what it is now to what it should be.
+//! A change of a plan's own file.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Views, shown_path, value};
+use crate::api::views::{Views, value};
 use crate::plan::change::{self, NewNote, NewPlan};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -16,7 +16,6 @@ use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::transaction::{self, Applied, Changed, Transaction};
 use crate::text::header_edit::Change;
 
-/// What is to become of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct PlanUpdate {
     pub(crate) status: Option<PlanStatus>,
@@ -26,7 +25,7 @@ pub(crate) struct PlanUpdate {
     pub(crate) did: String,
 }
 
-/// Decides what becomes of a plan, on its file's bytes; empty if it has no file.
+/// Decides on a plan's file from its bytes; empty if it has no file.
 pub(crate) type Decide<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
 
 impl PlanUpdate {
@@ -39,7 +38,7 @@ impl PlanUpdate {
     }
 }
 
-/// Decides on `plan.md` as it is, edits it, and reports the plan as it is then.
+/// Decides on the current `plan.md`, edits it, and reports the changed plan.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -57,7 +56,7 @@ pub(crate) fn update(
         let update = decide(now, own)?;
         let after = transaction::edit(&plan.path, file, &update.changes(now), PLAN_KEYS)?;
         let outcome = (shown(now), update.did);
-        idempotency::tell(context, || {
+        idempotency::record(context, || {
             vec![changed(context, &plans, &read_again(context, plan, &after), outcome.clone(), true)]
         });
         Ok::<_, Error>((after, outcome))
@@ -91,18 +90,10 @@ fn changed(
         *it = now.clone();
     }
     let plans = Plans::new(all);
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
-    Changed {
-        id: now.id.to_string(),
-        title: now.title.clone(),
-        path: shown_path(&root, &now.path),
-        was_written,
-        was: Some(was),
-        status: Some(now.shown_status().0.word().to_owned()),
-        did,
-        now: value(&views.plan(now)),
-    }
+    let (was, status) = (Some(was), Some(now.shown_status().0.word().to_owned()));
+    let shape = value(&Views::of(context, &plans).plan(now));
+    let change = Changed::new(context, &now.id, (&now.title, &now.path), did, shape);
+    Changed { was_written, was, status, ..change }
 }
 
 fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {

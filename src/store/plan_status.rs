@@ -8,7 +8,7 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status};
-use crate::store::load::LoadQuery;
+use crate::store::load;
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::step_moves::MoveRequest;
 use crate::store::transaction::{Changed, Transaction};
@@ -36,17 +36,12 @@ pub(crate) fn move_plan(
             (false, text) => text.clone(),
         };
         let note = text.map(|text| NewNote { at: context.now, kind: NoteType::Info, by: by.clone(), text });
-        let did = if is_same && note.is_none() {
-            format!("already {}", target.word())
-        } else {
-            did(request.verb).to_owned()
+        let did = match &note {
+            None if is_same => format!("already {}", target.word()),
+            _ => did(request.verb).to_owned(),
         };
-        Ok(PlanUpdate {
-            status: Some(target),
-            notes: note.into_iter().collect(),
-            did,
-            ..PlanUpdate::default()
-        })
+        let notes = note.into_iter().collect();
+        Ok(PlanUpdate { status: Some(target), notes, did, ..PlanUpdate::default() })
     })?;
     if request.verb == Verb::Start && changed.now["incomplete"] == true {
         writing.hints.push(hint_for_incomplete(id));
@@ -75,7 +70,7 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
     }
 }
 
-/// The outer error is one of looking; the inner one is what force goes past.
+/// The outer error is one of reading; force overrides the inner one.
 fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
     if let Err(error) = check_move(plan, verb) {
         return Ok(Err(error));
@@ -83,13 +78,13 @@ fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>
     if verb == Verb::Done { check_completion(context, plan) } else { Ok(Ok(())) }
 }
 
-/// A plan with open steps is not completed, whatever way that is asked for; of a program the steps of its plans count.
+/// Refuses to complete a plan with open steps, with any verb; for a program, the steps of its plans count.
 ///
-/// The outer error is one of looking; the inner one is what force goes past.
+/// The outer error is one of reading; force overrides the inner one.
 pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
     let mut open = open_steps(plan);
     if plan.kind == PlanKind::Program {
-        let plans = LoadQuery::all().load(context)?.plans;
+        let ((plans, _), _) = load::settled_all(context, &plan.id)?;
         open.extend(plans.children(&plan.id).flat_map(open_steps));
     }
     if open.is_empty() {
@@ -100,7 +95,7 @@ pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<
     Ok(Err(Error::Conflict { code: "steps-open", message, hint }))
 }
 
-/// What a status that was set past a refusal is recorded as.
+/// How a forced status is recorded.
 pub(crate) fn forced(status: PlanStatus) -> String {
     format!("forced: {}", status.word())
 }
@@ -121,23 +116,15 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
         (_, Some(_)) => true,
     };
     if !is_allowed {
-        let message = format!(
-            "`{}` is {}; `{}` is not possible from this status",
-            plan.id,
-            plan.status.word(),
-            verb.word()
-        );
+        let (id, is, verb) = (&plan.id, plan.status.word(), verb.word());
+        let message = format!("`{id}` is {is}; `{verb}` is not possible from this status");
         let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
-        return Err(Error::Conflict {
-            code: "not-allowed",
-            message,
-            hint: format!("`planwatch {other} {}`", shell_word(&plan.id)),
-        });
+        let hint = format!("`planwatch {other} {}`", shell_word(&plan.id));
+        return Err(Error::conflict("not-allowed", message, hint));
     }
     Ok(())
 }
 
-/// Says that a plan was started whose draft is not finished.
 fn hint_for_incomplete(id: &PlanId) -> String {
     let id_word = shell_word(id);
     format!(
@@ -145,7 +132,7 @@ fn hint_for_incomplete(id: &PlanId) -> String {
     )
 }
 
-/// Says how to hand out steps of a plan whose file says that it is over.
+/// The hint for claiming steps of a plan that its file shows as closed.
 pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
     let id = &plan.id;
     let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));

@@ -12,7 +12,7 @@ use crate::plan::read::PLAN_KEYS;
 use crate::store::{load, plan_file, resolve, transaction};
 use crate::text::typed::shell_word;
 
-/// A plan with more steps is better taken apart.
+/// A plan with more steps should be split.
 pub(crate) const MANY_STEPS: usize = 100;
 
 /// The edits that make plans belong to a program that is about to be made.
@@ -31,7 +31,7 @@ pub(crate) fn adoption(
         if seen.contains(&id) {
             continue;
         }
-        let plan = load::existing_plan(context, &id)?;
+        let plan = load::settled_plan(context, &id)?;
         transaction::check_live(&plan)?;
         transaction::check_writable(context, &plan.problems)?;
         check_child(&plan)?;
@@ -62,21 +62,16 @@ fn check_child(plan: &Plan) -> Result<(), Error> {
         return Err(nested(plan.id.as_str()));
     }
     let Some(other) = &plan.program else { return Ok(()) };
-    Err(Error::Conflict {
-        code: "has-a-program",
-        message: format!("`{}` belongs to the program `{other}`", plan.id),
-        hint: format!("`planwatch set {} program --unset` removes it", shell_word(&plan.id)),
-    })
+    let hint = format!("`planwatch set {} program --unset` removes it", shell_word(&plan.id));
+    Err(Error::conflict("has-a-program", format!("`{}` belongs to the program `{other}`", plan.id), hint))
 }
 
 pub(crate) fn nested(name: &str) -> Error {
-    Error::usage(
-        format!("`{name}` is a program, and programs belong to none"),
-        "move its plans to the other program",
-    )
+    let hint = "move its plans to the other program";
+    Error::usage(format!("`{name}` is a program, and programs belong to none"), hint)
 }
 
-/// Refuses what is no program to belong to.
+/// Refuses a plan that is not a program.
 pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error> {
     let plan = load::existing_plan(context, id)?;
     if plan.kind == PlanKind::Program {

@@ -1,4 +1,4 @@
-//! What `init` left of files that it changed: late saves, and a change that was interrupted.
+//! Late saves of files that `init` changed, and an interrupted change.
 
 use std::path::{Path, PathBuf};
 
@@ -6,28 +6,28 @@ use crate::api::context::{Context, Notice};
 use crate::disk::{Kept, Project, ProjectNews};
 use crate::store::transaction;
 
-/// What is left, with paths from the project's root.
+/// What was found, with paths from the project's root.
 #[derive(Debug, Default)]
 pub(crate) struct LeftSaves {
     pub(crate) kept: Vec<Kept>,
-    /// A change of several files that is neither finished nor taken back.
+    /// A change of several files that is neither completed nor rolled back.
     pub(crate) interrupted: Option<String>,
 }
 
-/// Finishes or takes back what a crash interrupted, then finds what is left.
+/// Completes or rolls back a change that a crash interrupted, then finds late saves.
 pub(crate) fn settle(context: &Context) -> LeftSaves {
     let Some(project) = project(context) else { return LeftSaves::default() };
     let mut news = ProjectNews::default();
-    // What cannot be settled is still there, and named below.
-    project.settle(&mut || (context.tell)(Notice::WaitingForLock), &mut news).ok();
+    // A change that cannot be completed remains, and is reported below.
+    project.settle(&mut || (context.on_notice)(Notice::WaitingForLock), &mut news).ok();
     if let Some(recovered) = &news.recovered {
-        (context.tell)(transaction::recovered(recovered));
+        (context.on_notice)(transaction::recovered(recovered));
     }
     let interrupted = project.pending().map(|it| format!("`{}` of {}", it.verb, it.at));
     LeftSaves { kept: project.kept(), interrupted }
 }
 
-/// Where texts are kept that are in none of the project's files, from the plans directory.
+/// The path of displaced texts, from the plans directory.
 pub(crate) fn kept(context: &Context) -> Vec<String> {
     let Some(project) = project(context) else { return Vec::new() };
     let from_plans = |it: Kept| shown(&project.root().join(it.kept), context.plans.root(), project.root());

@@ -1,11 +1,11 @@
-//! What other steps wait for when a step gets another number or goes; prose is left to people.
+//! Updates dependencies when a step is renumbered or removed. Prose is not changed.
 
 mod orphans;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-pub(crate) use orphans::{Orphans, quoted, waiting_for_plan};
+pub(crate) use orphans::{MOST_NAMED, Orphans, quoted, waiting_for_plan};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -21,43 +21,41 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references;
 use crate::store::{load, steps_list_line, transaction};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::yaml::{Kind, Style, View};
-use crate::text::{front_matter, yaml};
+use crate::text::yaml::{Kind, Style, Tree, View};
 
-/// The edits that make everything wait for another step, and what they leave to people.
+/// The edits that replace a dependency, and hints about what a person has to do.
 #[derive(Default)]
 pub(crate) struct Relinked {
     pub(crate) ops: Vec<FileOp>,
     pub(crate) hints: Vec<String>,
 }
 
-/// A step that others must no longer wait for, and what they wait for instead.
+/// A step that was renumbered or removed, and the steps that replace it as a dependency.
 pub(crate) struct Gone {
     pub(crate) id: StepId,
     pub(crate) heirs: Vec<StepId>,
-    /// Why it is not known what they should wait for.
+    /// Why the heirs are unknown.
     unclear: Option<Problem>,
 }
 
 impl Gone {
-    /// It is at another place: what waited for it waits for that.
+    /// The step has another id: its dependants wait for that.
     pub(crate) fn moved(id: StepId, to: StepId) -> Self {
         Self { id, heirs: vec![to], unclear: None }
     }
 
-    /// It goes: what waited for it waits for `heirs`; where these are not all known, for the missing step as before.
+    /// The step is removed. Its dependants wait for `heirs`, or still for the missing step if not all heirs are known.
     pub(crate) fn removed(id: StepId, heirs: Vec<StepId>, unclear: Option<&Problem>) -> Self {
         let heirs = if unclear.is_some() { vec![id.clone()] } else { heirs };
         Self { id, heirs, unclear: unclear.cloned() }
     }
 }
 
-/// Makes every step that waits for one that is gone wait for its heirs instead.
+/// Makes every step that waits for a gone step wait for its heirs instead.
 ///
-/// `own` is the plan of the gone with its Steps list as it will be; the files of `rewritten` steps are the caller's, and
-/// those of steps that are `left` stay as they are. A front
-/// matter and the Steps lists of other plans are edited item by item. Where a Dependencies section says it, the text
-/// stays, and the file gets a `depends`, which counts before the text.
+/// `own` is the plan of the gone steps with its new Steps list. The caller writes the files of `rewritten` steps, and
+/// those of `left` steps are not changed. Front matter and the Steps lists of other plans are edited item by item. If a
+/// Dependencies section names a gone step, the text stays, and the file gets a `depends`, which takes precedence over it.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,
@@ -108,7 +106,7 @@ impl Relinked {
     }
 }
 
-/// Returns a step's file whose `depends` names the heirs of what is gone, item by item.
+/// Returns a step's file with the heirs in its `depends`, edited item by item.
 pub(crate) fn followed(step: &Step, file: Vec<u8>, gone: &[Gone]) -> Result<Vec<u8>, Error> {
     gone.iter().try_fold(file, |file, it| {
         let changes = changes(&file, &step.id, &it.id, &it.heirs);
@@ -120,7 +118,7 @@ fn named(own: &PlanId, step: &StepId) -> String {
     if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
 }
 
-/// What a step names once what is gone has heirs; its ranges hold the rest.
+/// The `depends` of a step after gone steps are replaced by their heirs; its ranges are separate.
 pub(crate) fn followed_depends(step: &Step, gone: &[Gone]) -> Vec<StepId> {
     let mut depends = step.depends.clone();
     let held = gone.iter().map(|it| &it.id).filter(|it| step.has_in_range(it) && !step.depends.contains(it));
@@ -132,22 +130,21 @@ pub(crate) fn followed_depends(step: &Step, gone: &[Gone]) -> Vec<StepId> {
     })
 }
 
-/// What a step has to wait for.
 pub(crate) struct Waits<'a> {
     pub(crate) steps: &'a [StepId],
     pub(crate) ranges: &'a [StepRange],
-    /// What the ranges no longer hold.
+    /// The steps that the ranges no longer contain.
     pub(crate) gone: &'a [Gone],
 }
 
 impl Waits<'_> {
-    /// Whether a step that was read waits for just that.
+    /// Whether a step waits for exactly these steps.
     fn are_of(&self, read: &Step) -> bool {
         if self.ranges.is_empty() && read.ranges.is_empty() {
             let steps = &read.depends;
             return steps.len() == self.steps.len() && steps.iter().all(|it| self.steps.contains(it));
         }
-        // The end of a range that is gone is still named by the text, and would be missing.
+        // The text still names a gone end of a range, which would be reported as missing.
         let is_gone = |it: &StepId| self.gone.iter().any(|gone| gone.id == *it);
         let is_known = |it: &StepId| self.steps.contains(it) || read.has_in_range(it) && !is_gone(it);
         self.ranges == read.ranges
@@ -165,7 +162,7 @@ impl Waits<'_> {
     }
 }
 
-/// What a step waits for once `heirs` stand for `old`; nothing waits for itself.
+/// The dependencies of a step after `heirs` replace `old`, without the step itself.
 pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &[StepId]) -> Vec<StepId> {
     let mut wanted: Vec<StepId> = Vec::new();
     for id in depends.iter().flat_map(|it| if it == old { heirs } else { std::slice::from_ref(it) }) {
@@ -176,7 +173,7 @@ pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &
     wanted
 }
 
-/// Returns a step's file with a `depends` of its own, if without one it would wait for other steps than it should.
+/// Returns a step's file with a new `depends`, if without one it would wait for the wrong steps.
 pub(crate) fn kept_waiting(
     context: &Context,
     plan: &Plan,
@@ -192,7 +189,7 @@ pub(crate) fn kept_waiting(
     if wanted.are_of(&read) {
         return Ok(file);
     }
-    // "All previous steps" means those that there are then.
+    // "All previous steps" means the steps that exist after the change.
     let is_before = |it: &StepId| it.plan == id.plan && it.number < id.number;
     let are_before = wanted.ranges.iter().all(|it| it.last < id.number)
         && wanted.steps.iter().all(|it| is_before(it) || read.depends_on(it));
@@ -204,27 +201,21 @@ pub(crate) fn kept_waiting(
     transaction::edit(path, &file, &[change], STEP_KEYS)
 }
 
-/// Returns whether a front matter has a key.
 pub(crate) fn has_key(file: &[u8], key: &str) -> bool {
-    header(file).is_some_and(|it| it.root().get(key).is_some())
+    Tree::of_file(file).is_some_and(|it| it.root().get(key).is_some())
 }
 
 /// Returns the items of a front matter's `depends` that are texts and name no step.
 pub(crate) fn unread_items(file: &[u8], own: &StepId) -> Vec<NewValue> {
-    let Some(tree) = header(file) else { return Vec::new() };
+    let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let texts = tree.root().get("depends").into_iter().flat_map(|it| it.items()).filter_map(|it| it.text());
     let unread = texts.filter(|it| references::read_item(&own.plan, it).is_none());
     unread.map(|it| NewValue::Text(it.to_owned())).collect()
 }
 
-fn header(file: &[u8]) -> Option<yaml::Tree> {
-    let text = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok())?;
-    yaml::parse(text).ok()
-}
-
-/// The first heir takes the old one's item, the others come behind; without an heir the item goes.
+/// The first heir replaces the old item, the others follow it; without an heir the item is removed.
 fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
-    let Some(tree) = header(file) else { return Vec::new() };
+    let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
     let read = |it: View<'_>| it.text().and_then(|it| references::read_item(&own.plan, it));
     let items: Vec<_> = list.items().map(|it| (read(it), it)).collect();
@@ -237,7 +228,7 @@ fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Cha
     let key = || "depends".to_owned();
     let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
     let mut changes = Vec::new();
-    // Another step has the number now, which replaces the old step too.
+    // Another step now has the number, and replaces the old step too.
     let mut new = new.peekable();
     match new.next_if(|_| !heirs.contains(old)) {
         None if heirs.contains(old) => {}
@@ -256,7 +247,7 @@ fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
     let text = references::respelled(own, old, new);
     let is_plain = !matches!(item.style(), Style::Single | Style::Double);
     match item.kind() {
-        // What the item could be written with plainly, the same with another number can.
+        // If the item was a plain scalar, the same text with another number can be one, too.
         Kind::Text if is_plain && is_of_same_plan => NewValue::Word(text),
         Kind::Text => NewValue::Text(text),
         _ => dependency_item(own, new),

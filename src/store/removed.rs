@@ -1,4 +1,4 @@
-//! Where removed files go, and whether a step may be removed.
+//! The directory of removed files, and whether a step may be removed.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::plan::id::PlanId;
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::words::StepStatus;
-use crate::store::fencing::{self, Owner, Who};
+use crate::store::fencing::{self, Caller, Owner};
 
 /// The directory of archived plans and removed files.
 pub(crate) const ARCHIVE: &str = "_archive";
@@ -29,14 +29,11 @@ pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> Path
 
 /// Refuses to remove a step that another worker has claimed, or that is in progress without a claim. The owner of a claim may
 /// remove its step.
-pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     let owner = fencing::check(plans, step, who)?;
     if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {
-        return Err(Error::Conflict {
-            code: "claimed",
-            message: format!("`{}` is in progress", step.id),
-            hint: "end the work first, or use --force".to_owned(),
-        });
+        let hint = "end the work first, or use --force";
+        return Err(Error::conflict("claimed", format!("`{}` is in progress", step.id), hint));
     }
     Ok(owner)
 }

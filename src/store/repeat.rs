@@ -1,17 +1,15 @@
-//! Reports that are sent again because the answer to the first was lost: they are answered, and change nothing.
+//! Reports that are repeated because the first answer was lost: they get the same answer, and change nothing.
 
-use crate::api::context::Context;
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::records::Attempt;
 use crate::plan::time::Time;
-use crate::store::fencing::{Owner, Who};
+use crate::store::fencing::{Caller, Owner};
 use crate::store::step_file::StepUpdate;
 
-/// Within so many seconds an attempt that equals the claim's last one is taken for the same one.
+/// Within this many seconds an attempt that equals the claim's last one counts as the same one.
 const AGAIN: i64 = 60;
 
-/// What a report says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said<'a> {
     pub(crate) outcome: &'a str,
@@ -24,10 +22,8 @@ impl Said<'_> {
     }
 }
 
-/// What is said to have been done.
 pub(crate) const REPEATED: &str = "repeated";
 
-/// The update of a repetition.
 pub(crate) fn repeated() -> StepUpdate {
     StepUpdate { did: REPEATED.to_owned(), ..StepUpdate::default() }
 }
@@ -41,15 +37,15 @@ fn end_of<'a>(step: &'a Step, claim: &str) -> Option<&'a Attempt> {
     step.attempts.iter().rev().find(|it| claim_of(it) == Some(claim))
 }
 
-/// Whether the claim that an update names has ended by this very report.
-pub(crate) fn is_end(owner: Owner, step: &Step, who: &Who, said: Said<'_>) -> bool {
+/// Whether the same report already ended the claim that the update names.
+pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, said: Said<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     claim.and_then(|it| end_of(step, it)).is_some_and(|it| said.is(it))
 }
 
-/// Whether the claim that an update names was given back by this very report. Without a message nothing of that is in the
-/// file; a claim that ended in another way has left an attempt.
-pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Who, said: Said<'_>) -> bool {
+/// Whether the same report already released the claim that the update names. A release without a message leaves nothing in
+/// the file; a claim that ended in another way has an attempt.
+pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Caller, said: Said<'_>) -> bool {
     let Some(claim) = who.claim.as_deref().filter(|_| owner == Owner::Late) else { return false };
     match end_of(step, claim) {
         Some(end) => said.is(end),
@@ -58,7 +54,7 @@ pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Who, sa
 }
 
 /// Whether an attempt was recorded by the claim that an update names before the claim ended.
-pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Who, said: Said<'_>) -> bool {
+pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, said: Said<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     let Some(end) = claim.and_then(|it| end_of(step, it)) else { return false };
     let seconds = end.more.get("seconds").and_then(serde_json::Value::as_i64);
@@ -70,16 +66,16 @@ pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Who, said: Said<'_>
     step.attempts.iter().any(is_it)
 }
 
-/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. With a time
-/// of its own it has to equal that, too.
-pub(crate) fn is_recent(context: &Context, step: &Step, who: &Who, said: Said<'_>, at: Option<Time>) -> bool {
+/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If it has a
+/// time, the times must be equal instead.
+pub(crate) fn is_recent(now: Time, step: &Step, who: &Caller, said: Said<'_>, at: Option<Time>) -> bool {
     let Some((last, then)) = step.attempts.last().and_then(|it| Some((it, it.at?))) else { return false };
     let is_again = match at {
         Some(at) => at.whole_seconds() == then.whole_seconds(),
-        None => (0..AGAIN).contains(&context.now.seconds_since(then)),
+        None => (0..AGAIN).contains(&now.seconds_since(then)),
     };
     let is_same_claim = match (step.claim_in_force(), claim_of(last)) {
-        // It was recorded under the claim that holds on.
+        // It was recorded under the claim that is still in force.
         (Some(claim), ended) => {
             let is_own = who.claim.as_ref().is_none_or(|it| *it == claim.id);
             is_own && ended.is_none_or(|it| it == claim.id) && claim.at.is_some_and(|it| it <= then)

@@ -13,18 +13,17 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::words::PlanStatus;
 use crate::store::load::{self, LoadQuery, Side};
 
-/// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Plan(PlanId),
     Step(NamedStep),
 }
 
-/// A step as it was named.
+/// A step and how it was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedStep {
     pub(crate) id: StepId,
-    /// The name of its file where a path named it; of two files with one number that one is meant.
+    /// The name of its file if a path named it; it selects one of two files with the same number.
     file: Option<String>,
 }
 
@@ -53,7 +52,7 @@ impl Target {
     }
 }
 
-/// Finds out what a reference means, looking at the plan that it names and no other, if it names one.
+/// Finds what a reference means; reads only the plan that it names, if it names one.
 ///
 /// An existing plan of the whole name wins over a step. A step need not exist. An archived plan that a live one hides
 /// is refused; see [`for_reading`].
@@ -82,7 +81,7 @@ pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side
     Ok((target, Side::LiveFirst))
 }
 
-/// As [`target`], where only a step will do.
+/// As [`target`], for a step only.
 pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     match target(context, text)? {
         Target::Step(step) => Ok(step),
@@ -93,12 +92,12 @@ pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     }
 }
 
-/// As [`target`], where only a plan will do; a step's id means its plan nowhere.
+/// As [`target`], for a plan only; a step's id never means its plan.
 pub(crate) fn plan(context: &Context, text: &str) -> Result<PlanId, Error> {
     only_plan(target(context, text)?)
 }
 
-/// As [`for_reading`], where only a plan will do.
+/// As [`for_reading`], for a plan only.
 pub(crate) fn plan_for_reading(context: &Context, text: &str) -> Result<(PlanId, Side), Error> {
     let (target, side) = for_reading(context, text)?;
     Ok((only_plan(target)?, side))
@@ -141,7 +140,7 @@ fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Er
         true => (false, plans.live().collect::<Vec<_>>()),
         false => (true, active),
     };
-    // The one that was meant has such a step, so those come first.
+    // Plans with such a step come first.
     let has = |it: &&Plan| it.steps.iter().any(|step| step.id.number == *number);
     named.sort_by_key(|it| !has(it));
     let candidates = named.into_iter().map(|it| it.id.to_string()).collect();
@@ -178,7 +177,7 @@ fn path_target(context: &Context, path: &str) -> Result<(Target, Side), Error> {
     Ok((target, side))
 }
 
-/// Takes `.` and `..` out of a path by its letters alone.
+/// Removes `.` and `..` from a path without reading the disk.
 fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -201,7 +200,7 @@ pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&
     }
 }
 
-/// Finds the step that was named; the first of two files with its number, whose problem it is that there is another.
+/// Finds the named step; the first of two files with its number, which has a problem for that.
 pub(crate) fn shown_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
     let step = named_step(plan, named)?.or_else(|| plan.find(&named.id));
     step.ok_or_else(|| missing_step(plan, &named.id.number))
@@ -218,15 +217,14 @@ fn named_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<Option<&'a Step>,
     }
 }
 
-/// As [`shown_step`], where it has to be known which file is meant.
+/// As [`shown_step`], but the file must be unambiguous.
 pub(crate) fn one_step<'a>(context: &Context, plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
     named_step(plan, named)?.ok_or_else(|| {
         let root = context.root_name();
         let same = same_number(plan, named);
         let paths: Vec<_> = same.iter().map(|it| format!("`{}`", shown_path(&root, &it.path))).collect();
-        let message = format!("{} have the same number", paths.join(" and "));
         let hint = format!("use the path of one of them: {}", paths.join(" or "));
-        Error::Failed { code: "duplicate-step-number", message, hint }
+        Error::failed("duplicate-step-number", format!("{} have the same number", paths.join(" and ")), hint)
     })
 }
 
@@ -237,19 +235,14 @@ fn same_number<'a>(plan: &'a Plan, named: &NamedStep) -> Vec<&'a Step> {
 /// Finds the step that the same file holds in plans that were loaded otherwise.
 pub(crate) fn same_file<'a>(plans: &'a Plans, step: &Step) -> Result<(&'a Plan, &'a Step), Error> {
     let in_plan = |plan: &'a Plan| plan.steps.iter().find(|it| it.path == step.path).map(|it| (plan, it));
-    plans
-        .iter()
-        .find_map(in_plan)
-        .ok_or_else(|| Error::NoSuchStep { name: step.id.to_string(), steps: Vec::new() })
+    let found = plans.iter().find_map(in_plan);
+    found.ok_or_else(|| Error::NoSuchStep { name: step.id.to_string(), steps: Vec::new() })
 }
 
-/// Finds a step in loaded plans, or says which steps there are.
+/// Finds a step in loaded plans; the error lists the existing steps.
 pub(crate) fn find_step<'a>(plans: &'a Plans, id: &StepId) -> Result<(&'a Plan, &'a Step), Error> {
-    let plan = plans.get(&id.plan).ok_or_else(|| Error::NotFound {
-        what: "plan",
-        name: id.plan.to_string(),
-        nearest: None,
-    })?;
+    let missing = || Error::NotFound { what: "plan", name: id.plan.to_string(), nearest: None };
+    let plan = plans.get(&id.plan).ok_or_else(missing)?;
     let step = plan.find(id).ok_or_else(|| missing_step(plan, &id.number))?;
     Ok((plan, step))
 }

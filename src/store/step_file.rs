@@ -1,11 +1,11 @@
-//! A change of one step, from the file as it is now to the file as it should be.
+//! A change of one step: from the current file to the new one.
 
 use std::borrow::Cow;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Views, shown_path, value};
+use crate::api::views::{Views, value};
 use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -20,34 +20,34 @@ use crate::store::leases::{self, Leases};
 use crate::store::load::{self, LoadQuery, Own, Rests};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::transaction::{self, Applied, Changed, Transaction};
+use crate::text::front_matter;
 use crate::text::header_edit::Change;
-use crate::text::{front_matter, yaml};
+use crate::text::yaml::Tree;
 
-/// What is to become of a step.
 #[derive(Debug, Default)]
 pub(crate) struct StepUpdate {
-    /// Nothing is written where the step has it already.
+    /// Not written if the step already has it.
     pub(crate) status: Option<StepStatus>,
     pub(crate) removes_claim: bool,
     /// Other keys, in the order in which they are to be written.
     pub(crate) keys: Vec<Change>,
-    /// What is to be below the heading.
+    /// The new text below the heading.
     pub(crate) text: Option<String>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
-    /// It is the claim's own update, so the lease holds on.
+    /// The owner of the claim makes the update, so the lease is renewed.
     pub(crate) renews: bool,
-    /// The claim that is recorded beside the file ends; the file knows nothing of it.
+    /// Ends the recorded claim, which the file does not show.
     pub(crate) ends_record: bool,
-    /// It makes a claim, or finds that there were too many; `claim` says itself what a request's key is to hold.
+    /// It makes a claim, or finds that there were too many; `claim` itself sets the record of a request's key.
     pub(crate) is_claim: bool,
-    /// Reported once the rest is written.
+    /// Reported after the rest is written.
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
     pub(crate) did: String,
 }
 
-/// A step as a decision sees it, among the plans as they are with these bytes in its file.
+/// The input of a decision: a step, and the plans with these bytes in its file.
 #[derive(Clone, Copy)]
 pub(crate) struct Current<'a> {
     pub(crate) plans: &'a Plans,
@@ -64,17 +64,13 @@ impl<'a> Current<'a> {
     }
 }
 
-/// Decides what becomes of a step.
 pub(crate) type Decide<'a, T, L> = &'a dyn Fn(Current<'_>) -> Result<Decision<StepUpdate, T, L>, Error>;
 
 impl StepUpdate {
     fn with_attempts_for_notes(&self) -> Self {
-        let attempt = |it: &NewNote| NewAttempt {
-            at: it.at,
-            by: it.by.clone(),
-            outcome: "late result".to_owned(),
-            notes: Some(it.text.clone()),
-            claim: None,
+        let attempt = |it: &NewNote| {
+            let notes = Some(it.text.clone());
+            NewAttempt { notes, ..NewAttempt::new(it.at, &it.by, "late result") }
         };
         Self { attempts: self.notes.iter().map(attempt).collect(), ..Self::default() }
     }
@@ -83,7 +79,7 @@ impl StepUpdate {
     pub(crate) fn changes(&self, step: &Step) -> Vec<Change> {
         let mut changes = Vec::new();
         changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
-        // A claim under any status but `in_progress` is void, and the next write takes it out.
+        // A claim under any status but `in_progress` is void, and the next write removes it.
         changes.extend((self.removes_claim || step.has_void_claim()).then(|| change::remove("claim")));
         changes.extend(self.keys.iter().cloned());
         changes.extend(self.notes.iter().map(NewNote::change));
@@ -92,9 +88,9 @@ impl StepUpdate {
     }
 }
 
-/// Decides on the file as it is, edits it, and reports the step as it is then.
+/// Decides on the current file, edits it, and reports the changed step.
 ///
-/// When another program saves in between, `decide` runs again on what it saved, unless that already contains the change.
+/// If another program saves in between, `decide` runs again on the saved text, unless that already contains the change.
 /// The step's claim record is updated too.
 pub(crate) fn update(
     context: &Context,
@@ -125,7 +121,6 @@ pub(crate) fn update_with<T, L>(
     })
 }
 
-/// Remembers what an update did to the step's claim.
 fn note_claim(context: &Context, done: &Done) {
     if done.ends_record {
         leases::forget(context, &done.after.id);
@@ -134,7 +129,6 @@ fn note_claim(context: &Context, done: &Done) {
     }
 }
 
-/// An update that was made.
 pub(crate) struct Done {
     pub(crate) changed: Changed,
     pub(crate) before: Step,
@@ -156,8 +150,8 @@ pub(crate) fn write<T, L>(
     let rests = Rests::Step(&named.id);
     let plans = LoadQuery::step(&named.id).settled(rests).load(context)?.plans;
     let plans = match records {
-        Some(records) => records.tell(plans),
-        None => Leases::of(context).tell_for(plans, &named.id),
+        Some(records) => records.annotate(plans),
+        None => Leases::of(context).annotate_for(plans, &named.id),
     };
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
@@ -167,7 +161,7 @@ pub(crate) fn write<T, L>(
         precondition::check_step(context, now.plans, now.plan, now.step)?;
         decide(now)?.try_map(|update, value| {
             let (after, outcome) = Outcome::of(now.step, update, now.bytes)?;
-            tell_key(context, (&plans, step), &outcome, &after);
+            record_key(context, (&plans, step), &outcome, &after);
             Ok((after, (outcome, value)))
         })
     };
@@ -192,7 +186,7 @@ pub(crate) fn write<T, L>(
     })
 }
 
-/// A change that is in the file.
+/// A change that was written.
 pub(crate) struct Made {
     /// As they were loaded.
     plans: Plans,
@@ -207,7 +201,7 @@ impl Made {
         (self.step.path.clone(), read::etag(&self.applied.bytes))
     }
 
-    /// What was done, with the step as its file holds it.
+    /// The change, with the step from its file.
     pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
         let Self { plans, step, outcome, applied } = self;
         let (changed, after) =
@@ -217,7 +211,7 @@ impl Made {
     }
 }
 
-/// What was done to a step, and the step as these bytes of its file have it.
+/// The change of a step, and the step as parsed from these bytes of its file.
 fn as_changed(
     context: &Context,
     (plans, step): (&Plans, &Step),
@@ -225,36 +219,26 @@ fn as_changed(
     after: &[u8],
     was_written: bool,
 ) -> Result<(Changed, Step), Error> {
-    // The change is made, so a file that is being saved does not matter any more.
+    // The change is made, so a save in progress no longer matters.
     let plans = as_it_is(context, plans, step, after, &|query| Ok(query.load(context)?.plans))?;
     let (plan, now) = resolve::same_file(&plans, step)?;
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
-    let changed = Changed {
-        id: step.id.to_string(),
-        title: now.title.clone(),
-        path: shown_path(&root, &step.path),
-        was_written,
-        was: Some(outcome.before.status.word().to_owned()),
-        status: Some(now.status.word().to_owned()),
-        did: outcome.update.did.clone(),
-        now: value(&views.step(plan, now)),
-    };
-    Ok((changed, now.clone()))
+    let (was, status) = (Some(outcome.before.status.word().to_owned()), Some(now.status.word().to_owned()));
+    let (did, shape) = (&outcome.update.did, value(&Views::of(context, &plans).step(plan, now)));
+    let changed = Changed::new(context, &step.id, (&now.title, &step.path), did, shape);
+    Ok((Changed { was_written, was, status, ..changed }, now.clone()))
 }
 
-/// Records what the request's key answers. A claim does that itself; a refusal that leaves a note answers nothing.
-fn tell_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
+/// Records the answer for the request's key. A claim does that itself; a refusal that leaves a note has no answer.
+fn record_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
     if outcome.update.refusal.is_some() {
-        idempotency::tell_aside(context);
+        idempotency::record_aside(context);
     } else if !outcome.update.is_claim {
-        idempotency::tell(context, || {
+        idempotency::record(context, || {
             as_changed(context, of, outcome, after, true).map(|it| it.0).into_iter().collect()
         });
     }
 }
 
-/// What a decision came to.
 struct Outcome {
     before: Step,
     update: StepUpdate,
@@ -265,7 +249,7 @@ impl Outcome {
         let edit =
             |update: &StepUpdate| transaction::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
         let after = match edit(&update) {
-            // Where `notes` is a plain text, a late result is kept as an attempt.
+            // If `notes` is a plain text, a late result is recorded as an attempt.
             Err(_) if update.refusal.is_some() => edit(&update.with_attempts_for_notes())?,
             edited => edited?,
         };
@@ -303,7 +287,7 @@ fn as_it_is<'a>(
         let around = through(&LoadQuery::step_with(&step.id, own))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
-    // What only several files together show has not changed with this one.
+    // Problems between several files have not changed with this one.
     let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;
     now.problems.extend(step.problems.iter().filter(is_shared).cloned());
     let mut all = plans.clone().into_vec();
@@ -320,12 +304,10 @@ pub(crate) fn missing_file(step: &Step, context: &Context) -> Vec<u8> {
 
 /// The keys that a text's own front matter has; none if it cannot be read, which the edit reports.
 pub(crate) fn own_keys(file: &[u8]) -> Vec<String> {
-    let yaml = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok());
-    let Some(tree) = yaml.and_then(|it| yaml::parse(it).ok()) else { return Vec::new() };
+    let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     tree.root().entries().filter_map(|(key, _)| key.text().map(|it| it.to_owned())).collect()
 }
 
-/// The bytes of a new step's file.
 pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<Vec<u8>, Error> {
     let (body, says_title) = new.body();
     let mut changes = new.changes(id, says_title, context.now);

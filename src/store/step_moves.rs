@@ -1,10 +1,9 @@
-//! Decides what a move or an attempt does to a step, and why a move is refused.
+//! Decides how a move or an attempt changes a step, and whether a move is refused.
 //!
 //! Nothing here writes: the result is a [`StepUpdate`] for `step_file::update`.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::shown_path;
 use crate::plan::change::NewAttempt;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -13,9 +12,10 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::transitions::{self, Verb};
 use crate::plan::words::{Status, StepStatus};
-use crate::store::fencing::{self, Owner, Who};
+use crate::store::fencing::{self, Caller, Owner};
 use crate::store::repeat::{self, Said};
 use crate::store::step_file::StepUpdate;
+use crate::store::transaction;
 use crate::text::typed::shell_word;
 
 pub use crate::api::requests::{AttemptRequest, MoveRequest};
@@ -24,7 +24,7 @@ pub(crate) fn decide_move(
     context: &Context,
     (plans, plan, step): (&Plans, &Plan, &Step),
     request: &MoveRequest,
-    who: &Who,
+    who: &Caller,
 ) -> Result<StepUpdate, Error> {
     let verb = request.verb;
     let said = Said { outcome: verb.outcome(), notes: request.message.as_deref() };
@@ -46,18 +46,18 @@ pub(crate) fn decide_move(
     let ends = fencing::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
     let mut update =
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
-    // Who starts a claimed step by force takes it over, and has no claim of their own.
+    // A forced start of a claimed step takes it over, without a new claim.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
-    // Whether that is true its run has still to see.
+    // The run has yet to verify the result.
     let is_for_run =
         verb == Verb::Done && !is_forced && step.run.is_some() && step.claim_in_force().is_some();
     if is_for_run {
         update.removes_claim = false;
     }
-    // Only a recorded `reopened` lets workers begin to count anew.
+    // Only a recorded `reopened` resets the count of tries.
     let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
     let is_ended = ends.is_some() && !(is_for_run && is_same);
-    if is_same && !is_ended && !is_forced && repeat::is_recent(context, step, who, said, None) {
+    if is_same && !is_ended && !is_forced && repeat::is_recent(context.now, step, who, said, None) {
         return Ok(repeat::repeated());
     }
     let wants_attempt = request.message.is_some() || is_ended || is_forced || is_given_up && !is_same;
@@ -65,13 +65,8 @@ pub(crate) fn decide_move(
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
         let notes = forced_notes(verb, is_forced, request.message.as_deref());
-        update.attempts.push(NewAttempt {
-            at: context.now,
-            by: who.by.clone(),
-            outcome: outcome.to_owned(),
-            notes,
-            claim: ends,
-        });
+        let attempt = NewAttempt::new(context.now, &who.by, outcome);
+        update.attempts.push(NewAttempt { notes, claim: ends, ..attempt });
     }
     if is_same && !wants_attempt {
         update.did = format!("already {}", verb.target());
@@ -79,7 +74,7 @@ pub(crate) fn decide_move(
     Ok(update)
 }
 
-/// An attempt that is older than so many seconds says when it was written down, too.
+/// An attempt that is older than this many seconds also gets the time of recording.
 const LATE: i64 = 60;
 
 pub(crate) fn decide_attempt(
@@ -87,7 +82,7 @@ pub(crate) fn decide_attempt(
     (plans, plan, step): (&Plans, &Plan, &Step),
     request: &AttemptRequest,
     (at, wanted): (Time, Option<StepStatus>),
-    who: &Who,
+    who: &Caller,
 ) -> Result<StepUpdate, Error> {
     let owner = fencing::check(plans, step, who)?;
     let said = Said { outcome: &request.outcome, notes: request.notes.as_deref() };
@@ -105,7 +100,7 @@ pub(crate) fn decide_attempt(
         return Err(error);
     }
     let given = request.at.as_ref().map(|_| at);
-    if is_there && !is_forced && repeat::is_recent(context, step, who, said, given) {
+    if is_there && !is_forced && repeat::is_recent(context.now, step, who, said, given) {
         return Ok(repeat::repeated());
     }
     let takes_up =
@@ -113,10 +108,9 @@ pub(crate) fn decide_attempt(
     let status = wanted.or_else(|| (takes_up && !request.keep_status).then_some(StepStatus::InProgress));
     let ends_claim = status.is_some_and(|it| it != StepStatus::InProgress);
     let claim = fencing::ended_claim(step, context.now).filter(|_| ends_claim);
-    let by = who.by.clone();
-    let (outcome, notes) = (request.outcome.clone(), request.notes.clone());
-    let attempt = NewAttempt { at, by: by.clone(), outcome, notes, claim };
-    // Without it the step would look as if nothing had happened since then.
+    let notes = request.notes.clone();
+    let attempt = NewAttempt { notes, claim, ..NewAttempt::new(at, &who.by, &request.outcome) };
+    // Without it the step would seem unchanged since then.
     let is_late = context.now.seconds_since(at) > LATE;
     let (keys, mut attempts) = match is_late {
         true => (vec![attempt.change_recorded_at(context.now)], Vec::new()),
@@ -124,8 +118,7 @@ pub(crate) fn decide_attempt(
     };
     if is_forced {
         let notes = status.map(|it| it.word().to_owned());
-        let at = context.now;
-        attempts.push(NewAttempt { at, by, outcome: "forced".to_owned(), notes, claim: None });
+        attempts.push(NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") });
     }
     let removes_claim = step.claim.is_some() && (ends_claim || step.has_void_claim());
     Ok(StepUpdate {
@@ -139,8 +132,8 @@ pub(crate) fn decide_attempt(
     })
 }
 
-/// A claim that the file does not show still keeps others from beginning the step.
-fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Who) -> Option<Error> {
+/// A claim that the file does not show still prevents others from starting the step.
+fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Caller) -> Option<Error> {
     let held = plans.claims().holder(step).filter(|_| verb == Verb::Start)?;
     let is_own = match &who.claim {
         Some(id) => *id == held.claim,
@@ -149,7 +142,7 @@ fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Who) -> Option<Er
     (!is_own).then(|| fencing::held_by(plans, step, held.by.as_deref()))
 }
 
-/// A forced move says what it was, as its outcome no longer does.
+/// The notes of a forced move name the verb, because the outcome is `forced`.
 fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<String> {
     match (is_forced, message) {
         (true, Some(text)) => Some(format!("{}: {text}", verb.outcome())),
@@ -171,11 +164,10 @@ pub(crate) fn refusal(
     if !verb.needs_readiness() || step.status.is(verb.target()) {
         return None;
     }
-    // What is no reference at all may be the one that counts.
+    // A text that is not a reference may be meant as a dependency.
     let is_unread = |it: &&Problem| it.code == Code::DependencyMissing && !Plans::is_between_files(it);
     if let Some(problem) = step.problems.iter().find(is_unread) {
-        let path = shown_path(&context.root_name(), &problem.path);
-        return Some(Error::File { problem: Box::new(Problem { path, ..problem.clone() }) });
+        return Some(transaction::file_error(context, problem));
     }
     let open: Vec<_> = rules::open_dependencies(plans, plan, step).iter().filter_map(open_name).collect();
     if !open.is_empty() {
@@ -193,19 +185,16 @@ pub(crate) fn refusal(
 /// Why the table of moves forbids a move of the step as it is.
 pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
     let id = step.id.to_string();
-    // An end of work that its run has still to look at may be taken back.
+    // An end of work that its run has not verified yet may be withdrawn.
     let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
     let from = under_run.or(step.status.known());
     if !transitions::is_allowed(from, verb) {
         let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
         let hint = match (from, verb) {
             (Some(StepStatus::InProgress), _) => {
-                format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id))
+                format!("`planwatch release {}` puts it back", shell_word(&id))
             }
-            _ => format!(
-                "`planwatch reopen {id_word}` first, or use --force, which is recorded",
-                id_word = shell_word(&id)
-            ),
+            _ => format!("`planwatch reopen {}` first, or use --force, which is recorded", shell_word(&id)),
         };
         return Some(Error::Conflict { code: "not-allowed", message, hint });
     }
@@ -221,7 +210,7 @@ fn open_name(obstacle: &Obstacle) -> Option<String> {
     }
 }
 
-/// Says an obstacle as people do; a closed or running step's own status is no obstacle worth a line.
+/// The text of an obstacle; none for the step's own status and claim.
 pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
     let text = match obstacle {
         Obstacle::Dependency { step, status: Some(status) } => format!("`{step}`, which is {status}"),
@@ -229,8 +218,8 @@ pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
         Obstacle::Before { step } => format!("`{step}`, the step before it"),
         Obstacle::Confirmation => "a person's confirmation".to_owned(),
         Obstacle::PhaseConfirmation { phase } => format!("a person's confirmation of the phase {phase}"),
-        Obstacle::Faulty { code } => format!("its file to be mended ({code})"),
-        Obstacle::PlanFaulty => "plan.md to be mended".to_owned(),
+        Obstacle::Faulty { code } => format!("its file to be fixed ({code})"),
+        Obstacle::PlanFaulty => "plan.md to be fixed".to_owned(),
         Obstacle::PlanClosed => "its plan to be active".to_owned(),
         Obstacle::Claimed { .. } | Obstacle::Status(_) => return None,
     };

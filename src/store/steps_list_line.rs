@@ -1,4 +1,4 @@
-//! The line of a step in its plan's Steps list, where the plan keeps one.
+//! The line of a step in its plan's Steps list, if the plan has one.
 
 use std::path::{Path, PathBuf};
 
@@ -52,27 +52,7 @@ pub(crate) struct Edited {
     pub(crate) plan: Plan,
 }
 
-/// Adds a line for a step; the present line belongs to another file with the same number.
-pub(crate) fn added(
-    context: &Context,
-    plan: &Plan,
-    step: &Step,
-    number: &StepNumber,
-) -> Result<Edited, Error> {
-    edited(context, plan, |bytes| steps_list::with_step(&plan.id, bytes, number, &step.title, &step.depends))
-}
-
-/// Gives a step's line its new number and place; lines that wait for it follow.
-pub(crate) fn moved(
-    context: &Context,
-    plan: &Plan,
-    from: &StepNumber,
-    to: &StepNumber,
-) -> Result<Edited, Error> {
-    edited(context, plan, |bytes| steps_list::with_moved(&plan.id, bytes, from, to))
-}
-
-/// Takes a step's line out, which is handed back with what belongs to it; lines that wait for it wait for `heirs`.
+/// Removes a step's line and what belongs to it, and returns both; lines that wait for it wait for `heirs`.
 pub(crate) fn taken_out(
     context: &Context,
     plan: &Plan,
@@ -88,7 +68,7 @@ pub(crate) fn taken_out(
     Ok((edited, removed))
 }
 
-/// Makes one line of several: that of `kept` gets a title and dependencies, the others go; all that goes is handed back.
+/// Merges lines: that of `kept` gets a title and dependencies, the others are removed. Returns the removed text.
 pub(crate) fn squashed(
     context: &Context,
     plan: &Plan,
@@ -115,9 +95,8 @@ pub(crate) fn squashed(
     Ok((edited, removed))
 }
 
-/// What becomes of a line of the list.
 pub(crate) enum LineEdit<'a> {
-    /// It goes, and lines that wait for its step wait for `heirs`.
+    /// It is removed, and lines that wait for its step wait for `heirs`.
     Out {
         number: &'a StepNumber,
         heirs: &'a [StepId],
@@ -126,7 +105,7 @@ pub(crate) enum LineEdit<'a> {
         from: &'a StepNumber,
         to: &'a StepNumber,
     },
-    /// It says something else.
+    /// It gets another text.
     Anew {
         number: &'a StepNumber,
         title: &'a str,
@@ -139,7 +118,7 @@ pub(crate) enum LineEdit<'a> {
     },
 }
 
-/// Makes the edits of a list, if there is one; lines that go or are rewritten are handed back.
+/// Makes the edits of a list, if there is one; returns lines that are removed or rewritten.
 pub(crate) fn replaced(
     context: &Context,
     plan: &Plan,
@@ -154,7 +133,7 @@ pub(crate) fn replaced(
         edits.iter().any(|it| matches!(it, LineEdit::New { number: new, .. } if **new == *number))
     };
     let is_last = |it: &&LineEdit<'_>| matches!(it, LineEdit::Out { number, .. } if !is_taken_again(number));
-    // A list shows its style as long as it has a line, so lines go at the end.
+    // A list shows its style as long as it has a line, so lines are removed last.
     let (last, first): (Vec<_>, Vec<_>) = edits.iter().partition(is_last);
     let edited = edited(context, plan, |bytes| {
         for edit in edits {
@@ -185,7 +164,12 @@ pub(crate) fn relinked(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<
     })
 }
 
-fn edited(context: &Context, plan: &Plan, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Edited, Error> {
+/// Makes an edit of a plan's file that concerns its Steps list alone.
+pub(crate) fn edited(
+    context: &Context,
+    plan: &Plan,
+    edit: impl FnOnce(&[u8]) -> Vec<u8>,
+) -> Result<Edited, Error> {
     if plan.etag.is_none() {
         return Ok(Edited { op: None, plan: plan.clone() });
     }

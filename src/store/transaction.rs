@@ -1,9 +1,9 @@
-//! One change from lock to report: the file is read afresh, decided on, edited, replaced; or only shown.
+//! One change from lock to report: reads the file again, decides, edits and replaces it; or only shows the change.
 
-use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::context::{Context, Notice};
@@ -15,12 +15,12 @@ use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 use crate::store::decision::Decision;
 use crate::store::idempotency;
+use crate::text::front_matter::split;
 use crate::text::header_edit::{self, Change};
 use crate::text::{diff, includes};
 
 pub use crate::api::requests::Mode;
 
-/// What a writing verb did.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeReport {
     pub verb: &'static str,
@@ -30,19 +30,22 @@ pub struct ChangeReport {
     pub refused: Vec<Refused>,
     /// The unified diff of all files.
     pub diff: String,
-    /// What to type next, or to know.
+    /// Next commands, and other hints.
     pub hints: Vec<String>,
-    /// Steps that still wait for what is not there any more, because their `depends` could not be changed.
+    /// Steps that still wait for a missing step, because their `depends` could not be changed.
     pub not_repointed: Vec<String>,
+    /// The commit of git that holds a change which was undone.
+    pub committed: Option<String>,
 }
 
-/// One thing that was changed, or found to be as it should.
-#[derive(Debug, Clone)]
+/// One plan, step or record that was changed, or needed no change.
+#[derive(Debug, Clone, Serialize)]
 pub struct Changed {
     pub id: String,
     pub title: String,
     /// With the plans directory's name.
     pub path: String,
+    #[serde(rename = "written")]
     pub was_written: bool,
     /// The status before; none where no status is concerned.
     pub was: Option<String>,
@@ -54,15 +57,21 @@ pub struct Changed {
 }
 
 impl Changed {
-    pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "id": self.id, "title": self.title, "path": self.path, "written": self.was_written,
-            "was": self.was, "status": self.status, "did": self.did, "now": self.now,
-        })
+    /// A written record without a status; its path is relative to the plans directory.
+    pub(crate) fn new(
+        context: &Context,
+        id: &impl ToString,
+        (title, path): (&str, &str),
+        did: impl Into<String>,
+        now: Value,
+    ) -> Self {
+        let (path, did) = (shown_path(&context.root_name(), path), did.into());
+        let (id, title) = (id.to_string(), title.to_owned());
+        Self { id, title, path, was_written: true, was: None, status: None, did, now }
     }
 }
 
-/// One thing that was refused, beside others that were done.
+/// One refused change among several.
 #[derive(Debug)]
 pub struct Refused {
     pub id: String,
@@ -70,7 +79,7 @@ pub struct Refused {
 }
 
 impl Clone for Refused {
-    /// Errors hold what the system said, which cannot be copied; the copy says the same.
+    /// Errors contain system errors, which cannot be cloned; the copy has the same text.
     fn clone(&self) -> Self {
         let (code, message) = (self.error.code(), self.error.to_string());
         let hint = self.error.hint().unwrap_or_default();
@@ -86,20 +95,21 @@ impl ChangeReport {
     pub fn to_json(&self) -> Value {
         let refused = |it: &Refused| {
             let mut object = it.error.to_json();
-            if let Some(map) = object.as_object_mut() {
-                map.insert("id".to_owned(), it.id.clone().into());
-            }
+            object["id"] = it.id.clone().into();
             object
         };
         let mut object = json!({
             "verb": self.verb,
             "dry_run": self.is_dry_run,
-            "changes": self.changes.iter().map(Changed::to_json).collect::<Vec<_>>(),
+            "changes": self.changes,
             "refused": self.refused.iter().map(refused).collect::<Vec<_>>(),
             "diff": self.diff,
         });
         if !self.not_repointed.is_empty() {
             object["not_repointed"] = self.not_repointed.clone().into();
+        }
+        if let Some(commit) = &self.committed {
+            object["committed"] = commit.as_str().into();
         }
         object
     }
@@ -110,12 +120,12 @@ impl ChangeReport {
     }
 }
 
-/// Decides what a file should hold, only on the bytes that it is given. May run more than once.
+/// Decides on the new content of a file, only from the given bytes. May run more than once.
 pub(crate) type Decide<'a, T, L> = &'a dyn Fn(&[u8]) -> Result<Decision<Vec<u8>, T, L>, Error>;
 
 /// A change of one file that was made, or found not to be needed.
 pub(crate) struct Applied {
-    /// What the file holds; more than planwatch wrote if an editor saved over its version.
+    /// The content of the file; more than planwatch wrote if an editor saved over its version.
     pub(crate) bytes: Vec<u8>,
     pub(crate) was_written: bool,
 }
@@ -142,11 +152,17 @@ impl<L> From<Error> for Stop<L> {
 /// Keys whose new values are unlike those of any other change.
 const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
 
-/// The run whose change a text holds already: an editor read planwatch's version and saved over it.
+/// The run whose change a text already contains: an editor read planwatch's version and saved over it.
 fn included<T>(rounds: &[Round<T>], bytes: &[u8]) -> Option<usize> {
     let is_included =
         |it: &Round<T>| it.base != it.ours && includes::includes(&it.base, &it.ours, bytes, &UNIQUE);
     rounds.iter().rposition(is_included)
+}
+
+/// Whether a new body, made again on what an editor saved after the first run, would replace the body that it saved.
+fn replaces_a_save<T>(first: &Round<T>, bytes: &[u8], ours: &[u8]) -> bool {
+    let [base, given, saved, ours] = [&first.base, &first.ours, bytes, ours].map(|it| split(it).body());
+    saved != base && ours != saved && ours == given
 }
 
 /// How often and how long a save under way is waited for; longer than a file counts as half saved.
@@ -158,7 +174,12 @@ pub(crate) fn is_half_saved(error: &Error) -> bool {
     matches!(error, Error::Disk(DiskError::HalfSaved { .. } | DiskError::Vanished { .. }))
 }
 
-/// Repeats a change that was refused because a save seems to be under way, for a caller that cannot be asked to try
+/// Whether a file was not written because other programs saved it each time.
+fn is_changed(error: &Error) -> bool {
+    matches!(error, Error::Disk(DiskError::FileChanged { .. }))
+}
+
+/// Repeats a change that was refused because of other programs' saves, for a caller that cannot be asked to try
 /// again. The change takes the lock itself, so it is free meanwhile.
 pub(crate) fn once_saved<T>(
     context: &Context,
@@ -166,7 +187,9 @@ pub(crate) fn once_saved<T>(
 ) -> Result<T, Error> {
     for _ in 0..SAVE_WAITS {
         match change() {
-            Err(error) if is_half_saved(&error) => context.plans.disk().pause(SAVE_WAIT),
+            Err(error) if is_half_saved(&error) || is_changed(&error) => {
+                context.plans.disk().pause(SAVE_WAIT);
+            }
             done => return done,
         }
     }
@@ -176,39 +199,22 @@ pub(crate) fn once_saved<T>(
 /// How often operations are made again before the editor wins.
 const BATCH_TRIES: usize = 3;
 
-/// A change under way.
 pub(crate) struct Transaction<'a> {
     context: &'a Context,
     verb: String,
     /// None: nothing is written.
     locked: Option<Held<'a>>,
     pub(crate) diff: String,
-    /// See [`ChangeReport::hints`].
     pub(crate) hints: Vec<String>,
-    /// See [`ChangeReport::not_repointed`].
     pub(crate) not_repointed: Vec<String>,
-    /// What is shown once the lock is given back; none: all is shown at once.
+    /// Diffs to render after the lock is released; none: they are rendered at once.
     at_end: Option<Shown>,
 }
 
-/// The lock; what it kept is reported at the latest when it is given back, also if the change failed.
+/// The lock. Displaced texts are reported at the latest when it is released, also if the change failed.
 struct Held<'a> {
     context: &'a Context,
     locked: Locked<'a>,
-}
-
-impl<'a> Deref for Held<'a> {
-    type Target = Locked<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.locked
-    }
-}
-
-impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.locked
-    }
 }
 
 impl Drop for Held<'_> {
@@ -224,7 +230,7 @@ impl Drop for Held<'_> {
 #[derive(Default)]
 pub(crate) struct Shown(Vec<FileChange>);
 
-/// Path, before if there was such a file, after.
+/// Path, earlier content if there was such a file, new content.
 type FileChange = (String, Option<Vec<u8>>, Vec<u8>);
 
 impl Shown {
@@ -265,12 +271,13 @@ impl<'a> Transaction<'a> {
     /// The same change for another thread, which writes other files: another step of `undo`, the `nth` after this one's.
     pub(crate) fn beside(&self, nth: u64, verb: &str, by: &str) -> Self {
         let at = self.context.now.to_string();
-        let beside = |it: &Held<'a>| Held { context: self.context, locked: it.beside(nth, (verb, &at, by)) };
+        let beside =
+            |it: &Held<'a>| Held { context: self.context, locked: it.locked.beside(nth, (verb, &at, by)) };
         let locked = self.locked.as_ref().map(beside);
         Self::new(self.context, verb, locked, Some(Shown::default()))
     }
 
-    /// Gives the lock back; returns whether nothing was written.
+    /// Releases the lock; returns whether nothing was written.
     pub(crate) fn end(self) -> bool {
         self.is_dry_run()
     }
@@ -281,14 +288,14 @@ impl<'a> Transaction<'a> {
 
     /// Runs `decide` on a file as it is at that moment, and writes the result.
     ///
-    /// When another program saves in between, `decide` runs again on what it saved, unless that already contains the
+    /// If another program saves in between, `decide` runs again on the saved text, unless that already contains the
     /// change. The value is that of the run whose result is in the file.
     pub(crate) fn change<T, L>(
         &mut self,
         path: &str,
         decide: Decide<'_, T, L>,
     ) -> Result<Decision<Applied, T, L>, Error> {
-        let Some(locked) = &mut self.locked else {
+        let Some(Held { locked, .. }) = &mut self.locked else {
             let base = self.context.plans.read(Path::new(path))?.bytes;
             return decide(&base)?.try_map(|ours, value| {
                 let applied = Applied { was_written: base != ours, bytes: ours.clone() };
@@ -308,6 +315,10 @@ impl<'a> Transaction<'a> {
                 Decision::Leave(left) => return Err(Stop::Left(left)),
             };
             precondition::check_looked_at(self.context)?;
+            if rounds.first().is_some_and(|it| replaces_a_save(it, bytes, &ours)) {
+                let path = self.context.plans.root().join(path);
+                return Err(Stop::Refused(Error::Disk(DiskError::FileChanged { path })));
+            }
             idempotency::about_to(self.context, &self.verb, vec![path.to_owned()], || {
                 diff::unified(&shown_path(&self.context.root_name(), path), Some(bytes), Some(&ours))
             });
@@ -341,13 +352,13 @@ impl<'a> Transaction<'a> {
 
     /// Makes the file of a step that the plan lists and that has none, unless it was removed a moment ago.
     pub(crate) fn create_listed(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
-        if let Some(locked) = &self.locked {
-            locked.refuse_vanished(Path::new(path))?;
+        if let Some(held) = &self.locked {
+            held.locked.refuse_vanished(Path::new(path))?;
         }
         self.create(path, bytes)
     }
 
-    /// Reports a save into a file that was moved, which came after its text was read: it lies in the new place alone.
+    /// Reports a save into a moved file after its text was read: the saved text is only at the new path.
     pub(crate) fn report_save(&self, path: &str, moved: &Path, read: &[u8]) {
         let is_other = || self.context.plans.read(moved).is_ok_and(|it| it.bytes != read);
         if !self.is_dry_run() && is_other() {
@@ -363,10 +374,7 @@ impl<'a> Transaction<'a> {
         idempotency::about_to(self.context, &self.verb, vec![path.to_owned()], || {
             self.diff_of(path, None, Some(bytes))
         });
-        if let Some(locked) = &mut self.locked {
-            locked.create(Path::new(path), bytes)?;
-            self.context.kept.note_change();
-        }
+        self.write(|it| it.create(Path::new(path), bytes))?;
         self.show((path.to_owned(), None, bytes.to_vec()));
         Ok(())
     }
@@ -380,25 +388,16 @@ impl<'a> Transaction<'a> {
             };
             files.iter().map(diff).collect()
         });
-        if let Some(locked) = &mut self.locked {
-            locked.create_dir_with(Path::new(path), files)?;
-            self.context.kept.note_change();
-        }
+        self.write(|it| it.create_dir_with(Path::new(path), files))?;
         for (name, bytes) in files {
             self.diff.push_str(&self.diff_of(&format!("{path}/{name}"), None, Some(bytes)));
         }
         Ok(())
     }
 
-    /// Changes several files as one: after a crash all of it is finished, or none of it is there.
+    /// Changes several files as one: after a crash all changes are made, or none.
     pub(crate) fn batch(&mut self, verb: &str, ops: Vec<FileOp>) -> Result<(), Error> {
-        precondition::check_looked_at(self.context)?;
-        self.show_batch(verb, &ops);
-        if let Some(locked) = &mut self.locked {
-            locked.batch(verb, &self.context.now.to_string(), ops)?;
-            self.context.kept.note_change();
-        }
-        Ok(())
+        self.batch_emptying(verb, ops, Vec::new())
     }
 
     /// As [`Self::batch`], of operations that `make` derives from the files as they are; after a save in between they are made
@@ -418,29 +417,33 @@ impl<'a> Transaction<'a> {
         self.batch(verb, make()?)
     }
 
-    /// As [`Self::batch`]; a directory that it leaves without anything in it goes.
+    /// As [`Self::batch`]; also removes the directories `emptied` if nothing is left in them.
     pub(crate) fn batch_emptying(
         &mut self,
         verb: &str,
         ops: Vec<FileOp>,
-        emptied: &Path,
+        emptied: Vec<PathBuf>,
     ) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
         self.show_batch(verb, &ops);
-        if let Some(locked) = &mut self.locked {
-            let emptied = vec![emptied.to_path_buf()];
-            locked.batch_emptying(verb, &self.context.now.to_string(), ops, emptied)?;
-            self.context.kept.note_change();
-        }
-        Ok(())
+        let at = self.context.now.to_string();
+        self.write(|it| it.batch_emptying(verb, &at, ops, emptied))
     }
 
-    /// Takes a change back, the last one or the one with this id.
+    /// Undoes a change, the last one or the one with this id.
     pub(crate) fn undo(&mut self, id: Option<&str>) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
         idempotency::about_to(self.context, &self.verb, Vec::new(), String::new);
-        if let Some(locked) = &mut self.locked {
-            locked.undo_change(id)?;
+        self.write(|it| it.undo_change(id))
+    }
+
+    /// Makes a change with the lock, unless nothing is to be written.
+    fn write<T, E>(&mut self, make: impl FnOnce(&mut Locked<'a>) -> Result<T, E>) -> Result<(), Error>
+    where
+        Error: From<E>,
+    {
+        if let Some(held) = &mut self.locked {
+            make(&mut held.locked)?;
             self.context.kept.note_change();
         }
         Ok(())
@@ -458,7 +461,6 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Shows an operation as a diff.
 pub(crate) fn describe(root: &str, op: &FileOp) -> String {
     let shown = |it: &Path| shown_path(root, &it.to_string_lossy());
     match op {
@@ -482,11 +484,11 @@ pub(crate) fn path_of(op: &FileOp) -> &Path {
 
 /// Takes the lock, and reports what was recovered. Later writes belong to `verb`.
 pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, Error> {
-    let mut locked = context.plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
+    let mut locked = context.plans.lock(&mut || (context.on_notice)(Notice::WaitingForLock))?;
     let news = std::mem::take(&mut locked.news);
     tell_kept(context, &news);
     if let Some(recovered) = &locked.recovered {
-        (context.tell)(self::recovered(recovered));
+        (context.on_notice)(self::recovered(recovered));
     }
     locked.ask_for_lengths(context);
     locked.sign(&context.by);
@@ -497,8 +499,8 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
 
 pub(crate) fn recovered(it: &Recovered) -> Notice {
     let done = match it.outcome {
-        Outcome::Finished => "was interrupted and is finished now",
-        Outcome::TakenBack => "was interrupted and taken back, because somebody had changed a file",
+        Outcome::Finished => "was interrupted and is now complete",
+        Outcome::TakenBack => "was interrupted and undone, because another program had changed a file",
     };
     Notice::Recovered { what: format!("`{}` of {} {done}", it.verb, it.at) }
 }
@@ -524,23 +526,23 @@ pub(crate) fn edit(path: &str, bytes: &[u8], changes: &[Change], order: &[&str])
     })
 }
 
-/// Refuses archived plans: they answer, and stay as they are.
+/// Refuses archived plans: they can be read, but not changed.
 pub(crate) fn check_live(plan: &Plan) -> Result<(), Error> {
     if !plan.is_archived {
         return Ok(());
     }
-    let message = format!("`{}` is archived", plan.id);
-    Err(Error::Conflict {
-        code: "archived",
-        message,
-        hint: format!("`planwatch archive --restore {}` brings it back", plan.id),
-    })
+    let hint = format!("`planwatch archive --restore {}` brings it back", plan.id);
+    Err(Error::conflict("archived", format!("`{}` is archived", plan.id), hint))
 }
 
 /// Refuses a file that must not be written.
 pub(crate) fn check_writable(context: &Context, problems: &[Problem]) -> Result<(), Error> {
-    let Some(problem) = problems.iter().find(|it| it.code.refuses_writing()) else { return Ok(()) };
-    let mut problem = problem.clone();
-    problem.path = shown_path(&context.root_name(), &problem.path);
-    Err(Error::File { problem: Box::new(problem) })
+    let problem = problems.iter().find(|it| it.code.refuses_writing());
+    problem.map_or(Ok(()), |it| Err(file_error(context, it)))
+}
+
+/// The error for a problem of a file, with its path as it is shown.
+pub(crate) fn file_error(context: &Context, problem: &Problem) -> Error {
+    let path = shown_path(&context.root_name(), &problem.path);
+    Error::File { problem: Box::new(Problem { path, ..problem.clone() }) }
 }

@@ -21,10 +21,8 @@ pub(crate) fn read_word<S: Status>(words: &Words, typed: &str) -> Result<S, Erro
 
 pub(crate) fn priority(typed: &str) -> Result<Priority, Error> {
     let unknown = || {
-        Error::usage(
-            format!("the priority `{typed}` is not known"),
-            "known words: low, medium, high, critical",
-        )
+        let hint = "known words: low, medium, high, critical";
+        Error::usage(format!("the priority `{typed}` is not known"), hint)
     };
     Priority::read(typed).ok_or_else(unknown)
 }

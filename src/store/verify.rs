@@ -1,4 +1,4 @@
-//! The `verify` commands of steps: what exactly would run, and whether it may.
+//! The `verify` commands of steps: the exact command lines, and whether they are trusted.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,10 +13,9 @@ use crate::plan::{script as script_file, time};
 use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::{self, Target};
 
-/// How long a command may take that says nothing about it.
+/// The default time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// A command that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// One line for a shell, as the file has it.
@@ -26,7 +25,6 @@ pub struct Check {
     pub timeout: Duration,
 }
 
-/// The commands of a step.
 pub(crate) fn checks(context: &Context, step: &Step) -> Vec<Check> {
     let of = |it: &Verify| {
         let timeout = it.timeout.as_deref().and_then(time::read_seconds);
@@ -43,9 +41,9 @@ fn directory(context: &Context, verify: &Verify) -> Option<PathBuf> {
     context.plans.directory_below(root, &relative).ok()
 }
 
-/// What has to be trusted before a step's commands run; none: it has no commands.
+/// What must be trusted before a step's commands run; none: it has no commands.
 ///
-/// It is of all of them together, in their order, with the files of the repository that they name.
+/// It covers all of them in their order, with the files of the repository that they name.
 pub fn subject(context: &Context, step: &Step) -> Option<Subject> {
     if step.verify.is_empty() {
         return None;
@@ -77,13 +75,13 @@ fn shown(verify: &Verify) -> String {
     }
 }
 
-/// Refuses commands that are not trusted; `given` are hashes that were typed to trust them once.
+/// Refuses untrusted commands; `given` are hashes that were typed to trust them once.
 pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<(), Error> {
     let Some(subject) = subject(context, step) else { return Ok(()) };
     if trust::may_run(context, &subject, given) { Ok(()) } else { Err(trust::refused(&subject)) }
 }
 
-/// What would have to be trusted of the step, or of all open steps of the plan, that was named.
+/// What must be trusted for the named step, or for all open steps of the named plan.
 pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     let target = resolve::target(context, name)?;
     let plans = LoadQuery::plan(target.plan()).load(context)?.plans;
@@ -102,14 +100,14 @@ pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     Ok(subjects)
 }
 
-/// What would have to be trusted of all open steps of live plans.
+/// What must be trusted for all open steps of live plans.
 pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let steps = plans.live().flat_map(|it| &it.steps).filter(|it| !it.is_closed());
     Ok(steps.filter_map(|it| subject(context, it)).collect())
 }
 
-/// The files of a plan's steps, or of one, absolute: for taking trust back.
+/// The absolute paths of a plan's steps, or of one, to revoke trust.
 pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
     let target = resolve::target(context, name)?;
     let plan = target.plan();

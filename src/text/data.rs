@@ -9,7 +9,6 @@ use crate::text::front_matter::MAX_FRONT_MATTER;
 use crate::text::line_index::{Place, place};
 use crate::text::yaml;
 
-/// Why a text is not data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotData {
     pub place: Place,

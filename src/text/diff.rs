@@ -1,6 +1,6 @@
 //! Unified diffs of plan files, as `--dry-run` shows them.
 
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 
 /// Returns the unified diff between two versions of a file; empty if they are equal.
 ///
@@ -27,9 +27,98 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Strin
     head + &diff.unified_diff().context_radius(3).header(&old_name, &new_name).to_string()
 }
 
+/// What a line of a difference is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    /// Where the lines below are: `@@ -1,3 +1,4 @@`.
+    Head,
+    Same,
+    Removed,
+    Added,
+}
+
+/// A line of a difference, without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiffLine {
+    pub kind: LineKind,
+    /// Its text in parts, each with whether it differs from a similar line of the other side.
+    pub parts: Vec<(bool, String)>,
+}
+
+/// Returns the lines of a unified diff, with the words that differ within a line marked.
+pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
+    let diff = TextDiff::from_lines(old, new);
+    let mut found = Vec::new();
+    for group in diff.grouped_ops(3) {
+        if let (Some(first), Some(last)) = (group.first(), group.last()) {
+            let (old, new) = (first.old_range().start, first.new_range().start);
+            let n_lines = (last.old_range().end - old, last.new_range().end - new);
+            let head = format!("@@ -{},{} +{},{} @@", old + 1, n_lines.0, new + 1, n_lines.1);
+            found.push(DiffLine { kind: LineKind::Head, parts: vec![(false, head)] });
+        }
+        for change in group.iter().flat_map(|it| diff.iter_inline_changes(it)) {
+            let kind = match change.tag() {
+                ChangeTag::Equal => LineKind::Same,
+                ChangeTag::Delete => LineKind::Removed,
+                ChangeTag::Insert => LineKind::Added,
+            };
+            let parts = change
+                .iter_strings_lossy()
+                .map(|(differs, text)| (differs, text.trim_end_matches(['\n', '\r']).to_owned()));
+            found.push(DiffLine { kind, parts: parts.collect() });
+        }
+    }
+    found
+}
+
+/// Beyond this many pairs of lines a changed region counts as replaced as a whole.
+const MAX_PAIRS: usize = 4_000_000;
+
+/// Counts the lines that were added and removed; line endings do not count.
+pub fn line_counts(old: &str, new: &str) -> (u64, u64) {
+    if old == new {
+        return (0, 0);
+    }
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let n_before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[n_before..], &new[n_before..]);
+    let n_behind = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[..old.len() - n_behind], &new[..new.len() - n_behind]);
+    if old.is_empty() || new.is_empty() || old.len().saturating_mul(new.len()) > MAX_PAIRS {
+        return (new.len() as u64, old.len() as u64);
+    }
+    let operations = similar::capture_diff_slices(similar::Algorithm::Myers, old, new);
+    let changed = operations.iter().filter(|it| it.tag() != similar::DiffTag::Equal);
+    changed.fold((0, 0), |sum, it| (sum.0 + it.new_range().len() as u64, sum.1 + it.old_range().len() as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_differ_are_told_apart() {
+        let found = lines("a\nsome words here\n", "a\nsome other words here\n");
+        let kinds: Vec<_> = found.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [LineKind::Head, LineKind::Same, LineKind::Removed, LineKind::Added]);
+        assert!(found[3].parts.iter().any(|(differs, text)| *differs && text.contains("other")), "{found:?}");
+        assert!(
+            found[3].parts.iter().any(|(differs, text)| !*differs && text.contains("words")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn lines_are_counted_without_their_endings() {
+        for (old, new, expected) in [
+            ("a\nb\n", "a\r\nb", (0, 0)),
+            ("", "a\nb\n", (2, 0)),
+            ("a\nb\nc\nd\n", "a\nx\nc\ny\nz\n", (3, 2)),
+            ("a\n", "", (0, 1)),
+        ] {
+            assert_eq!(line_counts(old, new), expected, "{old:?} {new:?}");
+        }
+    }
 
     #[test]
     fn equal_files_have_no_diff() {

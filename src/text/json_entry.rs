@@ -26,24 +26,20 @@ pub struct Entry<'a> {
     pub value: &'a str,
 }
 
-/// Why a file was not changed, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotJson {
     pub place: Place,
     pub reason: String,
 }
 
-/// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryState {
     Nothing,
     /// It has this value, in any notation.
     Same,
-    /// Another value.
     Other,
 }
 
-/// A member of an object: the offsets of its key and value.
 #[derive(Debug)]
 struct Member {
     key: String,
@@ -121,7 +117,6 @@ impl Entry<'_> {
         self.proven(text, taken, EntryState::Nothing)
     }
 
-    /// The object that contains the entry, if it exists.
     fn outer_of<'a>(&self, text: &str, root: &'a Object) -> Result<Option<&'a Member>, NotJson> {
         let mut all = root.members.iter().filter(|it| it.key == self.outer);
         let Some(outer) = all.next() else { return Ok(None) };
@@ -158,7 +153,6 @@ impl Entry<'_> {
     }
 }
 
-/// Reads a file whose root is an object.
 fn read(text: &str) -> Result<Value, NotJson> {
     let start = start(text);
     match serde_json::from_str::<Value>(&text[start..]) {
@@ -249,7 +243,6 @@ fn skip_blanks(text: &str, at: usize) -> usize {
     at + text.as_bytes().get(at..).unwrap_or_default().iter().take_while(|it| is_blank(it)).count()
 }
 
-/// The end of the value at `at`.
 fn skip_value(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);

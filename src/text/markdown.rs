@@ -9,7 +9,7 @@ mod masked;
 use std::ops::Range;
 
 pub use masked::masked;
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 /// A top-level heading, not in a quotation or list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,6 @@ pub struct Item {
     pub ticked: Option<bool>,
 }
 
-/// A task box anywhere in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskBox {
     pub at: usize,
@@ -57,7 +56,6 @@ pub struct Outline {
     len: usize,
 }
 
-/// Reads the structure of a body in one pass.
 pub fn outline(body: &str) -> Outline {
     fast_path::outline(body, Parts::All).unwrap_or_else(|| parsed(body))
 }
@@ -70,7 +68,6 @@ pub fn sections(body: &str) -> Outline {
     })
 }
 
-/// The requested parts of an outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parts {
     All,
@@ -79,8 +76,7 @@ enum Parts {
 
 /// As [`outline`], always by the parser.
 fn parsed(body: &str) -> Outline {
-    let mut builder =
-        Builder { body, outline: Outline { len: body.len(), ..Outline::default() }, ..Builder::new(body) };
+    let mut builder = Builder::new(body);
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     for (event, span) in Parser::new_ext(body, options).into_offset_iter() {
         builder.take(&event, span);
@@ -89,7 +85,6 @@ fn parsed(body: &str) -> Outline {
 }
 
 impl Outline {
-    /// Returns the text of the first heading of level 1.
     pub fn title(&self) -> Option<&str> {
         self.headings.iter().find(|it| it.level == 1).map(|it| it.text.as_str())
     }
@@ -109,13 +104,13 @@ impl Outline {
         inside.fold((0, 0), |(done, all), it| (done + usize::from(it.ticked), all + 1))
     }
 
-    /// Returns whether a byte is in code.
     pub fn is_code(&self, at: usize) -> bool {
         let next = self.code.partition_point(|it| it.end <= at);
         self.code.get(next).is_some_and(|it| it.contains(&at))
     }
 }
 
+#[derive(Default)]
 struct Builder<'a> {
     body: &'a str,
     outline: Outline,
@@ -131,15 +126,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(body: &'a str) -> Self {
-        Self {
-            body,
-            outline: Outline::default(),
-            depth: 0,
-            heading: None,
-            paragraph: None,
-            open: Vec::new(),
-            beginning: None,
-        }
+        Self { body, outline: Outline { len: body.len(), ..Outline::default() }, ..Self::default() }
     }
 
     fn take(&mut self, event: &Event<'_>, span: Range<usize>) {
@@ -161,7 +148,7 @@ impl<'a> Builder<'a> {
         }
         match tag {
             Tag::Heading { level, .. } if self.depth == 0 => {
-                self.heading = Some((level_of(*level), span, None));
+                self.heading = Some((*level as u8, span, None));
             }
             Tag::Paragraph if self.depth == 0 && self.wants_description() => {
                 self.paragraph = Some(String::new());
@@ -315,17 +302,6 @@ fn without_addresses(text: &str) -> String {
     }
     said.push_str(rest);
     said
-}
-
-fn level_of(level: HeadingLevel) -> u8 {
-    match level {
-        HeadingLevel::H1 => 1,
-        HeadingLevel::H2 => 2,
-        HeadingLevel::H3 => 3,
-        HeadingLevel::H4 => 4,
-        HeadingLevel::H5 => 5,
-        HeadingLevel::H6 => 6,
-    }
 }
 
 #[cfg(test)]

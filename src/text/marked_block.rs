@@ -15,10 +15,21 @@ use std::ops::Range;
 use crate::text::line_index::{self, Place};
 use crate::text::seal;
 
-const BEGIN: &str = "<!-- planwatch:begin";
-const END: &str = "<!-- planwatch:end -->";
+/// How the two marks are written, so that they are comments in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    begin: &'static str,
+    close: &'static str,
+    end: &'static str,
+}
 
-/// A block in a text.
+/// Comments of Markdown.
+pub const MARKDOWN: Marks =
+    Marks { begin: "<!-- planwatch:begin", close: " -->", end: "<!-- planwatch:end -->" };
+
+/// Comments of git's own files.
+pub const HASH: Marks = Marks { begin: "# planwatch:begin", close: "", end: "# planwatch:end" };
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// From the first mark to the end of the last line, with its line end.
@@ -30,6 +41,7 @@ pub struct Block {
     pub lines: String,
     /// Whether the lines are unchanged since they were written.
     pub is_sealed: bool,
+    marks: Marks,
 }
 
 /// A mark without its counterpart, and where.
@@ -39,25 +51,30 @@ pub struct Unpaired {
     pub reason: &'static str,
 }
 
-/// Finds the block of a text; there must be only one.
+/// Finds the block of a Markdown text; there must be only one.
 pub fn find(text: &str) -> Result<Option<Block>, Unpaired> {
+    find_marked(&MARKDOWN, text)
+}
+
+/// As [`find`], of another kind of file.
+pub fn find_marked(marks: &Marks, text: &str) -> Result<Option<Block>, Unpaired> {
     let mut found: Option<Block> = None;
     let mut open: Option<(usize, &str)> = None;
     let unpaired = |at: usize, reason| Unpaired { place: line_index::place(text.as_bytes(), at), reason };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let said = line.trim_end();
-        if said.starts_with(BEGIN) && said.ends_with("-->") {
+        if said.starts_with(marks.begin) && said.ends_with(marks.close) {
             if open.is_some() || found.is_some() {
                 return Err(unpaired(at, "a second block of planwatch's begins here"));
             }
             open = Some((at, line));
-        } else if said == END {
+        } else if said == marks.end {
             let Some((start, first)) = open.take() else {
                 return Err(unpaired(at, "a block of planwatch's ends here that does not begin"));
             };
             let inside = &text[start + first.len()..at];
-            found = Some(block(start..at + line.len(), first, inside));
+            found = Some(block(marks, start..at + line.len(), first, inside));
         }
         at += line.len();
     }
@@ -67,20 +84,24 @@ pub fn find(text: &str) -> Result<Option<Block>, Unpaired> {
     }
 }
 
-fn block(span: Range<usize>, first: &str, inside: &str) -> Block {
+fn block(marks: &Marks, span: Range<usize>, first: &str, inside: &str) -> Block {
     let line_end = if first.ends_with("\r\n") { "\r\n" } else { "\n" };
-    let words = first.trim_end().trim_start_matches(BEGIN).trim_end_matches("-->");
+    let words = first.trim_end().trim_start_matches(marks.begin).trim_end_matches(marks.close);
     let mut of: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
     let seal = of.pop().unwrap_or_default();
     let lines = inside.replace("\r\n", "\n");
     let is_sealed = seal::of(&lines) == seal;
-    Block { span, line_end, of, lines, is_sealed }
+    Block { span, line_end, of, lines, is_sealed, marks: *marks }
 }
 
-/// Appends a block to a text or a new file.
 pub fn put(text: Option<&str>, of: &[&str], lines: &str) -> String {
+    put_marked(&MARKDOWN, text, of, lines)
+}
+
+/// As [`put`], in another kind of file.
+pub fn put_marked(marks: &Marks, text: Option<&str>, of: &[&str], lines: &str) -> String {
     let end = text.map_or("\n", first_line_end);
-    let block = written(of, lines, end);
+    let block = written(marks, of, lines, end);
     match text {
         None => block + end,
         Some(text) if text.is_empty() || text.ends_with('\n') => format!("{text}{end}{block}{end}"),
@@ -88,11 +109,10 @@ pub fn put(text: Option<&str>, of: &[&str], lines: &str) -> String {
     }
 }
 
-/// Replaces the block of a text in place.
 pub fn renew(text: &str, block: &Block, of: &[&str], lines: &str) -> String {
     let Range { start, end } = block.span;
     let last = if text[..end].ends_with('\n') { block.line_end } else { "" };
-    format!("{}{}{last}{}", &text[..start], written(of, lines, block.line_end), &text[end..])
+    format!("{}{}{last}{}", &text[..start], written(&block.marks, of, lines, block.line_end), &text[end..])
 }
 
 /// Removes the block; `None` if the file contains nothing else and was created for it.
@@ -112,9 +132,10 @@ pub fn take(text: &str, block: &Block) -> Option<String> {
     Some(kept.unwrap_or(before).to_owned() + after)
 }
 
-fn written(of: &[&str], lines: &str, end: &str) -> String {
+fn written(marks: &Marks, of: &[&str], lines: &str, end: &str) -> String {
     let names: String = of.iter().map(|it| format!(" {it}")).collect();
-    format!("{BEGIN}{names} {} -->\n{lines}{END}", seal::of(lines)).replace('\n', end)
+    let Marks { begin, close, end: last } = marks;
+    format!("{begin}{names} {}{close}\n{lines}{last}", seal::of(lines)).replace('\n', end)
 }
 
 fn first_line_end(text: &str) -> &'static str {
@@ -130,6 +151,7 @@ mod tests {
 
     use super::*;
 
+    const END: &str = MARKDOWN.end;
     const LINES: &str = "## Plans\nOurs.\n";
 
     #[track_caller]
@@ -158,6 +180,19 @@ mod tests {
         check(Some("a\nb\r\n"), "a\nb\r\n\n<<\n## Plans\nOurs.\n>>\n");
         check(Some("a\r\nb\n"), "a\r\nb\n\r\n<<\r\n## Plans\r\nOurs.\r\n>>\r\n");
         check(Some("a\r"), "a\r\n\n<<\n## Plans\nOurs.\n>>");
+    }
+
+    #[test]
+    fn marks_of_another_kind_of_file_are_read_back() {
+        let put = put_marked(&HASH, Some("*.png binary\n"), &["git"], "plans/**/*.md merge=planwatch\n");
+        assert!(
+            put.lines().all(|it| it.is_empty() || it.starts_with('#') || !it.contains("planwatch:")),
+            "{put}"
+        );
+        let block = find_marked(&HASH, &put).unwrap().unwrap();
+        assert!(block.is_sealed && block.of == ["git"]);
+        assert_eq!(take(&put, &block).as_deref(), Some("*.png binary\n"));
+        assert_eq!(find(&put), Ok(None));
     }
 
     #[test]

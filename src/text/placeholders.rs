@@ -19,7 +19,6 @@ pub use check::check;
 /// The limit of blocks in one text; each may be nested in the one before it.
 const MAX_BLOCKS: usize = 200;
 
-/// Why a text cannot be filled in, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Broken {
@@ -44,7 +43,6 @@ pub fn fill_file(source: &str, values: &Value) -> Result<String, Broken> {
     Ok(format!("---\n{header}---\n{body}"))
 }
 
-/// Fills in any text.
 pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
     render(source, source, 0, values)
 }
@@ -60,7 +58,6 @@ pub fn comment(source: &str) -> Option<String> {
     Some(one_line(said)).filter(|it| !it.is_empty())
 }
 
-/// A text on one line, with single blanks.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

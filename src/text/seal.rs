@@ -17,7 +17,6 @@ pub fn sealed(text: &str) -> String {
     text.replacen(&empty, &format!("{BEFORE}{}{AFTER}", of(text)), 1)
 }
 
-/// Whether a file contains its own seal and so is unchanged.
 pub fn is_sealed(text: &str) -> bool {
     let Some((before, rest)) = text.split_once(BEFORE) else { return false };
     let Some((seal, after)) = rest.split_once(AFTER) else { return false };

@@ -1,6 +1,6 @@
 //! What a shell command line names: its words, split and unquoted as a shell does, and whether they are complete.
 //!
-//! The only user of brush-parser. Whatever shells interpret differently counts as unknown.
+//! The only user of brush-parser. Syntax that shells interpret differently counts as unknown.
 
 use brush_parser::word::{WordPiece, WordPieceWithSource, parse as pieces};
 use brush_parser::{ParserOptions, Token, TokenizerOptions, uncached_tokenize_str};
@@ -44,7 +44,6 @@ pub struct Word {
     pub role: Role,
 }
 
-/// What a word may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A file, or a directory in which anything may be used.
@@ -72,7 +71,6 @@ impl Word {
     }
 }
 
-/// What is known of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     pub words: Vec<Word>,
@@ -82,14 +80,9 @@ pub struct Line {
 
 /// Reads a line for `sh -c`.
 pub fn read(line: &str) -> Line {
-    let mut reader = Reader::default();
-    reader.line(line, 0);
-    reader.line
-}
-
-#[derive(Default)]
-struct Reader {
-    line: Line,
+    let mut read = Line::default();
+    read.add(line, 0);
+    read
 }
 
 /// A command between two operators, word by word, with what precedes it.
@@ -99,27 +92,27 @@ struct Simple {
     is_piped_to: bool,
 }
 
-impl Reader {
+impl Line {
     fn unknown(&mut self, why: &'static str) {
-        self.line.unknown.get_or_insert(why);
+        self.unknown.get_or_insert(why);
     }
 
     fn word(&mut self, text: &str, role: Role) {
         let word = Word { text: text.to_owned(), role };
-        if !text.is_empty() && !self.line.words.contains(&word) {
-            self.line.words.push(word);
+        if !text.is_empty() && !self.words.contains(&word) {
+            self.words.push(word);
         }
     }
 
-    fn line(&mut self, line: &str, depth: usize) {
+    fn add(&mut self, line: &str, depth: usize) {
         let is_odd = |c: char| c != ' ' && c != '\t' && c != '\n' && (c.is_control() || c.is_whitespace());
         let n_nested = line.chars().filter(|it| matches!(it, '(' | '{' | '`' | '[')).count();
         if line.len() > MAX_BYTES || n_nested > MAX_NESTED || depth > MAX_DEPTH || line.contains(is_odd) {
-            return self.unknown("it is too long, too deep, or holds control characters");
+            return self.unknown("it is too long, too deeply nested, or contains control characters");
         }
         let options = TokenizerOptions { enable_extended_globbing: false, posix_mode: true, sh_mode: true };
         let Ok(tokens) = uncached_tokenize_str(line, &options) else {
-            return self.unknown("it cannot be read as a line for a shell");
+            return self.unknown("it is not a valid shell command");
         };
         let has_functions = tokens.iter().any(|it| matches!(it, Token::Operator(it, _) if it == "("));
         for simple in self.split(&tokens) {
@@ -194,7 +187,7 @@ impl Reader {
         let runs_found = has(&["find", "fd", "fdfind"]) && has(&RUNS_FOUND);
         let runs_input = simple.is_piped_to && (has(&SHELLS) || has(&INTERPRETERS));
         if has(&UNKNOWABLE) || runs_found || runs_input {
-            self.unknown("it runs what is put together while it runs");
+            self.unknown("it builds its commands at run time");
         }
         // They test whether a file exists, but do not read it.
         if matches!(first, "test" | "[") && !has_functions && before.iter().all(|it| is_reserved(it)) {
@@ -212,7 +205,7 @@ impl Reader {
         }
         if has(&SHELLS) {
             let is_line = |it: &&String| it.contains(|c: char| " \t\n;&|<>()$`*?[~{\\\"'".contains(c));
-            simple.words.iter().filter(is_line).for_each(|it| self.line(it, depth + 1));
+            simple.words.iter().filter(is_line).for_each(|it| self.add(it, depth + 1));
         }
     }
 }
@@ -251,7 +244,6 @@ fn is_expanded(piece: &WordPieceWithSource) -> bool {
     }
 }
 
-/// A reserved word behind which a command begins.
 fn is_reserved(word: &str) -> bool {
     matches!(word, "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" | "time")
 }

@@ -1,16 +1,16 @@
-//! Each folder `tests/cases/<verb>/<case>/` is a command line with everything that it says and does.
+//! Each directory `tests/cases/<verb>/<case>/` records command lines, their output and their changes of files.
 //!
-//! `cmd` holds the lines: `$ planwatch …` runs the binary, `@ …` prepares or edits ([`Line`]), `#` is a remark.
-//! `in/` is the working directory at the start, else it is the example plans as `plans/`. The outcome: `stdout`,
-//! `stderr` (with several commands each part below its command line), `exit` (a line for each command), `out/` with
-//! every file that was made or changed, `removed` with the paths that are gone, `left-empty` with new directories that
-//! hold nothing. What is not there is empty or 0; all other files must be as they were, byte for byte.
-//! Claim ids are random; those that the case itself does not name are `<claim-1>`, `<claim-2>` and so on, by first sight.
-//! Ids of changes that `undo` knows are `<change-1>` and so on.
-//! `PLANWATCH_BLESS=1` writes the outcomes anew; read them then.
+//! `cmd` contains the lines: `$ planwatch …` runs the binary, `@ …` prepares or edits files ([`Line`]), `#` is a comment.
+//! `in/` is the initial working directory; without it, that contains the example plans as `plans/`. The outcome: `stdout`,
+//! `stderr` (for several commands each part below its command line), `exit` (a line for each command), `out/` with
+//! every created or changed file, `removed` with the removed paths, `left-empty` with new empty directories.
+//! A missing file means no output or exit code 0. All other files must stay unchanged, byte for byte.
+//! Claim ids are random. Those that do not occur in the case's input are replaced by `<claim-1>`, `<claim-2>` and so on, in
+//! order of appearance, and ids of changes for `undo` by `<change-1>` and so on.
+//! `PLANWATCH_BLESS=1` records the outcomes again. Review the differences then.
 #![expect(
     clippy::disallowed_methods,
-    reason = "tests make and read their own files, and ask whether to bless"
+    reason = "tests create and read files, and read the environment for PLANWATCH_BLESS"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use crate::support::{Place, Ran, Tree, copy, read, root, tree};
 enum Line {
     /// `$ planwatch WORD…`, quoted as in a shell.
     Run { shown: String, words: Vec<String> },
-    /// `@ write FILE TEXT`; `\n`, `\r` and `\t` in the text are what they say.
+    /// `@ write FILE TEXT`; `\n`, `\r` and `\t` in the text are escapes.
     Write { file: String, text: String },
     /// `@ append FILE TEXT`.
     Append { file: String, text: String },
@@ -41,10 +41,12 @@ enum Line {
     Terminal,
     /// `@ cd DIR`, for all commands below.
     Cd { directory: String },
+    /// `@ git WORD…`, with a fixed author and the time of the `n`th such line, so that ids are the same each time.
+    Git { words: Vec<String> },
 }
 
 impl Line {
-    /// Reads the lines of `cmd`; a quoted text may go on over several of them.
+    /// Reads the lines of `cmd`. A quoted text may span several lines.
     fn all(text: &str) -> Vec<Self> {
         let mut lines = Vec::new();
         let mut open = String::new();
@@ -77,6 +79,7 @@ impl Line {
             ["@", "env", name, value] => Self::Env { name: name.to_string(), value: value.to_string() },
             ["@", "stdin", text] => Self::Stdin { text: unescape(text) },
             ["@", "terminal"] => Self::Terminal,
+            ["@", "git", words @ ..] => Self::Git { words: words.iter().map(ToString::to_string).collect() },
             ["@", "cd", directory] => Self::Cd { directory: directory.to_string() },
             _ => panic!("`{line}` is not a line of a case"),
         }
@@ -138,6 +141,7 @@ impl Case {
             stdin: String::new(),
             has_terminal: false,
             directory: place.work(),
+            n_git: 0,
         };
         let mut lines = self.lines.iter().peekable();
         while let Some(line) = lines.next_if(|it| !matches!(it, Line::Run { .. })) {
@@ -167,6 +171,7 @@ struct Stage<'a> {
     stdin: String,
     has_terminal: bool,
     directory: PathBuf,
+    n_git: u32,
 }
 
 /// Runs its arguments with a new pseudo terminal as standard input.
@@ -194,6 +199,10 @@ impl<'a> Stage<'a> {
             Line::Stdin { text } => self.stdin.clone_from(text),
             Line::Terminal => self.has_terminal = true,
             Line::Cd { directory } => self.directory = self.place.file(directory),
+            Line::Git { words } => {
+                self.n_git += 1;
+                self.place.git_at(&self.directory, self.n_git, words);
+            }
             Line::Run { .. } => unreachable!("only the others prepare"),
         }
     }
@@ -212,7 +221,7 @@ impl<'a> Stage<'a> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let mut stdin = child.stdin.take().expect("it is piped");
-        // Who does not read it may have ended already.
+        // A command that does not read its input may have exited already.
         stdin.write_all(std::mem::take(&mut self.stdin).as_bytes()).ok();
         drop(stdin);
         let mut ran = Ran::of(child.wait_with_output().expect("it ends"));
@@ -224,13 +233,13 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Everything that a case comes to, as files by their path in the case's folder.
+/// The outcome of a case, as files by their path in the case's directory.
 #[derive(PartialEq)]
 struct Outcome(Tree);
 
 impl Outcome {
     fn of(ran: &[(&str, Ran)], before: &Tree, after: &Tree) -> Self {
-        let said = |of: fn(&Ran) -> &str| match ran {
+        let output = |of: fn(&Ran) -> &str| match ran {
             [(_, only)] => of(only).to_owned(),
             all => {
                 let parts = all.iter().filter(|(_, it)| !of(it).is_empty());
@@ -242,8 +251,8 @@ impl Outcome {
         let removed =
             before.keys().filter(|it| !after.contains_key(*it)).map(|it| format!("{it}\n")).collect();
         let mut files: Tree = [
-            ("stdout", said(|it| &it.stdout)),
-            ("stderr", said(|it| &it.stderr)),
+            ("stdout", output(|it| &it.stdout)),
+            ("stderr", output(|it| &it.stderr)),
             ("exit", exit),
             ("removed", removed),
         ]
@@ -300,9 +309,9 @@ impl Outcome {
         self
     }
 
-    /// What the case's folder says that it should be.
+    /// The expected outcome, from the case's directory.
     fn expected(case: &Case) -> Self {
-        // Git keeps no empty directories, so they say nothing.
+        // Git does not store empty directories, so they are ignored.
         let is_outcome = |path: &String| path != "cmd" && !path.starts_with("in/") && !path.ends_with('/');
         Self(tree(&case.directory).into_iter().filter(|(path, _)| is_outcome(path)).collect())
     }
@@ -318,7 +327,7 @@ impl Outcome {
         }
     }
 
-    /// What differs, for a person to read.
+    /// The differences, as text for people.
     fn differences(&self, expected: &Self) -> String {
         let paths: BTreeSet<_> = self.0.keys().chain(expected.0.keys()).collect();
         let text = |of: &Self, path: &str| {
@@ -368,7 +377,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn every_case_comes_out_as_it_says() {
+fn every_case_has_the_recorded_outcome() {
     let is_blessing = std::env::var_os("PLANWATCH_BLESS").is_some();
     let cases = cases();
     let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -383,7 +392,7 @@ fn every_case_comes_out_as_it_says() {
 fn run_all(cases: &[Case], is_blessing: bool) -> String {
     let mut failures = Vec::new();
     for case in cases {
-        // What a case panics with is on stderr already; the others are to be seen as well.
+        // The panic message is on stderr already. The other cases run, too.
         let Ok(outcome) = std::panic::catch_unwind(|| case.outcome()) else {
             failures.push(format!("\n== {} cannot be run\n", case.name()));
             continue;
@@ -401,7 +410,7 @@ fn run_all(cases: &[Case], is_blessing: bool) -> String {
     failures.concat()
 }
 
-/// The verbs, and for each whether it has `--dry-run`, as the binary itself tells them.
+/// The verbs from the binary's help, and whether each has `--dry-run`.
 fn verbs() -> BTreeMap<String, bool> {
     let place = Place::new();
     let all = place.run("help --all").ok();
@@ -411,7 +420,7 @@ fn verbs() -> BTreeMap<String, bool> {
     names.map(|verb| (verb.to_owned(), writes(verb))).collect()
 }
 
-/// What no folder can show: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
+/// Covered by other tests: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
 /// random (see `http`).
 const ELSEWHERE: [(&str, &str); 4] =
     [("watch", "success"), ("watch", "--json"), ("completions", "success"), ("token", "success")];
@@ -438,26 +447,25 @@ fn every_verb_has_a_success_an_error_a_dry_run_and_json() {
         missing.extend(lacking.map(|(what, _)| format!("{verb}: {what}")));
     }
     assert!(missing.is_empty(), "{missing:#?}");
-    let strangers: Vec<_> =
-        cases.iter().filter(|it| !verbs.contains_key(&it.verb())).map(Case::name).collect();
-    assert!(strangers.is_empty(), "no such verb: {strangers:?}");
+    let unknown: Vec<_> = cases.iter().filter(|it| !verbs.contains_key(&it.verb())).map(Case::name).collect();
+    assert!(unknown.is_empty(), "no such verb: {unknown:?}");
 }
 
 #[test]
-fn completions_of_every_shell_name_every_verb() {
+fn completions_of_every_shell_offer_every_verb() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.run_with(&["completions", shell]).ok();
-        assert!(script.contains("PLANWATCH_COMPLETE"), "{shell} does not ask:\n{script}");
+        assert!(script.contains("PLANWATCH_COMPLETE"), "{shell} does not call planwatch:\n{script}");
         let offered = offered(&place, shell, &["planwatch", ""]);
         for verb in verbs().keys() {
-            assert!(offered.iter().any(|it| it == verb), "{shell} does not know {verb}: {offered:?}");
+            assert!(offered.iter().any(|it| it == verb), "{shell} does not offer {verb}: {offered:?}");
         }
     }
 }
 
 #[test]
-fn scripts_of_completions_pass_words_without_their_quotes() {
+fn completion_scripts_pass_words_without_quotes() {
     let place = Place::new();
     for (shell, passed) in [
         ("zsh", "\"${(@Q)words[1,CURRENT-1]}\" \"${(Q)PREFIX}\""),
@@ -468,7 +476,7 @@ fn scripts_of_completions_pass_words_without_their_quotes() {
     }
 }
 
-/// What planwatch answers a shell's script for the last of these words, without descriptions and options.
+/// The completions of the last word that planwatch returns to a shell's script, without descriptions and options.
 fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     let mut command = place.command();
     command.env("PLANWATCH_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
@@ -489,7 +497,7 @@ fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
 fn shells_are_offered_plans_steps_statuses_and_agents() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
-        // Without a plans directory there is nothing to offer and nothing to say.
+        // Without a plans directory there are no completions and no messages.
         assert_eq!(offered(&place, shell, &["planwatch", "show", ""]), [""; 0]);
     }
     place.write("plans/auth/plan.md", "# Auth\n");
@@ -513,11 +521,11 @@ fn shells_are_offered_plans_steps_statuses_and_agents() {
         );
         assert_eq!(offered(&["-C", "pl"]), ["plans/"], "{shell}");
     }
-    // Bash replaces only what is behind the colon.
+    // Bash replaces only the part after the colon.
     let mut command = place.command();
     command.env("PLANWATCH_COMPLETE", "bash").args(["--", "planwatch done auth:2", "2"]);
     assert_eq!(Ran::of(command.output().expect("it runs")).ok(), "2.5\n");
-    // It passes the word without the quote that is open, in which a space needs no backslash.
+    // Bash passes the word without its open quote. Within quotes a space needs no backslash.
     place.write("plans/my plan/plan.md", "# Mine\n");
     for (line, expected) in [("planwatch show 'my p", "my plan\n"), ("planwatch show my\\ p", "my\\ plan\n")]
     {
@@ -540,7 +548,7 @@ fn the_manual_has_a_page_for_every_verb() {
 }
 
 #[test]
-fn a_case_that_is_wrong_would_be_seen() {
+fn a_different_outcome_is_detected() {
     let expected = Outcome(Tree::from([("out/plans/a/plan.md".to_owned(), b"status: active\r\n".to_vec())]));
     let got = Outcome(Tree::from([("out/plans/a/plan.md".to_owned(), b"status: active\n".to_vec())]));
     assert!(got != expected);

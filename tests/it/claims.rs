@@ -1,4 +1,4 @@
-//! Claims by real processes, some of them killed, and in several working trees of one repository.
+//! Claims by several processes, some of which are killed, and in several working trees of one repository.
 #![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
 
 use std::collections::{HashMap, HashSet};
@@ -28,8 +28,8 @@ fn place_with(steps: usize) -> Place {
     place
 }
 
-/// A claim as it was told: the step and the id.
-fn told(answer: &str) -> Option<(String, String)> {
+/// The step and the id of a claim, from the command's output.
+fn step_and_id(answer: &str) -> Option<(String, String)> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     Some((answer["step"]["id"].as_str()?.to_owned(), answer["claim"]["id"].as_str()?.to_owned()))
 }
@@ -46,7 +46,7 @@ fn claim(place: &Place, now: &str, kill_after: Option<Duration>) -> (Option<(Str
     let mut answer = String::new();
     child.stdout.take().expect("it is piped").read_to_string(&mut answer).ok();
     let code = child.wait().expect("it ends").code();
-    (told(&answer), code)
+    (step_and_id(&answer), code)
 }
 
 fn done(place: &Place, now: &str, (step, id): &(String, String)) -> Ran {
@@ -56,7 +56,7 @@ fn done(place: &Place, now: &str, (step, id): &(String, String)) -> Ran {
     Ran::of(command.output().expect("the binary starts"))
 }
 
-/// Eight workers claim and finish until nothing is left; returns who was told what.
+/// Eight workers claim and complete steps until none is ready. Returns the claims that were completed.
 fn work(place: &Place, now: &str, is_killing: bool) -> Vec<(String, String)> {
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn work(place: &Place, now: &str, is_killing: bool) -> Vec<(String, String)> {
                             all.lock().expect("no worker panics").push(got);
                         }
                         None if code == Some(7) => break,
-                        None => assert_eq!(code, None, "a claim fails that nobody killed"),
+                        None => assert_eq!(code, None, "a claim failed without being killed"),
                     }
                 }
             });
@@ -84,11 +84,11 @@ fn work(place: &Place, now: &str, is_killing: bool) -> Vec<(String, String)> {
 }
 
 #[test]
-fn eight_claimers_of_which_some_are_killed_do_each_step_once() {
+fn each_step_is_completed_once_although_some_claimers_are_killed() {
     const STEPS: usize = 24;
     let place = place_with(STEPS);
     let mut all = work(&place, NOW, true);
-    // What was told to the dead is free when its lease is over.
+    // The steps of killed processes can be claimed after their leases.
     all.extend(work(&place, LATER, false));
     let steps: HashSet<_> = all.iter().map(|(step, _)| step).collect();
     assert_eq!((all.len(), steps.len()), (STEPS, STEPS), "{all:?}");
@@ -105,7 +105,8 @@ fn a_claim_ends_with_its_process_and_not_before() {
     let place = place_with(1);
     let mut worker = Command::new("sleep").arg("600").spawn().expect("sleep starts");
     let pid = worker.id().to_string();
-    let first = told(&place.run(&format!("claim p --json --pid {pid}")).ok()).expect("it is handed out");
+    let first =
+        step_and_id(&place.run(&format!("claim p --json --pid {pid}")).ok()).expect("a step is claimed");
     let later = |line: &str| {
         let mut command = place.command();
         command.args(line.split(' ')).env("PLANWATCH_NOW", LATER);
@@ -114,14 +115,14 @@ fn a_claim_ends_with_its_process_and_not_before() {
     assert_eq!(later("claim p").code, 7);
     worker.kill().expect("it runs");
     worker.wait().expect("it ends");
-    let second = told(&place.run("claim p --json").ok()).expect("it is handed out");
+    let second = step_and_id(&place.run("claim p --json").ok()).expect("a step is claimed");
     assert_eq!(first.0, second.0);
     assert!(place.text("plans/p/step-1.md").contains("outcome: interrupted"));
     assert_eq!(done(&place, NOW, &first).code, 4);
     assert_eq!(done(&place, NOW, &second).code, 0);
 }
 
-/// A process that runs until the test ends it, and no longer than the test.
+/// A process that ends with the test, or earlier.
 struct Worker(std::process::Child);
 
 impl Worker {
@@ -141,7 +142,7 @@ impl Drop for Worker {
     }
 }
 
-/// How a command is started in a time namespace whose boot time is shifted, as far as this machine permits it.
+/// The prefix that starts a command in a time namespace with a shifted boot time; `None` if this machine does not permit it.
 fn in_shifted_time() -> Option<Vec<&'static str>> {
     let prefixes = [
         "unshare --time --boottime 1000 --fork",
@@ -156,11 +157,11 @@ fn in_shifted_time() -> Option<Vec<&'static str>> {
 }
 
 #[test]
-fn a_living_process_is_not_judged_from_another_time_namespace() {
+fn a_running_process_holds_its_claim_in_another_time_namespace() {
     let place = place_with(1);
     let mut worker = Worker::start();
     let claim = format!("claim p --json --pid {}", worker.0.id());
-    let first = told(&place.run(&claim).ok()).expect("it is handed out");
+    let first = step_and_id(&place.run(&claim).ok()).expect("a step is claimed");
     let run = |prefix: &[&str], now: &str, line: &str| {
         let words = prefix.iter().copied().chain([env!("CARGO_BIN_EXE_planwatch")]).chain(line.split(' '));
         let words: Vec<_> = words.collect();
@@ -180,7 +181,7 @@ fn a_living_process_is_not_judged_from_another_time_namespace() {
             );
         }
         None => {
-            eprintln!("time namespaces are not permitted here: a record of another one is judged instead");
+            eprintln!("time namespaces are not permitted here; only a record of another namespace is tested");
         }
     }
     // The record as it would have been written in another namespace.
@@ -197,7 +198,7 @@ fn a_living_process_is_not_judged_from_another_time_namespace() {
         other["process"][key] = value.into();
         std::fs::write(&record, other.to_string()).expect("it can be written");
         assert_eq!(run(&[], NOW, "claim p").code, 7, "{key}");
-        // Where the process cannot be judged the claim ends with its lease.
+        // If the process cannot be observed, the claim ends with its lease.
         assert_eq!(run(&[], LATER, "claim p --dry-run").code, 0, "{key}");
     }
     std::fs::write(&record, &original).expect("it can be written");
@@ -215,7 +216,7 @@ fn git(place: &Place, directory: &Path, line: &str) {
     assert_eq!(ran.code, 0, "git {line}: {}", ran.stderr);
 }
 
-/// A repository with a second working tree, `other`, on a branch of its own.
+/// A repository with a second working tree, `other`, on a separate branch.
 struct Repository {
     place: Place,
 }
@@ -243,11 +244,11 @@ impl Repository {
 
     #[track_caller]
     fn claims(&self, tree: &str) -> (String, String) {
-        told(&self.run(tree, "claim p --json").ok()).expect("a step is handed out")
+        step_and_id(&self.run(tree, "claim p --json").ok()).expect("a step is claimed")
     }
 
     #[track_caller]
-    fn hands_out_nothing(&self, tree: &str) {
+    fn claims_nothing(&self, tree: &str) {
         let ran = self.run(tree, "claim p --json=state,why");
         assert_eq!(ran.code, 7, "{} {}", ran.stdout, ran.stderr);
     }
@@ -257,38 +258,38 @@ const HERE: &str = ".";
 const OTHER: &str = "../other";
 
 #[test]
-fn two_working_trees_never_get_one_step() {
+fn two_working_trees_never_claim_the_same_step() {
     let repository = Repository::with(3);
     assert_eq!(repository.claims(HERE).0, "p:1");
     assert_eq!(repository.claims(OTHER).0, "p:2");
     assert_eq!(repository.claims(HERE).0, "p:3");
-    repository.hands_out_nothing(OTHER);
+    repository.claims_nothing(OTHER);
     let named = repository.run(OTHER, "claim p:1");
     assert_eq!(named.code, 4);
     assert!(named.stderr.contains("in the working tree"), "{}", named.stderr);
-    // What is given back in one tree is free in the other.
+    // A step that is released in one tree can be claimed in the other.
     repository.run(HERE, "release p:1").ok();
     assert_eq!(repository.claims(OTHER).0, "p:1");
 }
 
 #[test]
-fn a_step_that_was_done_elsewhere_is_not_done_again_until_its_branch_is_gone() {
+fn a_step_completed_on_another_branch_cannot_be_claimed_while_the_branch_exists() {
     let repository = Repository::with(1);
     repository.claims(OTHER);
     repository.run(OTHER, "done p:1").ok();
-    repository.hands_out_nothing(HERE);
-    // Packed or not, the branch is there; so is its working tree's.
+    repository.claims_nothing(HERE);
+    // The branch exists, whether its ref is packed or not, and also without its working tree.
     repository.git(OTHER, "commit -q -am done");
     repository.git(HERE, "pack-refs --all");
-    repository.hands_out_nothing(HERE);
+    repository.claims_nothing(HERE);
     repository.git(HERE, "worktree remove --force ../other");
-    repository.hands_out_nothing(HERE);
+    repository.claims_nothing(HERE);
     repository.git(HERE, "branch -q -D other");
     assert_eq!(repository.claims(HERE).0, "p:1");
 }
 
 #[test]
-fn a_step_that_was_done_elsewhere_is_not_done_again_however_long_the_log_is() {
+fn a_step_completed_on_another_branch_cannot_be_claimed_even_with_a_long_log() {
     let repository = Repository::with(2);
     repository.claims(OTHER);
     repository.run(OTHER, "done p:1").ok();
@@ -301,7 +302,7 @@ fn a_step_that_was_done_elsewhere_is_not_done_again_however_long_the_log_is() {
     let other = |nth: usize| line.replace("\"p:1\"", &format!("\"q:{nth}\""));
     let others: String = (0..80_000).map(other).collect();
     assert!(others.len() > 16 << 20, "more than any record may hold");
-    // As this release writes it, and as earlier ones did.
+    // The name of this release, and that of earlier ones.
     for name in [&log, &records.join("closed")] {
         std::fs::write(name, format!("{others}{line}")).expect("it can be written");
         let ran = repository.run(HERE, "claim p:1");
@@ -313,7 +314,7 @@ fn a_step_that_was_done_elsewhere_is_not_done_again_however_long_the_log_is() {
 }
 
 #[test]
-fn a_step_that_was_done_elsewhere_and_merged_can_be_opened_again() {
+fn a_step_completed_on_a_merged_branch_can_be_reopened() {
     let repository = Repository::with(1);
     repository.claims(OTHER);
     repository.run(OTHER, "done p:1").ok();
@@ -325,7 +326,7 @@ fn a_step_that_was_done_elsewhere_and_merged_can_be_opened_again() {
 }
 
 #[test]
-fn a_lapsed_claim_that_was_taken_over_elsewhere_is_lost_here() {
+fn a_lapsed_claim_that_another_tree_took_over_is_lost() {
     let repository = Repository::with(1);
     let (_, old) = repository.claims(HERE);
     let later = |tree: &str, line: &str| {
@@ -333,7 +334,7 @@ fn a_lapsed_claim_that_was_taken_over_elsewhere_is_lost_here() {
         command.current_dir(repository.place.work().join(tree)).env("PLANWATCH_NOW", LATER);
         Ran::of(command.args(line.split(' ')).output().expect("the binary starts"))
     };
-    assert_eq!(told(&later(OTHER, "claim p --json --by bob").ok()).expect("it has lapsed").0, "p:1");
+    assert_eq!(step_and_id(&later(OTHER, "claim p --json --by bob").ok()).expect("it has lapsed").0, "p:1");
     for line in ["claim --renew", "done p:1 -m late --claim", "attempt p:1 tried --claim"] {
         let refused = later(HERE, &format!("{line} {old}"));
         assert_eq!(refused.code, 4, "{line}: {}", refused.stdout);
@@ -341,14 +342,14 @@ fn a_lapsed_claim_that_was_taken_over_elsewhere_is_lost_here() {
     }
     let refused = later(HERE, "done p:1");
     assert!(refused.stderr.contains("`p:1` is claimed by bob"), "{}", refused.stderr);
-    // That it is done over there brings the old claim back no more than that it is being done.
+    // The old claim stays lost after the step was completed in the other tree.
     assert_eq!(later(OTHER, "done p:1 --by bob").code, 0);
     assert!(later(HERE, &format!("claim --renew {old}")).stderr.contains("claim-lost"));
     assert!(later(HERE, "done p:1").stderr.contains("`p:1` is claimed by bob"));
 }
 
 #[test]
-fn a_step_that_an_editor_completed_elsewhere_is_not_taken_over() {
+fn a_claim_is_not_taken_over_if_an_editor_completed_its_step_in_another_tree() {
     let repository = Repository::with(1);
     repository.claims(OTHER);
     let file = repository.place.work().join(OTHER).join("plans/p/step-1.md");
@@ -359,43 +360,43 @@ fn a_step_that_an_editor_completed_elsewhere_is_not_taken_over() {
 }
 
 #[test]
-fn a_detached_head_counts_as_there_while_its_working_tree_is() {
+fn a_detached_head_counts_while_its_working_tree_exists() {
     let repository = Repository::with(1);
     repository.git(OTHER, "checkout -q --detach");
     repository.claims(OTHER);
     repository.run(OTHER, "done p:1").ok();
-    repository.hands_out_nothing(HERE);
+    repository.claims_nothing(HERE);
     repository.git(HERE, "worktree remove --force ../other");
     assert_eq!(repository.claims(HERE).0, "p:1");
 }
 
 #[test]
-fn a_branch_without_a_commit_counts_as_there_while_its_working_tree_is() {
+fn a_branch_without_a_commit_counts_while_its_working_tree_exists() {
     let repository = Repository::with(1);
     repository.git(OTHER, "symbolic-ref HEAD refs/heads/unborn");
     repository.claims(OTHER);
     repository.run(OTHER, "done p:1").ok();
-    repository.hands_out_nothing(HERE);
+    repository.claims_nothing(HERE);
     repository.git(HERE, "worktree remove --force ../other");
     assert_eq!(repository.claims(HERE).0, "p:1");
 }
 
 #[test]
-fn claims_that_cannot_be_shared_are_refused_where_there_is_somebody_to_share_with() {
+fn claims_that_cannot_be_shared_are_refused_if_there_is_another_working_tree() {
     let repository = Repository::with(2);
-    // A file in the directory's place keeps even an administrator from writing there.
+    // A file in place of the directory prevents writing even for an administrator.
     repository.place.write(".git/planwatch", "");
     let refused = repository.run(OTHER, "claim p --json");
     assert_eq!(refused.code, 4);
     assert!(refused.stderr.contains("claims-not-shared"), "{}", refused.stderr);
     let doctor = |directory| {
-        let told = repository.run(directory, "doctor --json").json();
-        let checks = told["checks"].as_array().expect("a list").clone();
-        checks.into_iter().find(|it| it["name"] == "claims").expect("it is looked at")
+        let report = repository.run(directory, "doctor --json").json();
+        let checks = report["checks"].as_array().expect("a list").clone();
+        checks.into_iter().find(|it| it["name"] == "claims").expect("doctor reports it")
     };
-    let told = doctor(OTHER);
-    assert_eq!(told["state"], "problem");
-    assert!(told["value"].as_str().expect("a text").starts_with("claims-not-shared: "), "{told}");
+    let check = doctor(OTHER);
+    assert_eq!(check["state"], "problem");
+    assert!(check["value"].as_str().expect("a text").starts_with("claims-not-shared: "), "{check}");
     assert_eq!(repository.run(OTHER, "claim p:1 --force").code, 0);
     repository.git(HERE, "worktree remove --force ../other");
     assert_eq!(doctor(HERE)["state"], "note");
@@ -417,7 +418,7 @@ fn eight_claimers_in_two_working_trees_get_different_steps() {
     let mut steps = HashMap::new();
     for child in children {
         let answer = child.wait_with_output().expect("it ends").stdout;
-        let (step, id) = told(&String::from_utf8_lossy(&answer)).expect("a step is handed out");
+        let (step, id) = step_and_id(&String::from_utf8_lossy(&answer)).expect("a step is claimed");
         assert_eq!(steps.insert(step, id), None);
     }
 }
@@ -429,7 +430,7 @@ fn at(place: &Place, now: &str, line: &str) -> Ran {
 }
 
 #[test]
-fn a_claim_that_never_was_is_an_error_and_leaves_nothing_in_the_file() {
+fn an_unknown_claim_is_an_error_and_changes_nothing() {
     let place = place_with(1);
     place.run("claim p").ok();
     let before = place.text("plans/p/step-1.md");
@@ -442,9 +443,9 @@ fn a_claim_that_never_was_is_an_error_and_leaves_nothing_in_the_file() {
 }
 
 #[test]
-fn the_late_result_of_a_claim_that_was_given_back_is_kept() {
+fn the_late_result_of_a_released_claim_is_recorded() {
     let place = place_with(1);
-    let first = told(&place.run("claim p --json").ok()).expect("it is handed out");
+    let first = step_and_id(&place.run("claim p --json").ok()).expect("a step is claimed");
     place.run("release p:1").ok();
     assert!(done(&place, NOW, &first).stderr.contains("claim-lost"));
     place.run("claim p --by bob").ok();
@@ -454,20 +455,20 @@ fn the_late_result_of_a_claim_that_was_given_back_is_kept() {
 }
 
 #[test]
-fn an_undo_brings_a_claim_back_for_the_rest_of_its_lease() {
+fn undo_restores_a_claim_for_the_rest_of_its_lease() {
     for is_in_git in [false, true] {
         let repository = Repository::with(1);
         if !is_in_git {
             std::fs::remove_dir_all(repository.place.file(".git")).expect("it is there");
         }
         let place = &repository.place;
-        let claim = told(&place.run("claim p --json").ok()).expect("it is handed out");
+        let claim = step_and_id(&place.run("claim p --json").ok()).expect("a step is claimed");
         assert_eq!(done(place, NOW, &claim).code, 0);
         place.run("undo").ok();
         assert_eq!(place.run("claim p --by bob").code, 7, "it holds");
         assert!(at(place, LATER, "list p").stdout.contains("lapsed"));
         assert_eq!(at(place, LATER, "claim p --by bob --dry-run").code, 0, "its lease is over");
-        // Given back it is not done anywhere.
+        // After the release the step is not closed in any tree.
         place.run("release p:1").ok();
         assert_eq!(place.run("claim p --by bob").code, 0);
     }
@@ -486,14 +487,14 @@ fn the_claim_of_a_removed_working_tree_can_be_ended() {
 }
 
 #[test]
-fn next_passes_by_what_claim_would_give_up() {
+fn next_skips_a_step_that_claim_would_fail() {
     let place = place_with(2);
     place.write("planwatch.toml", "max_attempts = 1\n");
     place.run("claim p:1 --lease 10m").ok();
     assert_eq!(at(&place, NOW, "next p --json=step").json()["step"]["id"], "p:2");
-    // The claim of the first step has lapsed, and nobody else is to try it.
+    // The claim of the first step has lapsed, and no further attempt is allowed.
     assert_eq!(at(&place, LATER, "next p --json").json()["step"]["id"], "p:2");
-    assert_eq!(told(&at(&place, LATER, "claim p --json").ok()).expect("one is left").0, "p:2");
+    assert_eq!(step_and_id(&at(&place, LATER, "claim p --json").ok()).expect("one is left").0, "p:2");
     assert!(place.text("plans/p/step-1.md").contains("status: failed"));
     let other = place_with(1);
     other.write("planwatch.toml", "max_attempts = 1\n");
@@ -504,7 +505,7 @@ fn next_passes_by_what_claim_would_give_up() {
 }
 
 #[test]
-fn what_an_undo_opened_again_can_be_claimed_again() {
+fn a_step_that_undo_reopened_can_be_claimed_again() {
     let repository = Repository::with(1);
     repository.claims(HERE);
     repository.run(HERE, "done p:1").ok();
@@ -514,13 +515,13 @@ fn what_an_undo_opened_again_can_be_claimed_again() {
 }
 
 #[test]
-fn a_claim_goes_along_with_a_step_that_a_list_moves() {
+fn a_claim_moves_with_a_step_that_a_list_renumbers() {
     let place = place_with(3);
-    let (step, claim) = told(&place.run("claim p:3 --json").ok()).expect("it is handed out");
+    let (step, claim) = step_and_id(&place.run("claim p:3 --json").ok()).expect("a step is claimed");
     assert_eq!(step, "p:3");
     place.write("list.md", "- Step 3\n- Step 1\n- Step 2\n");
     assert_eq!(place.run("replace p --file list.md").code, 0);
-    // Its lease is the one that it had: without its record it would hold for a day.
+    // The lease is unchanged. Without a record the claim would last for a day.
     assert_eq!(place.run("claim p:0 --by bob").code, 4);
     assert_eq!(at(&place, LATER, "claim p:0 --by bob --dry-run").code, 0);
     assert_eq!(place.run(&format!("done p:0 --claim {claim}")).code, 0);

@@ -1,4 +1,4 @@
-//! A plan with open steps is not completed, whatever surface is asked, unless it is forced.
+//! Every interface refuses to complete a plan with open steps without `--force`.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn place() -> Place {
     place
 }
 
-/// What a tool answers or refuses.
+/// The answer or the refusal of a tool.
 fn tool(place: &Place, set: &str, name: &str, arguments: &Value) -> Value {
     let mut client = Client::of(place, &["mcp", "--tools", set], &json!({}));
     client.call(name, arguments, &json!({}));
@@ -31,7 +31,7 @@ fn code(answer: &Value) -> &str {
 }
 
 #[test]
-fn every_surface_refuses_to_complete_a_plan_with_open_steps() {
+fn every_interface_refuses_to_complete_a_plan_with_open_steps() {
     let place = place();
     let server = Server::open(&place);
     let post = |path: &str, body: Value| server.json("POST", path, &body);
@@ -57,7 +57,7 @@ fn every_surface_refuses_to_complete_a_plan_with_open_steps() {
 }
 
 #[test]
-fn what_is_forced_is_recorded_as_forced() {
+fn a_forced_completion_is_recorded_as_forced() {
     for line in ["done auth --force", "set auth status completed --force"] {
         let place = place();
         place.run(line).ok();
@@ -67,7 +67,7 @@ fn what_is_forced_is_recorded_as_forced() {
 }
 
 #[test]
-fn a_plan_without_open_steps_is_completed_by_any_of_them() {
+fn every_interface_completes_a_plan_without_open_steps() {
     let closed = STEP.replace("pending", "completed");
     for way in 0..3 {
         let place = place();

@@ -1,4 +1,4 @@
-//! A change on the condition of an etag: every verb that is about one file decides on it, and no other verb ignores it.
+//! Changes with an expected etag: a verb that changes one file checks it, and the other verbs refuse it.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn context(place: &Place, etag: Option<&str>) -> Context {
         freshness: Freshness::Unknown,
         expected: etag.map(|it| Expected::new(vec![it.to_owned()])),
         key: None,
-        tell: Box::new(|_| {}),
+        on_notice: Box::new(|_| {}),
         kept: KeptSaves::default(),
     }
 }
@@ -87,6 +87,7 @@ const VERBS: [(&str, &str, Verb); 11] = [
             by: None,
             claim: None,
             force: false,
+            ignores_branches: false,
             mode: Mode::Write,
         };
         renumber::renumber(it, &request).map(drop)
@@ -102,6 +103,7 @@ const VERBS: [(&str, &str, Verb); 11] = [
                 by: None,
                 created_by: None,
                 force: false,
+                ignores_branches: false,
                 mode: Mode::Write,
             },
         )
@@ -133,7 +135,7 @@ fn etag(place: &Place, id: &str) -> String {
 }
 
 #[test]
-fn every_verb_on_one_file_looks_at_what_is_expected_of_it() {
+fn every_verb_on_one_file_checks_the_expected_etag() {
     for (verb, id, run) in VERBS {
         let place = place();
         let before = tree(&place.file("plans"));
@@ -155,13 +157,14 @@ fn every_verb_on_one_file_looks_at_what_is_expected_of_it() {
 }
 
 #[test]
-fn a_verb_that_cannot_look_refuses_the_condition() {
+fn a_verb_without_one_file_refuses_the_condition() {
     let place = place();
     let request =
         DecideRequest { topic: "auth".to_owned(), text: "tokens".to_owned(), ..DecideRequest::default() };
     let right = etag(&place, "p");
-    let refused = decide::decide(&context(&place, Some(&right)), &request).expect_err("it cannot look");
+    let refused =
+        decide::decide(&context(&place, Some(&right)), &request).expect_err("it cannot check the etag");
     assert_eq!(refused.code(), "usage");
     assert!(!place.file("plans/_decisions").exists());
-    decide::decide(&context(&place, None), &request).expect("without a condition it can");
+    decide::decide(&context(&place, None), &request).expect("it works without a condition");
 }

@@ -1,4 +1,4 @@
-//! The process that watches, as commands and people meet it: found, asked, followed, stopped, killed, replaced.
+//! The daemon, tested through commands: start, queries, event streams, stop, kill, and replacement.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and stop processes")]
 
 use std::collections::HashSet;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Lines, Place, Ran, lines_of, root};
 
-/// Only a hang is ever that long.
+/// Only a process that hangs takes this long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A place whose plans a process watches; it is stopped when the test is over.
+/// A place with a daemon, which is stopped at the end of the test.
 struct Watched {
     place: Place,
     pid: u32,
@@ -28,16 +28,17 @@ impl Watched {
 
     fn started(place: Place, started: &Ran) -> Self {
         assert_eq!((started.code, started.stderr.as_str()), (0, ""), "{}", started.stdout);
-        let told = started.json();
-        assert_eq!((&told["kind"], &told["state"]), (&json!("daemon"), &json!("started")));
-        Self { pid: pid_of(&told), place }
+        let answer = started.json();
+        assert_eq!((&answer["kind"], &answer["state"]), (&json!("daemon"), &json!("started")));
+        Self { pid: pid_of(&answer), place }
     }
 
-    /// What `doctor` says of the process that watches.
+    /// The line of `doctor` about the daemon.
     fn doctor(&self) -> String {
         let report = self.place.run("doctor --json").json();
         let checks = report["checks"].as_array().expect("a list").clone();
-        let check = checks.into_iter().find(|it| it["name"] == "watching process").expect("it is looked at");
+        let check =
+            checks.into_iter().find(|it| it["name"] == "watching process").expect("doctor reports it");
         check["value"].as_str().expect("a text").to_owned()
     }
 
@@ -66,11 +67,11 @@ impl Drop for Watched {
     }
 }
 
-fn pid_of(told: &Value) -> u32 {
-    told["pid"].as_u64().and_then(|it| u32::try_from(it).ok()).expect("a process")
+fn pid_of(answer: &Value) -> u32 {
+    answer["pid"].as_u64().and_then(|it| u32::try_from(it).ok()).expect("a process")
 }
 
-/// A process that nobody waited for yet is gone all the same.
+/// A zombie process does not count as running.
 fn is_running(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     state.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
@@ -98,7 +99,7 @@ fn follow(place: &Place) -> (Child, Lines, Lines) {
 const STEP: &str = "plans/fence-repair/step-4.md";
 
 #[test]
-fn there_is_one_and_it_is_stopped() {
+fn one_daemon_runs_and_can_be_stopped() {
     let watched = Watched::start(Place::with_examples());
     let again = watched.place.run("watch --detach --json").json();
     assert_eq!((&again["state"], pid_of(&again)), (&json!("running"), watched.pid));
@@ -122,7 +123,7 @@ fn a_second_watch_follows_the_first() {
     let done = watched.place.text(STEP);
     assert_eq!(watched.place.run("undo").code, 0);
     assert!(events.next().ends_with("completed → in_progress  (undo, ann)"));
-    // The same bytes once more are not the engine's doing, as after `git stash pop`.
+    // The same bytes written again, as by `git stash pop`, are not attributed to a command.
     watched.place.write(STEP, done);
     assert!(events.next().ends_with("in_progress → completed"));
     assert_eq!(watched.place.run("watch --stop").code, 0);
@@ -131,7 +132,7 @@ fn a_second_watch_follows_the_first() {
 }
 
 #[test]
-fn a_follower_that_reads_json_hears_first_that_it_can() {
+fn the_first_json_line_of_a_follower_is_ready() {
     let watched = Watched::start(Place::with_examples());
     let mut command = watched.place.command();
     let mut child = command.args(["watch", "--json"]).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -143,13 +144,13 @@ fn a_follower_that_reads_json_hears_first_that_it_can() {
 }
 
 #[test]
-fn a_follower_is_told_of_a_crash() {
+fn a_follower_reports_a_crash_of_the_daemon() {
     let watched = Watched::start(Place::with_examples());
     let (mut child, _events, asides) = follow(&watched.place);
     watched.signal("KILL");
     assert_eq!(asides.end(), ["error[no-daemon]: the process that watched has ended without a word"]);
     assert_eq!(child.wait().expect("it ended").code(), Some(8));
-    // The socket of the dead one is in the way of nobody.
+    // The socket of the killed daemon does not prevent a new start.
     watched.wait();
     watched.check_answers();
     let next = Watched::start(Place::with_examples());
@@ -160,7 +161,7 @@ fn a_follower_is_told_of_a_crash() {
 }
 
 #[test]
-fn every_answer_holds_what_was_saved_before_the_question() {
+fn every_answer_contains_the_saves_before_the_query() {
     let watched = Watched::start(Place::with_examples());
     let text = watched.place.text(STEP);
     for status in ["wip", "blocked", "done", "pending", "failed", "skipped"] {
@@ -179,7 +180,7 @@ fn every_answer_holds_what_was_saved_before_the_question() {
 }
 
 #[test]
-fn an_answer_about_one_plan_is_that_of_the_files() {
+fn an_answer_about_one_plan_matches_the_files() {
     let watched = Watched::start(Place::with_examples());
     let place = &watched.place;
     let write = |path: &str, text: &str| {
@@ -188,18 +189,18 @@ fn an_answer_about_one_plan_is_that_of_the_files() {
         std::fs::write(path, text).expect("there is room");
     };
     let check = || {
-        for asked in ["show fence-repair:4", "show fence-repair", "list fence-repair", "next fence-repair"] {
+        for query in ["show fence-repair:4", "show fence-repair", "list fence-repair", "next fence-repair"] {
             let answer = |how: &str| {
-                let ran = place.run(&format!("{how} {asked} --json"));
+                let ran = place.run(&format!("{how} {query} --json"));
                 (ran.code, ran.stdout)
             };
-            assert_eq!(answer(""), answer("--no-index"), "{asked}");
+            assert_eq!(answer(""), answer("--no-index"), "{query}");
         }
     };
     check();
     write("plans/other/step-1.md", "---\ndepends: [fence-repair:4]\n---\n# Waits\n");
     check();
-    assert!(place.run("show fence-repair:4").stdout.contains("other:1"), "who waits is told");
+    assert!(place.run("show fence-repair:4").stdout.contains("other:1"), "the dependent step is shown");
     write("plans/Fence-Repair/step-1.md", "# Another spelling\n");
     write("plans/Zäune/step-1.md", "---\ndepends: [fence-repair:4, other:1]\n---\n# Odd\n");
     write(STEP, "---\ndepends: [other:1, Zäune:1]\n---\n# In a circle\n");
@@ -212,7 +213,7 @@ fn an_answer_about_one_plan_is_that_of_the_files() {
 }
 
 #[test]
-fn a_process_that_does_not_answer_is_done_without() {
+fn commands_work_without_an_answer_of_the_daemon() {
     let watched = Watched::start(Place::with_examples());
     watched.signal("STOP");
     watched.place.write(STEP, "---\nstatus: wip\n---\n# Clear\n");
@@ -221,9 +222,10 @@ fn a_process_that_does_not_answer_is_done_without() {
     watched.check_answers();
 }
 
-/// Whoever was stopped holds the watch, and is no reason to wait for ever, to start another one, or to say nobody is there.
+/// A daemon stopped with SIGSTOP still holds the lock. Commands must not wait for ever, start a second daemon, or report
+/// that none runs.
 #[test]
-fn a_process_that_was_stopped_is_told_of_by_every_verb_that_asks_for_it() {
+fn every_verb_that_needs_the_daemon_reports_that_it_is_stopped() {
     let watched = Watched::start(Place::with_examples());
     watched.signal("STOP");
     let pid = watched.pid.to_string();
@@ -232,12 +234,12 @@ fn a_process_that_was_stopped_is_told_of_by_every_verb_that_asks_for_it() {
     assert_eq!(doctor.code, 6, "{}", doctor.stdout);
     assert!(doctor.stdout.contains(&format!("kill -CONT {pid}")), "{}", doctor.stdout);
     for verb in ["watch", "watch --detach", "watch --stop"] {
-        let told = watched.place.run(verb);
-        assert_eq!((told.code, told.stdout.as_str()), (4, ""), "{verb}: {}", told.stderr);
+        let ran = watched.place.run(verb);
+        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{verb}: {}", ran.stderr);
         for part in
             ["error[locked]", &format!("(process {pid}) does not respond"), &format!("kill -CONT {pid}")]
         {
-            assert!(told.stderr.contains(part), "{verb}: {}", told.stderr);
+            assert!(ran.stderr.contains(part), "{verb}: {}", ran.stderr);
         }
     }
     watched.signal("CONT");
@@ -246,7 +248,7 @@ fn a_process_that_was_stopped_is_told_of_by_every_verb_that_asks_for_it() {
 }
 
 #[test]
-fn a_storm_of_new_directories_is_found_whole() {
+fn many_new_directories_are_found_completely() {
     let watched = Watched::start(Place::with_examples());
     for n in 0..60 {
         for step in 1..=3 {
@@ -266,7 +268,7 @@ fn a_storm_of_new_directories_is_found_whole() {
 }
 
 #[test]
-fn it_outlives_what_is_its_own_but_not_the_plans() {
+fn it_survives_the_loss_of_its_files_but_not_of_the_plans() {
     let watched = Watched::start(Place::with_examples());
     let own = watched.place.file("plans/.planwatch");
     for entry in own.read_dir().expect("it is there").flatten() {
@@ -274,7 +276,7 @@ fn it_outlives_what_is_its_own_but_not_the_plans() {
             std::fs::remove_file(entry.path()).expect("it is there");
         }
     }
-    // What the daemon puts into a new index is not taken for all there is.
+    // A new index to which the daemon adds changes does not count as complete.
     watched.place.write("plans/fence-repair/step-9.md", "# Paint it\n");
     watched.check_answers();
     std::fs::remove_dir_all(&own).expect("it is there");
@@ -287,7 +289,7 @@ fn it_outlives_what_is_its_own_but_not_the_plans() {
 }
 
 #[test]
-fn the_plans_can_be_deleted_under_it() {
+fn the_daemon_ends_when_the_plans_are_deleted() {
     for _ in 0..3 {
         let place = Place::with_examples();
         for n in 0..100 {
@@ -305,7 +307,7 @@ fn the_plans_can_be_deleted_under_it() {
 }
 
 #[test]
-fn a_signal_ends_it_in_good_order() {
+fn a_signal_stops_it_and_removes_the_socket() {
     for (signal, code) in [("TERM", 0), ("HUP", 0), ("INT", 130)] {
         let place = Place::with_examples();
         let mut command = place.command();
@@ -321,7 +323,7 @@ fn a_signal_ends_it_in_good_order() {
 }
 
 #[test]
-fn a_path_too_long_for_a_socket_is_no_hindrance() {
+fn a_path_too_long_for_a_socket_works() {
     let place = Place::new();
     let long = "d".repeat(120);
     place.write(&format!("{long}/plans/trip/step-1.md"), "# Book\n");
@@ -344,9 +346,9 @@ fn a_path_too_long_for_a_socket_is_no_hindrance() {
     assert_eq!(run("watch --stop --json").json()["pid"], started.json()["pid"]);
 }
 
-/// What the services in the documentation start is what there is.
+/// The command lines of the documented services exist.
 #[test]
-fn the_service_files_of_the_documentation_start_what_there_is() {
+fn the_documented_service_files_start_existing_commands() {
     let page = crate::support::read(&root().join("docs/daemon.md"));
     assert!(page.contains("ExecStart=") && page.contains("ProgramArguments"), "both kinds of service");
     let place = Place::with_examples();
@@ -358,12 +360,12 @@ fn the_service_files_of_the_documentation_start_what_there_is() {
 }
 
 #[test]
-fn who_watches_claims_for_those_who_ask_at_once() {
+fn the_daemon_claims_for_simultaneous_callers() {
     let place = Place::new();
     for n in 1..=8 {
         place.write(&format!("plans/p/step-{n}.md"), format!("# Step {n}\n"));
     }
-    // What this process makes nobody else may read, so that it can be told from what others make.
+    // The daemon's files are private, which distinguishes them from those of other processes.
     let mut shell = Command::new("sh");
     place.close_environment(&mut shell);
     shell.args(["-c", "umask 077; exec \"$0\" watch --detach --json", env!("CARGO_BIN_EXE_planwatch")]);
@@ -378,30 +380,30 @@ fn who_watches_claims_for_those_who_ask_at_once() {
     let answers: Vec<_> = running.into_iter().map(|it| it.wait_with_output().expect("it ends")).collect();
     let mut steps = HashSet::new();
     for (answer, n) in answers.iter().zip(1..) {
-        let told: Value = serde_json::from_slice(&answer.stdout).expect("a claim is told");
-        let step = told["step"]["id"].as_str().expect("a step is handed out");
-        assert!(steps.insert(step.to_owned()), "{step} was handed out twice");
+        let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
+        let step = answer["step"]["id"].as_str().expect("a step is claimed");
+        assert!(steps.insert(step.to_owned()), "{step} was claimed twice");
         let text = watched.place.text(&format!("plans/{}.md", step.replace(':', "/step-")));
-        let claim = told["claim"]["id"].as_str().expect("it has an id");
+        let claim = answer["claim"]["id"].as_str().expect("it has an id");
         assert!(text.contains(&format!("claim: {{id: \"{claim}\", by: \"worker-{n}\"")), "{text}");
     }
     let records =
         std::fs::read_dir(watched.place.file("plans/.planwatch/leases")).expect("claims are recorded");
-    // The lock is never for others to read, whoever made it.
+    // The lock is always private, so it does not count.
     let records = records.map(|it| it.expect("it can be read")).filter(|it| it.file_name() != "lock");
     let mode = |it: std::fs::DirEntry| it.metadata().expect("it is there").permissions().mode() & 0o777;
-    assert!(records.map(mode).any(|it| it == 0o600), "nobody was asked");
+    assert!(records.map(mode).any(|it| it == 0o600), "the daemon made no claim");
 }
 
 #[test]
-fn who_was_killed_a_moment_ago_is_in_nobodys_way() {
+fn a_daemon_killed_a_moment_ago_does_not_prevent_a_start() {
     let place = Place::new();
     place.write("plans/p/step-1.md", "# One\n");
     place.run("watch --detach").ok();
     place.run("watch --stop").ok();
-    // The system lets go of what a killed process held a moment after that.
+    // The system releases the locks of a killed process with a small delay.
     let lock = std::fs::File::open(place.file("plans/.planwatch/daemon.lock")).expect("it is there");
-    lock.lock().expect("nobody else has it");
+    lock.lock().expect("it is free");
     let mut starting = place.command();
     starting.args(["watch", "--detach", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let starting = starting.spawn().expect("the binary starts");

@@ -15,7 +15,7 @@ fn open(dir: &Path) -> PlansDir {
     PlansDir::open(Arc::new(RealDisk), &dir.join("plans"), Some(&dir.join("state"))).unwrap()
 }
 
-/// With a directory in the environment this is the other process, and holds the lock until it is killed.
+/// If the environment contains a directory, this is the other process. It holds the lock until it is killed.
 #[test]
 fn a_killed_process_frees_the_lock() {
     if let Some(dir) = std::env::var_os(HOLD) {
@@ -34,17 +34,17 @@ fn a_killed_process_frees_the_lock() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut out = other.stdout.take().unwrap();
-    while !said.contains("held") {
+    while !output.contains("held") {
         let mut byte = [0];
-        assert_eq!(out.read(&mut byte).unwrap(), 1, "the other process ended: {said}");
-        said.push(char::from(byte[0]));
+        assert_eq!(out.read(&mut byte).unwrap(), 1, "the other process ended: {output}");
+        output.push(char::from(byte[0]));
     }
     let plans = open(dir.path());
     let mut waits = 0;
     let held = plans.lock(&mut || {
-        // It is said once, while the other holds it, and after that the other dies.
+        // The wait is reported once, while the other process holds the lock. Then that process is killed.
         waits += 1;
         other.kill().unwrap();
         other.wait().unwrap();

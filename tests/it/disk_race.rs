@@ -1,7 +1,7 @@
-//! Editors that know nothing of planwatch save while planwatch writes, flat out.
+//! Editors save at full speed while planwatch writes.
 //!
-//! Every save that an editor believes done must be in the file, or kept and reported.
-//! `scripts/reliability` tells the size and the pace by environment variables.
+//! Every save that succeeded for the editor must be in the file, or stored and reported.
+//! `scripts/reliability` sets the size and the pace with environment variables.
 #![expect(clippy::unwrap_used, reason = "a failed step of the test is a failed test")]
 #![expect(clippy::print_stdout, reason = "the figures are what `scripts/reliability` shows")]
 #![expect(clippy::disallowed_methods, reason = "the test plays the editors, sized by the environment")]
@@ -41,7 +41,7 @@ fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Saves `token` into the file; returns whether the editor believes it done.
+/// Saves `token` into the file. Returns whether the save succeeded for the editor.
 fn save(editor: Editor, path: &Path, token: &str) -> std::io::Result<()> {
     let beside = path.with_extension("md~");
     let line = format!("{token}\n");
@@ -64,7 +64,7 @@ fn save(editor: Editor, path: &Path, token: &str) -> std::io::Result<()> {
     }
 }
 
-/// planwatch's edit: the number in the first line.
+/// planwatch's edit: sets the number in the first line.
 fn set_number(bytes: &[u8], n: usize) -> Vec<u8> {
     let rest = if bytes.starts_with(b"engine: ") {
         bytes.iter().position(|&byte| byte == b'\n').map_or(&[][..], |end| &bytes[end + 1..])
@@ -76,7 +76,7 @@ fn set_number(bytes: &[u8], n: usize) -> Vec<u8> {
 
 const SAVES_PER_CHANGE: usize = 10;
 
-/// Ends the editor also when an assertion fails, or the test would never end.
+/// Stops the editor even if an assertion fails, so that the test ends.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -85,10 +85,10 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Which name of the file the editor saves under.
+/// The name under which the editor saves.
 #[derive(Clone, Copy, Debug)]
 enum Name {
-    /// The one that planwatch knows; the file has no other.
+    /// The file's only name.
     Own,
     /// A hard link outside the plans directory.
     Link,
@@ -116,7 +116,7 @@ fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut
         let saves = scope.spawn(|| {
             let mut saved = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                // Without a bound the file would only grow while planwatch waits for its disk.
+                // The bound limits the size of the file while planwatch waits for the disk.
                 if saved.len() > (done.load(Ordering::Relaxed) + 1) * SAVES_PER_CHANGE {
                     std::thread::yield_now();
                     continue;
@@ -156,16 +156,16 @@ fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut
         plans.kept().iter().map(|it| fs::read_to_string(root.join(&it.kept)).unwrap()).collect();
     tally.changes += changes;
     tally.saves += saved.len();
-    // By text, not by lines: a save may be made from one that another save cut short.
+    // The text is searched, not the lines, because a save may be based on a version that another save had truncated.
     for token in saved.iter().filter(|token| !file.contains(token.as_str())) {
         tally.not_in_file += 1;
         tally.lost += usize::from(!kept.iter().any(|text| text.contains(token.as_str())));
     }
 }
 
-/// An editor opens the file, is quiet while large versions are displaced and go, and then saves into its old inode.
+/// An editor opens the file, waits while many large versions are displaced and removed, and then saves into its old inode.
 #[test]
-fn a_save_of_an_editor_that_had_its_file_open_for_long_is_kept() {
+fn a_late_save_into_an_open_file_is_stored() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("plans");
     let path = root.join("p/step-1.md");
@@ -174,7 +174,7 @@ fn a_save_of_an_editor_that_had_its_file_open_for_long_is_kept() {
     let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&dir.path().join("state"))).unwrap();
     let mut editor = fs::OpenOptions::new().append(true).open(&path).unwrap();
     let displaced = root.join(".planwatch/displaced");
-    // Versions go early once there are too many; all but the editor's are retired then.
+    // If there are too many displaced versions, all except the editor's are removed early.
     let text = "x".repeat(1 << 20);
     let n_written = (1..1000).find(|n| {
         let mut locked = plans.lock(&mut || {}).unwrap();
@@ -190,8 +190,8 @@ fn a_save_of_an_editor_that_had_its_file_open_for_long_is_kept() {
     assert_eq!(fs::read_to_string(root.join(&kept[0].kept)).unwrap(), "engine: 0\nlate\n");
 }
 
-/// Runs as many rounds as the environment asks for: `PLANWATCH_R4` changes flat out, or
-/// `PLANWATCH_R5` changes at a person's pace.
+/// Runs the number of changes set by the environment: `PLANWATCH_R4` at full speed, or
+/// `PLANWATCH_R5` at a person's pace.
 #[track_caller]
 fn race(editor: Editor) {
     const ROUND: usize = 100;
@@ -204,26 +204,26 @@ fn race(editor: Editor) {
     while tally.changes < changes {
         round(editor, Name::Own, ROUND.min(changes), pace, &mut tally);
     }
-    // The test runner may have left its dot on this line.
+    // The newline ends a line in which the test runner has printed a dot.
     println!("\n{figure} {editor:?}: {tally:?}");
-    assert!(tally.saves > 0, "the editor never came to save");
-    assert_eq!(tally.lost, 0, "saves that are neither in the file nor kept");
+    assert!(tally.saves > 0, "the editor never saved");
+    assert_eq!(tally.lost, 0, "saves that are neither in the file nor stored");
     if !pace.is_zero() {
         assert!(tally.not_in_file * 200 <= tally.saves, "more than 0.5 % of the saves are not in the file");
     }
 }
 
-/// As [`race`], on a file with two hard links of which the editor uses the other. Such a file is written in place, so
-/// the editor must be held back while that is done. Not flat out: an editor that never closes the file lets no write in.
+/// As [`race`], on a file with two hard links; the editor uses the second. Such a file is written in place, so the editor
+/// must wait meanwhile. The editor pauses between saves, because planwatch cannot write while the file is open.
 #[track_caller]
 fn race_through_a_link(editor: Editor) {
     let mut tally = Tally::default();
     let changes = number("PLANWATCH_R4", 100);
     round(editor, Name::Link, changes, Duration::from_millis(3), &mut tally);
     println!("\nR4 {editor:?} through a hard link: {tally:?}");
-    assert!(tally.saves > 0, "the editor never came to save");
-    assert!(tally.refused < tally.changes, "planwatch never came to write");
-    assert_eq!(tally.lost, 0, "saves that are neither in the file nor kept");
+    assert!(tally.saves > 0, "the editor never saved");
+    assert!(tally.refused < tally.changes, "planwatch never wrote");
+    assert_eq!(tally.lost, 0, "saves that are neither in the file nor stored");
 }
 
 #[test]

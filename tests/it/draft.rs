@@ -1,5 +1,5 @@
-//! `draft` with agents that are scripts, each a real process that is asked as a real agent is.
-#![expect(clippy::disallowed_methods, reason = "tests make and read their own files, and start the binary")]
+//! `draft` with scripts as agents, which are started as real agents are.
+#![expect(clippy::disallowed_methods, reason = "tests create and read files, and start the binary")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use crate::support::{Place, Ran, read};
 
 const TALK: &str = "User: I want to sign in.\nAssistant: How?\nUser: With {{a password}}.\n";
 
-/// A place with a conversation and an agent: `body` is a shell script that knows the number of its question as `$n`.
+/// A place with a conversation and an agent. `body` is a shell script; `$n` is the number of its prompt.
 fn place(body: &str) -> Place {
     let place = Place::new();
     place.write("talk.md", TALK);
@@ -35,16 +35,17 @@ fn run(place: &Place, words: &[&str], more: &[&str]) -> Ran {
     place.run_with(&[words, more].concat())
 }
 
-/// The objects that were told, by their kinds, and of passes what they came to.
-fn told(ran: &Ran) -> Vec<Value> {
+/// The printed objects, reduced to kind or event, pass and result.
+fn events(ran: &Ran) -> Vec<Value> {
     let objects =
         ran.stdout.lines().map(|it| serde_json::from_str::<Value>(it).expect("each line is an object"));
-    let told = objects.filter(|it| it["event"] != "asking");
-    told.map(|it| match it["kind"].as_str() {
-        Some("draft") => json!([it["state"], it["pass"], it["incomplete"]]),
-        _ => json!([it["event"], it["pass"], it["change"]]),
-    })
-    .collect()
+    let shown = objects.filter(|it| it["event"] != "asking");
+    shown
+        .map(|it| match it["kind"].as_str() {
+            Some("draft") => json!([it["state"], it["pass"], it["incomplete"]]),
+            _ => json!([it["event"], it["pass"], it["change"]]),
+        })
+        .collect()
 }
 
 fn file(pass: u32, incomplete: bool, text: &str) -> String {
@@ -54,13 +55,13 @@ fn file(pass: u32, incomplete: bool, text: &str) -> String {
 }
 
 #[test]
-fn passes_end_when_nothing_changes_any_more() {
+fn passes_end_when_the_text_stays_the_same() {
     let place = place(
         "case $n in 1) echo '## Goal'; echo; echo in;; 2) echo '## Goal'; echo; echo out;; *) echo CONVERGED;; esac",
     );
     let ran = run(&place, &BEGIN, &["--json"]);
     assert_eq!(
-        told(&ran),
+        events(&ran),
         [
             json!(["pass", 1, "made"]),
             json!(["pass", 2, "changed"]),
@@ -80,26 +81,26 @@ fn passes_end_when_nothing_changes_any_more() {
         "{third}"
     );
     assert!(!place.file("prompt.5").exists());
-    // What is finished is not asked again.
-    assert_eq!(told(&run(&place, &GO_ON, &["--json"])), [json!(["finished", 4, false])]);
+    // A finished draft causes no further prompt.
+    assert_eq!(events(&run(&place, &GO_ON, &["--json"])), [json!(["finished", 4, false])]);
     assert_eq!(place.run("check").ok(), "no problems\n");
     assert_eq!(place.run("undo").code, 0);
     assert_eq!(place.text(PLAN), file(3, true, "## Goal\n\nout"));
 }
 
 #[test]
-fn a_text_that_comes_back_ends_the_passes() {
+fn passes_end_when_an_earlier_text_returns() {
     let place = place("echo version $((n % 2))");
     let ran = run(&place, &BEGIN, &["--json"]);
-    assert_eq!(told(&ran).last(), Some(&json!(["oscillates", 3, false])), "{ran:?}");
+    assert_eq!(events(&ran).last(), Some(&json!(["oscillates", 3, false])), "{ran:?}");
     assert_eq!(place.text(PLAN), file(3, false, "version 1"));
 }
 
 #[test]
-fn what_still_changes_ends_with_a_look_at_everything() {
+fn the_last_pass_reviews_everything_if_the_text_still_changes() {
     let place = place("echo version $n");
     let ran = run(&place, &BEGIN, &["--json"]);
-    assert_eq!(told(&ran).last(), Some(&json!(["finished", 6, false])), "{ran:?}");
+    assert_eq!(events(&ran).last(), Some(&json!(["finished", 6, false])), "{ran:?}");
     let last = place.text("prompt.6");
     assert!(
         last.contains("everything together")
@@ -109,15 +110,15 @@ fn what_still_changes_ends_with_a_look_at_everything() {
 }
 
 #[test]
-fn an_agent_that_takes_too_long_is_asked_once_more() {
+fn an_agent_that_exceeds_the_timeout_is_started_once_more() {
     let place = place("[ $n -ne 2 ] || sleep 1000; echo text");
     let ran = run(&place, &BEGIN, &["--timeout", "3s", "--json"]);
-    assert_eq!(told(&ran).last(), Some(&json!(["converged", 3, false])), "{ran:?}");
+    assert_eq!(events(&ran).last(), Some(&json!(["converged", 3, false])), "{ran:?}");
     assert_eq!(place.text("asked"), "4\n");
 }
 
 #[test]
-fn too_long_twice_keeps_what_there_is_and_goes_on_later() {
+fn a_second_timeout_keeps_the_draft_for_a_later_continue() {
     let place = place("[ $n -eq 1 ] || sleep 1000; echo text");
     let ran = run(&place, &BEGIN, &["--timeout", "3s"]);
     assert_eq!(ran.code, 124, "{ran:?}");
@@ -129,7 +130,7 @@ fn too_long_twice_keeps_what_there_is_and_goes_on_later() {
     agent(&place, "echo CONVERGED");
     let ran = run(&place, &GO_ON, &["--json"]);
     assert_eq!(
-        told(&ran),
+        events(&ran),
         [json!(["pass", 2, "unchanged"]), json!(["pass", 3, "unchanged"]), json!(["converged", 3, false])]
     );
     assert_eq!(place.text(PLAN), file(3, false, "text"));
@@ -137,7 +138,7 @@ fn too_long_twice_keeps_what_there_is_and_goes_on_later() {
 }
 
 #[test]
-fn nothing_is_made_where_the_first_pass_has_no_answer() {
+fn nothing_is_created_if_the_first_pass_has_no_answer() {
     for (body, code, why) in [
         ("exit 3", 1, "exit code 3"),
         ("true", 1, "gave an empty answer three times"),
@@ -152,14 +153,14 @@ fn nothing_is_made_where_the_first_pass_has_no_answer() {
 }
 
 #[test]
-fn an_empty_answer_is_asked_for_again_and_a_limit_is_waited_for() {
+fn an_empty_answer_is_retried_and_a_limit_is_waited_for() {
     let place = place(
         "[ $n -gt 2 ] || exit 0; [ $n -gt 3 ] || { echo '429: retry after 1s' >&2; exit 1; }; echo text",
     );
     let ran = run(&place, &BEGIN, &["--json"]);
-    let told = told(&ran);
+    let events = events(&ran);
     assert_eq!(
-        told[..4],
+        events[..4],
         [
             json!(["again", 1, null]),
             json!(["again", 1, null]),
@@ -168,11 +169,11 @@ fn an_empty_answer_is_asked_for_again_and_a_limit_is_waited_for() {
         ],
         "{ran:?}"
     );
-    assert_eq!(told.last(), Some(&json!(["converged", 3, false])));
+    assert_eq!(events.last(), Some(&json!(["converged", 3, false])));
 }
 
 #[test]
-fn an_edit_in_between_stays_and_the_answer_goes_beside_it() {
+fn an_edit_between_passes_stays_and_the_answer_goes_into_another_file() {
     let place = place(&format!("[ $n -ne 2 ] || echo 'mine' >> {PLAN}; echo version $n"));
     let ran = run(&place, &BEGIN, &[]);
     assert_eq!(ran.code, 4, "{ran:?}");
@@ -183,16 +184,16 @@ fn an_edit_in_between_stays_and_the_answer_goes_beside_it() {
     assert_eq!(place.text(PLAN), file(1, true, "version 1\nmine"));
     assert_eq!(place.text("plans/sign-in/draft-pass-2.md"), "# Sign in\n\nversion 2\n");
     assert_eq!(place.text("asked"), "2\n");
-    // The next pass begins with what the person wrote.
+    // The next pass starts from the edited text.
     agent(&place, "echo CONVERGED");
-    assert_eq!(told(&run(&place, &GO_ON, &["--json"])).last(), Some(&json!(["converged", 3, false])));
+    assert_eq!(events(&run(&place, &GO_ON, &["--json"])).last(), Some(&json!(["converged", 3, false])));
     assert!(place.text("prompt.3").contains("version 1\nmine\n</document>"));
     assert_eq!(place.text(PLAN), file(3, false, "version 1\nmine"));
     assert_eq!(place.run("check").ok(), "no problems\n");
 }
 
 #[test]
-fn a_draft_that_was_taken_away_is_not_made_again() {
+fn a_removed_draft_is_not_created_again() {
     let place = place(&format!("[ $n -ne 2 ] || rm {PLAN}; echo version $n"));
     let ran = run(&place, &BEGIN, &[]);
     assert_eq!(ran.code, 4, "{ran:?}");
@@ -212,7 +213,7 @@ fn hanging(place: &Place) -> Child {
 }
 
 #[test]
-fn ctrl_c_keeps_what_there_is() {
+fn ctrl_c_keeps_the_draft() {
     let place = place("");
     let child = hanging(&place);
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
@@ -227,7 +228,7 @@ fn ctrl_c_keeps_what_there_is() {
 }
 
 #[test]
-fn a_kill_leaves_a_draft_that_goes_on() {
+fn a_draft_can_be_continued_after_a_kill() {
     let place = place("");
     let mut child = hanging(&place);
     child.kill().expect("it can be killed");
@@ -239,19 +240,19 @@ fn a_kill_leaves_a_draft_that_goes_on() {
 }
 
 #[test]
-fn a_draft_that_broke_off_late_can_always_be_finished() {
+fn a_draft_that_failed_in_a_late_pass_can_be_finished() {
     let place = place("[ $n -lt 8 ] || exit 1; echo version $n");
     assert_eq!(run(&place, &BEGIN, &["--passes", "9"]).code, 1);
     assert_eq!(place.text(PLAN), file(7, true, "version 7"));
     agent(&place, "echo CONVERGED");
     assert_eq!(
-        told(&run(&place, &GO_ON, &["--json"])),
+        events(&run(&place, &GO_ON, &["--json"])),
         [json!(["pass", 8, "unchanged"]), json!(["finished", 8, false])]
     );
 }
 
 #[test]
-fn of_a_long_conversation_the_last_turns_are_used() {
+fn the_last_turns_of_a_long_conversation_are_used() {
     let place = place("echo text");
     let talk: String = (1..=100).map(|n| format!("User: wish {n} {}\n", "x".repeat(5000))).collect();
     place.write("talk.md", talk);
@@ -262,7 +263,7 @@ fn of_a_long_conversation_the_last_turns_are_used() {
 }
 
 #[test]
-fn a_broken_prompt_of_the_project_is_told_and_the_built_in_one_is_used() {
+fn a_broken_prompt_of_the_project_is_reported_and_the_built_in_one_is_used() {
     let place = place("echo text");
     place.write("plans/_prompts/draft-requirements.pmt", "Read {{talk}}.\n");
     place.write("plans/_prompts/draft-review.pmt", "Ours: {{focus_area}}\n");
@@ -276,7 +277,7 @@ fn a_broken_prompt_of_the_project_is_told_and_the_built_in_one_is_used() {
     assert_eq!(place.text("prompt.2"), "Ours: correctness\n");
 }
 
-/// Answers steps, and nothing better the next time.
+/// An agent that always answers with the same steps.
 const LIST: &str =
     "printf '## Step 1: Schema\\n\\nTables.\\n\\n## Step 2: Form (depends: step-1)\\n\\nA form.\\n'";
 
@@ -292,26 +293,26 @@ fn drafted(list: &str) -> Place {
 fn a_finished_draft_becomes_steps() {
     let place = drafted(LIST);
     let ran = run(&place, &STEPS, &["--json"]);
-    assert_eq!(told(&ran).last(), Some(&json!(["converged", 3, false])), "{ran:?}");
+    assert_eq!(events(&ran).last(), Some(&json!(["converged", 3, false])), "{ran:?}");
     let step = place.text("plans/sign-in/step-2.md");
     assert!(step.contains("depends:\n  - 1\n") && step.ends_with("# Form\n\nA form.\n"), "{step}");
     assert!(place.text("prompt.2").contains("<steps>\n## Step 1: Schema"));
-    assert_eq!(place.run("next sign-in").code, 7, "a draft hands out nothing");
+    assert_eq!(place.run("next sign-in").code, 7, "a draft has no ready step");
     assert_eq!(place.run("start sign-in").code, 0);
     assert!(place.run("next sign-in").ok().contains("sign-in:1"));
 }
 
 #[test]
-fn what_is_no_list_of_steps_is_asked_for_again() {
+fn an_answer_without_a_list_of_steps_is_retried() {
     let place = drafted("echo I cannot do that.");
     let ran = run(&place, &STEPS, &[]);
-    assert!(ran.code == 1 && ran.stderr.contains("no list of steps"), "{ran:?}");
+    assert!(ran.code == 1 && ran.stderr.contains("not a list of steps"), "{ran:?}");
     assert_eq!(place.text("asked"), "3\n");
     assert!(!place.file("plans/sign-in/step-1.md").exists());
 }
 
 #[test]
-fn steps_of_a_plan_that_was_edited_meanwhile_go_beside_it() {
+fn steps_of_a_plan_that_was_edited_meanwhile_go_into_another_file() {
     let place = drafted(&format!("[ $n -ne 3 ] || echo '# Mine' > plans/sign-in/step-1.md; {LIST}"));
     let ran = run(&place, &STEPS, &[]);
     assert!(ran.code == 4 && ran.stderr.contains("--file plans/sign-in/draft-steps.md"), "{ran:?}");
@@ -321,7 +322,7 @@ fn steps_of_a_plan_that_was_edited_meanwhile_go_beside_it() {
 }
 
 #[test]
-fn steps_so_far_are_kept_when_it_fails() {
+fn the_last_list_of_steps_is_saved_after_a_failure() {
     let place = drafted(&format!("[ $n -eq 1 ] || exit 9; {LIST}"));
     let ran = run(&place, &STEPS, &[]);
     assert!(
@@ -342,7 +343,7 @@ fn an_answer_that_would_break_the_file_is_refused() {
 }
 
 #[test]
-fn an_agent_of_the_users_own_configuration_is_asked() {
+fn an_agent_of_the_users_configuration_is_used() {
     let place = Place::new();
     place.write("talk.md", "User: I want to sign in.\n");
     let config = "[agents.mine]\ncommand = \"./ask.sh --quietly\"\n\n[agents.filed]\ncommand = \"x {prompt}\"\nprompt = \"file\"\n";

@@ -1,4 +1,4 @@
-//! `--dry-run` writes nothing, and prints the diff of what the same command then does.
+//! `--dry-run` writes nothing, and prints the diff of the changes that the command would make.
 
 use crate::support::{Place, tree};
 
@@ -32,7 +32,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 #[test]
-fn a_dry_run_writes_nothing_and_tells_what_the_command_does() {
+fn a_dry_run_writes_nothing_and_shows_the_changes_of_the_command() {
     for line in COMMANDS {
         let place = Place::with_examples();
         let before = tree(&place.work());
@@ -49,7 +49,7 @@ fn a_dry_run_writes_nothing_and_tells_what_the_command_does() {
 }
 
 #[test]
-fn what_list_prints_is_a_list_that_changes_nothing() {
+fn replace_with_the_output_of_list_changes_nothing() {
     let plans =
         ["docs-onboarding", "feature-auth", "fence-repair", "ledger-migration", "switch-energy-provider"];
     for plan in plans {
@@ -57,8 +57,8 @@ fn what_list_prints_is_a_list_that_changes_nothing() {
         let before = tree(&place.work());
         let listed = place.run(&format!("list {plan} --json")).ok();
         place.write("steps.json", listed);
-        let said = place.run(&format!("replace {plan} --file steps.json --json")).json();
-        assert_eq!(said["diff"], "", "{plan}");
+        let answer = place.run(&format!("replace {plan} --file steps.json --json")).json();
+        assert_eq!(answer["diff"], "", "{plan}");
         let mut after = tree(&place.work());
         after.retain(|path, _| path != "steps.json");
         assert_eq!(after, before, "{plan}");
@@ -66,7 +66,7 @@ fn what_list_prints_is_a_list_that_changes_nothing() {
 }
 
 #[test]
-fn undo_brings_every_byte_back() {
+fn undo_restores_every_byte() {
     for line in COMMANDS {
         let place = Place::with_examples();
         let before = tree(&place.work());

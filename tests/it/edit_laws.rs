@@ -1,7 +1,7 @@
-//! Laws of edits over random front matters; `PLANWATCH_EDITS=100000` sets how many.
+//! Laws of edits, tested with random front matters. `PLANWATCH_EDITS=100000` sets the number of edits.
 //!
-//! Judged by a YAML reader that shares no code with planwatch wherever it reads the original, and by what the
-//! writer of the file knows about the places of its entries.
+//! If another YAML reader, which shares no code with planwatch, can read the original, it checks the data. The generator's
+//! positions of the entries are used to check the bytes.
 
 #![expect(clippy::disallowed_methods, reason = "the number of edits comes from the environment")]
 
@@ -59,27 +59,27 @@ impl Trial<'_> {
         let text = yaml_of(&self.file.bytes);
         let own = yaml::parse(&text);
         match (&other, &own) {
-            (Ok(_), Err(error)) => return Err(format!("the other reader reads it, we do not: {error}")),
-            (Err(_), Ok(_)) => self.count("= read by us only"),
-            (Err(_), Err(_)) => self.count("= read by nobody"),
+            (Ok(_), Err(error)) => return Err(format!("only the other reader can read it: {error}")),
+            (Err(_), Ok(_)) => self.count("= read by planwatch only"),
+            (Err(_), Err(_)) => self.count("= read by neither"),
             (Ok(_), Ok(_)) => self.count("= read by both"),
         }
-        self.setting_what_is_there_changes_nothing()?;
+        self.setting_the_present_values_changes_nothing()?;
         let after = match header_edit::edit(&self.file.bytes, std::slice::from_ref(&self.change), &ORDER) {
             Ok(after) => after,
             Err(error) => return self.refused(&error, own.is_ok()),
         };
         if own.is_err() {
-            return Err("edited although it cannot be read".to_owned());
+            return Err("edited although it is unreadable".to_owned());
         }
         self.count(EDITS);
-        self.kept_to_its_place(&after)?;
+        self.changes_only_its_entry(&after)?;
         if let Ok(before) = &other {
             expect_data(before, &after, &self.change)?;
-            self.count("= data judged by the other reader");
+            self.count("= data checked by the other reader");
         }
-        self.a_second_time_changes_nothing(&after)?;
-        self.undoing_gives_the_bytes_back(&after)
+        self.repeating_changes_nothing(&after)?;
+        self.undoing_restores_the_bytes(&after)
     }
 
     fn refused(&mut self, error: &EditError, is_readable: bool) -> Result<(), String> {
@@ -97,8 +97,8 @@ impl Trial<'_> {
         is_placed.then_some(()).ok_or_else(|| format!("a refusal without place or help: {error:?}"))
     }
 
-    /// Body and delimiters stay; what changes lies within the entry, and a new key is one insertion.
-    fn kept_to_its_place(&mut self, after: &[u8]) -> Result<(), String> {
+    /// The body and the delimiters stay the same, only the entry changes, and a new key is one insertion.
+    fn changes_only_its_entry(&mut self, after: &[u8]) -> Result<(), String> {
         let before = &self.file.bytes;
         let (old, new) = (front_matter::split(before), front_matter::split(after));
         if old.body() != new.body() || old.has_bom != new.has_bom {
@@ -110,42 +110,42 @@ impl Trial<'_> {
             None if self.file.entries.is_empty() => true,
             None => is_one_insertion(before, after),
         };
-        self.count("= places judged");
+        self.count("= places checked");
         fits.then_some(()).ok_or_else(|| format!("other bytes changed: {}", String::from_utf8_lossy(after)))
     }
 
-    fn setting_what_is_there_changes_nothing(&mut self) -> Result<(), String> {
+    fn setting_the_present_values_changes_nothing(&mut self) -> Result<(), String> {
         let text = yaml_of(&self.file.bytes);
         let Ok(tree) = yaml::parse(&text) else { return Ok(()) };
         let mut same = Vec::new();
         for (key, value) in
             tree.root().own_entries().filter(|(key, _)| key.text().is_some_and(|it| it != "<<"))
         {
-            let Some(value) = written_again(value) else { continue };
+            let Some(value) = as_new_value(value) else { continue };
             same.push(Change::Set { key: key.text().unwrap_or_default().to_owned(), value });
         }
         let after = header_edit::edit(&self.file.bytes, &same, &ORDER).map_err(|it| format!("same: {it}"))?;
-        self.count("= settings of what is there");
+        self.count("= settings of present values");
         (after == self.file.bytes)
             .then_some(())
-            .ok_or_else(|| "setting what is there changes bytes".to_owned())
+            .ok_or_else(|| "setting the present values changes bytes".to_owned())
     }
 
-    fn a_second_time_changes_nothing(&mut self, after: &[u8]) -> Result<(), String> {
+    fn repeating_changes_nothing(&mut self, after: &[u8]) -> Result<(), String> {
         if !matches!(self.change, Change::Set { .. } | Change::Remove { .. } | Change::SetItem { .. }) {
             return Ok(());
         }
         let again = header_edit::edit(after, std::slice::from_ref(&self.change), &ORDER);
-        // Behind a key that was removed the same key of a merge can show.
+        // Removing a key can reveal the same key of a merge.
         if again.as_ref().is_err_and(|it| it.code == "alias") {
             return Ok(());
         }
-        let again = again.map_err(|it| format!("a second time: {} {it}", it.code))?;
+        let again = again.map_err(|it| format!("repeated: {} {it}", it.code))?;
         self.count("= repeated edits");
-        (again == after).then_some(()).ok_or_else(|| "a second time changes bytes".to_owned())
+        (again == after).then_some(()).ok_or_else(|| "repeating the edit changes bytes".to_owned())
     }
 
-    fn undoing_gives_the_bytes_back(&mut self, after: &[u8]) -> Result<(), String> {
+    fn undoing_restores_the_bytes(&mut self, after: &[u8]) -> Result<(), String> {
         let text = yaml_of(&self.file.bytes);
         let tree = yaml::parse(&text).map_err(|it| it.to_string())?;
         let Some(back) = undo(tree.root(), &self.change) else { return Ok(()) };
@@ -169,7 +169,7 @@ fn is_one_insertion(before: &[u8], after: &[u8]) -> bool {
     after.len() >= before.len() && after.ends_with(&before[head..])
 }
 
-/// The change that gives the author's bytes back, where there is one.
+/// The change that restores the original bytes, if there is one.
 fn undo(root: View<'_>, change: &Change) -> Option<Change> {
     let key = change.key().to_owned();
     let old = root.find_entry(&key).map(|it| it.1);
@@ -182,15 +182,15 @@ fn undo(root: View<'_>, change: &Change) -> Option<Change> {
         }
         (Change::Set { value: NewValue::Text(text) | NewValue::Word(text), .. }, Some(old)) => {
             let is_simple = matches!(text.as_str(), "in_progress" | "completed");
-            let value = written_again(old).filter(|_| is_simple && comes_back(old))?;
+            let value = as_new_value(old).filter(|_| is_simple && has_planwatch_form(old))?;
             Some(Change::Set { key, value })
         }
         _ => None,
     }
 }
 
-/// Whether a scalar is written the one way that planwatch itself would write it.
-fn comes_back(old: View<'_>) -> bool {
+/// Whether a scalar has the form in which planwatch would write it.
+fn has_planwatch_form(old: View<'_>) -> bool {
     let is_one_line = old.kind() == Kind::Text
         && old.text().is_some_and(|it| it.chars().all(|it| !it.is_control() && it != '\\' && it != '"'));
     let source_len = old.span().len();
@@ -205,18 +205,18 @@ fn comes_back(old: View<'_>) -> bool {
     }
 }
 
-/// The value of a node, to be set again.
-fn written_again(view: View<'_>) -> Option<NewValue> {
+/// The value of a node, for setting it again.
+fn as_new_value(view: View<'_>) -> Option<NewValue> {
     let text = || view.text().unwrap_or_default().to_owned();
     Some(match view.kind() {
         Kind::Null => NewValue::Word("~".to_owned()),
         Kind::Bool | Kind::Number => NewValue::Word(text()),
         Kind::Text => NewValue::Text(text()),
-        Kind::List => NewValue::List(view.items().map(written_again).collect::<Option<_>>()?),
+        Kind::List => NewValue::List(view.items().map(as_new_value).collect::<Option<_>>()?),
         Kind::Map => {
             let entry = |(key, value): (View<'_>, View<'_>)| {
                 let is_text = key.kind() == Kind::Text;
-                is_text.then(|| Some((key.text()?.to_owned(), written_again(value)?)))?
+                is_text.then(|| Some((key.text()?.to_owned(), as_new_value(value)?)))?
             };
             NewValue::Map(view.own_entries().map(entry).collect::<Option<_>>()?)
         }
@@ -337,13 +337,13 @@ fn expect_data(before: &Yaml, after: &[u8], change: &Change) -> Result<(), Strin
     (is == expected).then_some(()).ok_or_else(show)
 }
 
-/// The key as this mapping has it: `1` is a number there.
+/// The key in the type of this mapping, in which `1` is a number.
 fn key_of(map: &serde_yaml::Mapping, key: &str) -> Yaml {
     let number: Yaml = serde_yaml::from_str(key).unwrap_or(Yaml::Null);
     if !map.contains_key(key) && map.contains_key(&number) { number } else { Yaml::from(key) }
 }
 
-/// An edited value may keep or lose the author's own tag.
+/// An edited value may keep or lose its tag.
 fn untag(value: &mut Yaml) {
     if let Yaml::Tagged(tagged) = value {
         *value = std::mem::take(&mut tagged.value);

@@ -1,10 +1,10 @@
-//! What `export` prints, `import` reads: a plan comes back with its steps.
+//! A plan that is exported and imported again has the same steps.
 
 use serde_json::Value;
 
 use crate::support::Place;
 
-/// What of a plan's steps a document keeps; ids of its own steps without the plan's name.
+/// The fields of a plan's steps that an exported document contains. Ids of the plan's own steps are without its name.
 fn steps(place: &Place, plan: &str) -> Vec<Value> {
     let json = place.run(&format!("show {plan} --json")).json();
     let own = format!("{plan}:");
@@ -27,7 +27,7 @@ fn steps(place: &Place, plan: &str) -> Vec<Value> {
 }
 
 #[track_caller]
-fn comes_back(place: &Place, plan: &str) {
+fn survives(place: &Place, plan: &str) {
     place.run(&format!("export {plan} --output out.md")).ok();
     place.run("import out.md --as again").ok();
     assert_eq!(steps(place, "again"), steps(place, plan), "{plan}:\n{}", place.text("out.md"));
@@ -35,16 +35,16 @@ fn comes_back(place: &Place, plan: &str) {
 }
 
 #[test]
-fn the_example_plans_come_back() {
+fn the_example_plans_survive_export_and_import() {
     for plan in
         ["docs-onboarding", "feature-auth", "fence-repair", "ledger-migration", "switch-energy-provider"]
     {
-        comes_back(&Place::with_examples(), plan);
+        survives(&Place::with_examples(), plan);
     }
 }
 
 #[test]
-fn what_looks_like_structure_comes_back_too() {
+fn text_that_resembles_structure_survives() {
     let place = Place::new();
     place.write(
         "plans/p/plan.md",
@@ -59,8 +59,8 @@ fn what_looks_like_structure_comes_back_too() {
         "---\nstatus: blocked\ndue: 2026-12-01\nassignee: ruth, tom\n---\n# Ship\n\n## Tasks\n\n- [x] all\n",
     );
     place.write("plans/q/step-1.md", "# Q\n");
-    comes_back(&place, "p");
+    survives(&place, "p");
     let place = Place::new();
     place.write("plans/draft/plan.md", "---\nstatus: draft\n---\n# Draft\n");
-    comes_back(&place, "draft");
+    survives(&place, "draft");
 }

@@ -1,8 +1,8 @@
-//! Front matters that are hard to edit: each row of `tests/frontmatter/INDEX.tsv` under its byte rule.
+//! Front matters that are difficult to edit: each row of `tests/frontmatter/INDEX.tsv`, checked with its byte rule.
 //!
-//! The data is judged by a YAML reader that shares no code with planwatch.
+//! A YAML reader that shares no code with planwatch checks the data.
 
-#![expect(clippy::disallowed_methods, reason = "reads its own fixtures")]
+#![expect(clippy::disallowed_methods, reason = "the test reads fixtures")]
 
 use planwatch::text::front_matter::{self, Header};
 use planwatch::text::header_edit::{self, Change, NewValue};
@@ -29,7 +29,7 @@ fn every_row_holds_under_its_byte_rule() {
     assert!(failures.is_empty(), "{} of the rows failed:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// The files of the value table in other layouts: its tokens and values, the same rules.
+/// The tokens and values of the value table in other layouts, with the same rules.
 #[test]
 fn the_value_table_holds_in_other_layouts() {
     let block = fixture("90-values-block.md");
@@ -96,7 +96,7 @@ fn run(before: &[u8], op: &str, args: &Json, rule: &str) -> Result<(), String> {
             data_is(before, &after, op, args).map_err(|it| format!("{it}: {}", show(&after)))?;
             let again = header_edit::edit(&after, &[change], &ORDER).map_err(|it| it.to_string())?;
             let repeats = op == "append" || again == after;
-            repeats.then_some(()).ok_or_else(|| "a second time changes bytes".to_owned())
+            repeats.then_some(()).ok_or_else(|| "repeating the edit changes bytes".to_owned())
         }
     }
 }
@@ -158,15 +158,15 @@ fn only_the_token_changes(rest: &str, before: &[u8], after: &[u8]) -> Result<(),
 
 fn one_insertion(before: &[u8], after: &[u8]) -> Result<Vec<u8>, String> {
     let head = before.iter().zip(after).take_while(|(a, b)| a == b).count();
-    let grown = after.len().checked_sub(before.len()).ok_or("bytes went away")?;
-    // The same insertion can be seen at several places; any will do for the check of the rest.
+    let grown = after.len().checked_sub(before.len()).ok_or("bytes were removed")?;
+    // The same insertion can be attributed to several places. Any of them is right for this check.
     if before[head..] != after[head + grown..] {
         return Err("more than one insertion".to_owned());
     }
     Ok(after[head..head + grown].to_vec()).map(|it| rotated(before, head, &it))
 }
 
-/// Moves an insertion to the start of its line, where that is the same text.
+/// Moves an insertion to the start of its line, if the text is then the same.
 fn rotated(before: &[u8], mut at: usize, inserted: &[u8]) -> Vec<u8> {
     let mut text = inserted.to_vec();
     while at > 0 && text.last() == Some(&before[at - 1]) && before[at - 1] != b'\n' {
@@ -207,7 +207,7 @@ fn data_is(before: &[u8], after: &[u8], op: &str, args: &Json) -> Result<(), Str
     (is == expected).then_some(()).ok_or_else(|| format!("data is {is:?}, not {expected:?}"))
 }
 
-/// The data by the other reader, or by our own where the other one reads only YAML 1.1's line endings.
+/// The data from the other reader. For texts with YAML 1.1's line endings, which that one splits at, it is from planwatch's.
 fn data(file: &[u8]) -> Result<Yaml, String> {
     let parts = front_matter::split(file);
     let text = std::str::from_utf8(parts.yaml().unwrap_or_default()).map_err(|it| it.to_string())?;

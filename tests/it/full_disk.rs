@@ -1,11 +1,11 @@
-//! Real processes whose files may not grow beyond a limit: a verb writes all of its files, or none, and says which.
+//! Processes with a limited file size: a verb writes all of its files or none, and reports which.
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
 use std::process::Command;
 
 use crate::support::{Place, Ran, tree};
 
-/// Runs the binary with files of at most so many blocks of 512 bytes; a write beyond them fails, as on a full disk.
+/// Runs the binary with a limit on file sizes, in blocks of 512 bytes. A write beyond it fails, as on a full disk.
 fn limited(place: &Place, blocks: u32, arguments: &[&str]) -> Ran {
     let mut command = Command::new("/bin/sh");
     place.close_environment(&mut command);
@@ -15,7 +15,7 @@ fn limited(place: &Place, blocks: u32, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_change_that_cannot_be_recorded_is_reported_and_undo_takes_back_no_other_one() {
+fn an_unrecorded_change_is_reported_and_undo_does_not_undo_another() {
     let place = place();
     place.run("note p:1 first").ok();
     let log = "plans/.planwatch/undo/log";
@@ -48,8 +48,8 @@ fn an_answer_says_that_its_change_is_not_recorded() {
     assert_eq!(answer["not_recorded"], true, "{answer}");
 }
 
-/// Runs the binary with an output that has no room.
-fn unheard(place: &Place, arguments: &[&str]) -> Ran {
+/// Runs the binary with a full device as standard output.
+fn with_full_output(place: &Place, arguments: &[&str]) -> Ran {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     Ran::of(place.command().args(arguments).stdout(full).output().expect("the binary starts"))
 }
@@ -79,7 +79,7 @@ fn an_answer_that_cannot_be_written_says_whether_the_change_was_made() {
     let mut n_changed = 0;
     for arguments in cases {
         let before = tree(&place.work());
-        let ran = unheard(&place, arguments);
+        let ran = with_full_output(&place, arguments);
         let has_changed = tree(&place.work()) != before;
         n_changed += u32::from(has_changed);
         assert_eq!(ran.code, 1, "{arguments:?}: {ran:?}");
@@ -89,7 +89,7 @@ fn an_answer_that_cannot_be_written_says_whether_the_change_was_made() {
     }
     assert_eq!(n_changed, 10);
     for (line, has_changed) in [("note p:2 x --json", true), ("list --json", false)] {
-        let ran = unheard(&place, &line.split(' ').collect::<Vec<_>>());
+        let ran = with_full_output(&place, &line.split(' ').collect::<Vec<_>>());
         let error: serde_json::Value = serde_json::from_str(ran.stderr.trim()).expect("it is JSON");
         assert_eq!(error["error"]["details"]["changed"], has_changed, "{ran:?}");
     }
@@ -115,13 +115,13 @@ fn place() -> Place {
 #[track_caller]
 fn check(arguments: &[&str]) {
     let mut answers = Vec::new();
-    // The journal of `init` has the texts of all of its files.
+    // The larger limits are for `init`, whose journal contains the texts of all its files.
     for blocks in (0..16).chain([32, 64, 128]) {
         let place = place();
         drop(place.run("list"));
         let before = tree(&place.work());
         let ran = limited(&place, blocks, arguments);
-        // The next command finishes or takes back what is left to do.
+        // The next command completes or undoes an interrupted change.
         assert_eq!(place.run("check --fix --quiet").code, 0, "{arguments:?} {blocks}: {ran:?}");
         let is_same = tree(&place.work()) == before;
         assert_eq!(is_same, ran.code != 0, "{arguments:?} with {blocks} blocks: {ran:?}");
@@ -131,12 +131,12 @@ fn check(arguments: &[&str]) {
 }
 
 #[test]
-fn a_step_comes_with_its_line_or_not_at_all() {
+fn a_step_and_its_line_are_added_together_or_not_at_all() {
     check(&["add", "p", "New"]);
 }
 
 #[test]
-fn steps_are_restructured_whole_or_not_at_all() {
+fn steps_are_restructured_completely_or_not_at_all() {
     check(&["remove", "p:2"]);
     check(&["squash", "p", "1", "2", "--title", "Both"]);
     check(&["move", "p:2", "--after", "3"]);
@@ -144,13 +144,13 @@ fn steps_are_restructured_whole_or_not_at_all() {
 }
 
 #[test]
-fn plans_come_together_or_not_at_all() {
+fn several_plans_are_created_together_or_not_at_all() {
     check(&["import", "documents"]);
     check(&["new", "Program", "--kind", "program", "--children", "p,q"]);
     check(&["archive", "--restore", "o"]);
 }
 
 #[test]
-fn a_project_is_made_ready_whole_or_not_at_all() {
+fn init_sets_a_project_up_completely_or_not_at_all() {
     check(&["init", "--agent", "claude", "--agent", "cursor"]);
 }

@@ -1,11 +1,11 @@
-//! Names and texts that act on a terminal or a shell are shown as escapes, and suggested commands mean them.
-#![expect(clippy::disallowed_methods, reason = "a test types what is suggested into a shell")]
+//! Names and texts with control characters are shown as escapes, and suggested commands quote them correctly.
+#![expect(clippy::disallowed_methods, reason = "a test runs the suggested commands in a shell")]
 
 use std::process::Command;
 
 use crate::support::{Place, Ran};
 
-/// Turns the direction of writing, colours, moves the cursor, and ends a quote.
+/// Changes the text direction, sets a colour, breaks the line, and ends a quote.
 const NASTY: &str = "a\u{202e}b\u{61c}c\u{2066}d\u{200f}e'f;g $(touch evil) \u{9b}31m\u{2028}z";
 
 fn place() -> Place {
@@ -39,7 +39,7 @@ fn is_harmless(ran: &Ran, command: &str) {
 }
 
 #[test]
-fn nothing_that_acts_on_a_terminal_is_printed() {
+fn no_control_characters_are_printed() {
     let place = place();
     let step = |n: u32| format!("{NASTY}:{n}");
     for command in [
@@ -87,7 +87,7 @@ fn nothing_that_acts_on_a_terminal_is_printed() {
 }
 
 #[test]
-fn a_suggested_command_means_the_name() {
+fn a_suggested_command_refers_to_the_name() {
     let place = place();
     let mut commands = Vec::new();
     for ran in [place.run("next"), place.run("status"), place.run_with(&["next", NASTY]), place.run("trust")]
@@ -105,7 +105,7 @@ fn a_suggested_command_means_the_name() {
         place.close_environment(&mut shell);
         shell.args(["-c", &format!("\"$0\" {command} --json"), env!("CARGO_BIN_EXE_planwatch")]);
         let ran = Ran::of(shell.output().expect("bash starts"));
-        // Each means a plan, a step or a script that is there.
+        // Each command refers to an existing plan, step or script.
         assert!(![2, 3].contains(&ran.code), "{command}: {ran:?}");
         is_harmless(&ran, &command);
     }

@@ -1,4 +1,4 @@
-//! HTTP as a client sees it: a process of its own on a free port, asked over TCP.
+//! HTTP, tested over TCP against a daemon on a free port.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and start programs")]
 
 pub(crate) mod client;
@@ -22,7 +22,7 @@ use client::Server;
 const TOKEN: &str = "plans/.planwatch/token";
 
 #[test]
-fn the_token_stays_the_same_until_a_new_one_is_wanted() {
+fn the_token_stays_the_same_until_a_new_one_is_requested() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let mode = place.file(TOKEN).metadata().expect("it is there").permissions().mode();
@@ -68,14 +68,14 @@ fn a_token_that_others_could_read_or_that_is_damaged_is_replaced() {
         let after = start();
         assert_eq!((after.len(), after != before), (first.len(), true));
     }
-    // State that came with a copy of the directory is not this user's.
+    // A token in a copied directory is not used.
     let copy = Place::new();
     crate::support::copy(&place.file("plans"), &copy.file("plans"));
     assert_eq!(copy.run("token").code, 3);
 }
 
 #[test]
-fn a_client_that_looks_for_an_oauth_server_learns_that_there_is_none() {
+fn routes_of_an_oauth_server_do_not_exist() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     for path in [
@@ -95,7 +95,7 @@ fn a_client_that_looks_for_an_oauth_server_learns_that_there_is_none() {
 }
 
 #[test]
-fn the_token_is_a_password_too_and_never_in_a_cookie_or_an_address() {
+fn the_token_is_accepted_as_a_password_but_not_in_a_cookie_or_an_address() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let token = place.text(TOKEN).trim().to_owned();
@@ -112,7 +112,7 @@ fn the_token_is_a_password_too_and_never_in_a_cookie_or_an_address() {
         assert_eq!((answer.status, answer.header("set-cookie")), (401, None), "{headers}");
         assert!(answer.header("www-authenticate").is_some_and(|it| it.contains("Basic")), "{headers}");
     }
-    // A browser sends its password with whatever a page asks for; it says from where, or claims nothing.
+    // A browser sends the password with every request of any page. Without `Sec-Fetch-Site` such a request claims nothing.
     let browser = basic(&token) + "User-Agent: Mozilla/5.0 (X11)\r\n";
     let next = "/api/plans/feature-auth/next-step";
     assert_eq!(server.ask("GET", next, &browser, "").status, 403);
@@ -122,7 +122,7 @@ fn the_token_is_a_password_too_and_never_in_a_cookie_or_an_address() {
 }
 
 #[test]
-fn each_protocol_of_mcp_is_offered_only_what_works_over_http() {
+fn each_mcp_version_offers_only_features_that_work_over_http() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let ask = |method: &str, version: &str, params: &Value| {
@@ -135,28 +135,28 @@ fn each_protocol_of_mcp_is_offered_only_what_works_over_http() {
     };
     let client = json!({"name": "test", "version": "1"});
     let older = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-    let told = ask("initialize", "2025-06-18", &older);
-    assert_eq!(told["result"]["capabilities"]["resources"], json!({}), "{told}");
-    let told = ask("resources/subscribe", "2025-06-18", &json!({"uri": "planwatch:///briefing"}));
-    assert_eq!(told["error"]["code"], -32601, "{told}");
+    let answer = ask("initialize", "2025-06-18", &older);
+    assert_eq!(answer["result"]["capabilities"]["resources"], json!({}), "{answer}");
+    let answer = ask("resources/subscribe", "2025-06-18", &json!({"uri": "planwatch:///briefing"}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
     let newer = json!({"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": client,
     }});
-    let told = ask("server/discover", "2026-07-28", &newer);
-    let offered = &told["result"]["capabilities"]["resources"];
-    assert_eq!(offered, &json!({"subscribe": true, "listChanged": true}), "{told}");
+    let answer = ask("server/discover", "2026-07-28", &newer);
+    let offered = &answer["result"]["capabilities"]["resources"];
+    assert_eq!(offered, &json!({"subscribe": true, "listChanged": true}), "{answer}");
 }
 
 #[test]
-fn whoever_looks_learns_where_it_is_answered() {
+fn doctor_status_and_watch_report_the_address() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let url = format!("http://{}", server.address);
     let doctor = place.run("doctor --json").json();
     let checks = doctor["checks"].as_array().expect("a list");
-    let daemon = checks.iter().find(|it| it["name"] == "watching process").expect("it is looked at");
+    let daemon = checks.iter().find(|it| it["name"] == "watching process").expect("doctor reports it");
     assert!(daemon["value"].as_str().is_some_and(|it| it.contains(&url)), "{daemon}");
     assert!(place.run("status").stdout.contains(&url));
     let running = place.run("watch --detach --http --json").json();
@@ -164,7 +164,7 @@ fn whoever_looks_learns_where_it_is_answered() {
 }
 
 #[test]
-fn a_process_without_http_is_not_taken_for_one_with() {
+fn a_daemon_without_http_is_not_used_for_http() {
     let place = Place::with_examples();
     assert_eq!(place.run("watch --detach").code, 0);
     let refused = place.run("watch --detach --http");
@@ -178,13 +178,13 @@ fn a_process_without_http_is_not_taken_for_one_with() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_with_the_token_and_only_by_hand() {
+fn other_machines_need_the_token_and_an_address_on_the_command_line() {
     let place = Place::with_examples();
     let refused = place.run("watch --http 0.0.0.0:0 --no-token");
     assert_eq!(refused.code, 2, "{refused:?}");
     let server = Server::start_with(&place, &["--http", "0.0.0.0:0"], "");
     server.stop(&place);
-    assert!(server.said().contains("every request needs the token"), "{}", server.said());
+    assert!(server.log().contains("every request needs the token"), "{}", server.log());
     place.write("planwatch.toml", "[http]\naddress = \"0.0.0.0:0\"\n");
     assert!(place.run("check").stdout.contains("other machines"));
     place.write("planwatch.toml", "[http]\naddress = \"localhost:0\"\n");
@@ -203,11 +203,11 @@ fn requests_are_logged_only_if_asked_and_never_the_token() {
     server.ask("GET", &format!("/api/plans?token={token}"), "", "");
     server.ask("GET", "/api/plans/trip", &format!("Authorization: Bearer {token}\r\n"), "");
     server.stop(&place);
-    let log = server.said();
+    let log = server.log();
     assert!(log.contains("path=\"/api/plans/trip\" status=404"), "{log}");
     assert!(log.contains("path=\"/api/plans\" status=401") && !log.contains(&token), "{log}");
     let server = Server::start(&place);
     server.ask("GET", "/api/plans", "", "");
     server.stop(&place);
-    assert_eq!(server.said(), "");
+    assert_eq!(server.log(), "");
 }

@@ -1,5 +1,5 @@
-//! The routes of every verb: what openapi.json says is so, and answers are those of the command line.
-#![expect(clippy::disallowed_methods, reason = "tests write the page that they are asked to bless")]
+//! The routes of every verb: they match openapi.json, and their answers match the command line.
+#![expect(clippy::disallowed_methods, reason = "a test updates a page if PLANWATCH_BLESS is set")]
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The path with its query, as the examples of the parameters say.
+/// The path and query with the examples of the parameters.
 fn example_path(path: &str, operation: &Value) -> String {
     let mut path = path.to_owned();
     let mut query = Vec::new();
@@ -51,7 +51,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|it| if plain(it) { (it as char).to_string() } else { format!("%{it:02X}") }).collect()
 }
 
-/// What an operation says of this status.
+/// The response that an operation declares for this status.
 fn response<'a>(document: &'a Value, operation: &'a Value, status: u16) -> Option<&'a Value> {
     let found = operation["responses"].get(status.to_string())?;
     match found["$ref"].as_str() {
@@ -60,22 +60,22 @@ fn response<'a>(document: &'a Value, operation: &'a Value, status: u16) -> Optio
     }
 }
 
-/// Asserts that an answer is one that the operation declares, in just that form.
+/// Asserts that the operation declares the answer with this status, media type and schema.
 #[track_caller]
 fn check(document: &Value, (method, path, operation): (&str, &str, &Value), answer: &Answer) {
-    let said = format!("{method} {path}: {} {}", answer.status, answer.body);
+    let shown = format!("{method} {path}: {} {}", answer.status, answer.body);
     let declared =
-        response(document, operation, answer.status).unwrap_or_else(|| panic!("undeclared: {said}"));
+        response(document, operation, answer.status).unwrap_or_else(|| panic!("undeclared: {shown}"));
     let media_type = answer.header("content-type").expect("it has a type");
     let schema = &declared["content"][media_type]["schema"];
-    assert!(schema.is_object(), "{media_type} is undeclared: {said}");
+    assert!(schema.is_object(), "{media_type} is undeclared: {shown}");
     let parts = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
     let fault = Schemas { parts, is_partial: false }.fault(schema, &answer.json());
-    assert!(fault.is_none(), "{fault:?}: {said}");
+    assert!(fault.is_none(), "{fault:?}: {shown}");
 }
 
 #[test]
-fn every_route_of_the_document_answers_its_example_as_it_says() {
+fn every_route_answers_its_example_as_declared() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
@@ -83,7 +83,7 @@ fn every_route_of_the_document_answers_its_example_as_it_says() {
     let operations = operations(&document);
     assert!(operations.len() > 60, "{}", operations.len());
     for (method, path, operation) in &operations {
-        // The scripts' routes know no `dry_run`; the next test asks them.
+        // The routes for scripts have no `dry_run`. The next test covers them.
         if is_of_scripts(operation) {
             continue;
         }
@@ -104,13 +104,13 @@ fn is_of_scripts(operation: &Value) -> bool {
 }
 
 #[test]
-fn the_routes_of_scripts_answer_their_examples_as_the_document_says() {
+fn the_routes_for_scripts_answer_their_examples_as_declared() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
     let operations = operations(&document);
-    // A stream has no end: events have tests of their own.
-    let asked =
+    // The event stream never ends. Other tests cover it.
+    let checked =
         operations.iter().filter(|(_, path, it)| is_of_scripts(it) && path != "/api/events").map(|it| {
             let (method, path, operation) = it;
             let body = &operation["requestBody"]["content"]["application/json"]["example"];
@@ -120,16 +120,16 @@ fn the_routes_of_scripts_answer_their_examples_as_the_document_says() {
             assert!(answer.status < 300, "{method} {path}: {answer:?}");
             let closed =
                 &operation["requestBody"]["content"]["application/json"]["schema"]["additionalProperties"];
-            assert!(body.is_null() || closed == &json!(false), "{method} {path} takes only what it says");
+            assert!(body.is_null() || closed == &json!(false), "{method} {path} accepts undeclared fields");
         });
-    assert_eq!(asked.count(), 8);
+    assert_eq!(checked.count(), 8);
 }
 
-/// Method, route, what is asked, its body; status and code.
+/// Method, route, path, body; status and code.
 type Refusal = (&'static str, &'static str, &'static str, Value, (u16, &'static str));
 
 #[test]
-fn refusals_are_as_the_document_says() {
+fn refusals_are_as_declared() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
@@ -189,25 +189,25 @@ fn refusals_are_as_the_document_says() {
         ),
     ];
     let before = tree(&place.work());
-    for (method, path, asked, body, expected) in cases {
-        let answer = server.json_with(method, asked, "", &body);
-        assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()), "{asked} {body}");
+    for (method, path, url, body, expected) in cases {
+        let answer = server.json_with(method, url, "", &body);
+        assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()), "{url} {body}");
         let operation = &document["paths"][path][method.to_lowercase()];
         check(&document, (method, path, operation), &answer);
     }
     let confirm =
         server.json_with("POST", "/api/steps/feature-auth:2/confirm", "", &json!({"note": "it's fine"}));
-    // The command is for the person; the hint speaks to the client.
-    let told = confirm.json();
+    // The command is for a person; the hint is for the client.
+    let refusal = confirm.json();
     assert_eq!(
-        told["details"]["command"], "planwatch confirm feature-auth:2 --note 'it'\\''s fine'",
-        "{told}"
+        refusal["details"]["command"], "planwatch confirm feature-auth:2 --note 'it'\\''s fine'",
+        "{refusal}"
     );
-    assert_eq!(told["hint"], "a person confirms it at a terminal", "{told}");
+    assert_eq!(refusal["hint"], "a person confirms it at a terminal", "{refusal}");
     assert_eq!(tree(&place.work()), before);
 }
 
-/// What routes answer, and what to type for the same; the page's end is all that routes say besides.
+/// Requests, and the command lines with the same answers.
 const SAME: &[(&str, &str, &str, &str)] = &[
     ("GET", "/api/status", "", "status"),
     ("GET", "/api/status?days=30", "", "status --days 30"),
@@ -350,7 +350,7 @@ const SAME: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn answers_are_those_of_the_command_line() {
+fn answers_match_the_command_line() {
     let place = Place::with_examples();
     assert_eq!(place.run("decide cache yes --because fast").code, 0);
     assert_eq!(place.run("insight slow it").code, 0);
@@ -364,22 +364,22 @@ fn answers_are_those_of_the_command_line() {
         let typed = place.run_with(&[words.as_slice(), &["--json"]].concat());
         let answer = server.json_with(method, path, "", &body);
         assert_eq!(answer.status, 200, "{path}: {answer:?}; typed: {typed:?}");
-        let mut told = answer.json();
-        let next = told.as_object_mut().and_then(|it| it.remove("next_cursor"));
-        assert!(next.is_none_or(|it| it.is_null()), "{path} goes on");
+        let mut answered = answer.json();
+        let next = answered.as_object_mut().and_then(|it| it.remove("next_cursor"));
+        assert!(next.is_none_or(|it| it.is_null()), "{path} has another page");
         let mut typed = typed.json();
         // The command line prints the whole list.
-        for object in [&mut told, &mut typed] {
+        for object in [&mut answered, &mut typed] {
             if let Some(more) = object.get_mut("more") {
                 *more = json!(0);
             }
         }
-        assert_eq!(told, typed, "{path} and `{line}`");
+        assert_eq!(answered, typed, "{path} and `{line}`");
     }
 }
 
 #[test]
-fn what_writes_writes_what_the_command_line_would() {
+fn writing_routes_write_the_same_as_the_command_line() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let ask = |method: &str, path: &str, body: Value| server.json_with(method, path, "", &body);
@@ -422,7 +422,7 @@ fn what_writes_writes_what_the_command_line_would() {
 }
 
 #[test]
-fn lists_come_page_by_page() {
+fn lists_have_pages() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let whole = server.json("GET", "/api/list/ledger-migration", &Value::Null);
@@ -444,13 +444,13 @@ fn lists_come_page_by_page() {
     assert_eq!(read, all);
 }
 
-/// Whether an operation says that it takes this header.
+/// Whether an operation declares this header.
 fn takes_header(operation: &Value, name: &str) -> bool {
     list(&operation["parameters"]).iter().any(|it| it["in"] == "header" && it["name"] == name)
 }
 
 #[test]
-fn a_condition_is_decided_on_or_refused() {
+fn if_match_is_checked_or_refused() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
@@ -461,8 +461,8 @@ fn a_condition_is_decided_on_or_refused() {
         if let Some(body) = body.as_object_mut() {
             body.remove("dry_run");
         }
-        let asked = example_path(path, operation).replace("dry_run=true", "dry_run=false");
-        let answer = server.json_with(method, &asked, "If-Match: \"0123\"\r\n", &body);
+        let path_and_query = example_path(path, operation).replace("dry_run=true", "dry_run=false");
+        let answer = server.json_with(method, &path_and_query, "If-Match: \"0123\"\r\n", &body);
         check(&document, (method, path, operation), &answer);
         assert!(
             takes_header(operation, "If-Match") || answer.status != 412,
@@ -475,7 +475,7 @@ fn a_condition_is_decided_on_or_refused() {
 }
 
 #[test]
-fn the_document_can_be_relied_on() {
+fn the_document_is_complete_and_consistent() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
@@ -505,7 +505,7 @@ fn the_document_can_be_relied_on() {
         assert!(made, "{method} {path}");
         assert!(
             responses.keys().all(|it| it.len() == 3 && !it.contains('X')),
-            "{method} {path}: each status by itself"
+            "{method} {path}: a range of statuses"
         );
     }
     let linked = document.to_string();
@@ -527,7 +527,7 @@ fn the_document_can_be_relied_on() {
     }
 }
 
-/// Verbs of the command line that have no route: they start processes, sit at a terminal, or set a machine up.
+/// Verbs without a route: they start processes, need a terminal, or set up a machine.
 const WITHOUT_ROUTE: [&str; 15] = [
     "completions",
     "draft",
@@ -549,7 +549,7 @@ const WITHOUT_ROUTE: [&str; 15] = [
 #[test]
 fn every_verb_of_the_command_line_has_a_route() {
     let source = read(&root().join("src/bin/planwatch/args.rs"));
-    let names = source.lines().filter_map(|it| it.split_once("=> (&[\"")?.1.split('"').next());
+    let names = source.lines().filter_map(|it| it.split_once(") = \"")?.1.split('"').next());
     let verbs: BTreeSet<_> = names.filter(|it| !WITHOUT_ROUTE.contains(it)).collect();
     let commands = routes::commands();
     let routed: BTreeSet<_> = commands.iter().filter_map(|it| it.split(' ').next()).collect();

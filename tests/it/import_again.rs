@@ -1,10 +1,10 @@
-//! A source is recognized by its documents, however it is named, and a file that cannot be read keeps no other out.
+//! A source is recognized by its documents under any path, and an unreadable file does not prevent the import of others.
 
 use serde_json::Value;
 
 use crate::support::Place;
 
-/// Makes the files of a source.
+/// Creates the files of a source.
 type Make<'a> = &'a dyn Fn(&Place);
 
 const TASK: &str = "---\nid: task-1\ntitle: One\nstatus: To Do\n---\n## Description\n\nText\n";
@@ -17,7 +17,7 @@ fn store(make: Make<'_>) -> Place {
 }
 
 #[test]
-fn a_source_is_the_same_under_every_name() {
+fn a_source_is_recognized_under_every_path() {
     let backlog = |place: &Place| {
         place.write("backlog/config.yml", "project_name: x\n");
         place.write("backlog/tasks/task-1 - One.md", TASK);
@@ -54,7 +54,7 @@ fn a_source_is_the_same_under_every_name() {
 }
 
 #[test]
-fn a_changed_document_is_the_same_behind_a_symbolic_link() {
+fn a_changed_document_is_recognized_through_a_symbolic_link() {
     let place = store(&|place| place.write("docs/a.md", "# A\n\n- [ ] one\n"));
     std::os::unix::fs::symlink("a.md", place.file("docs/link.md")).expect("it is new");
     place.run("import docs/link.md").ok();
@@ -74,17 +74,17 @@ fn an_oversized_file_of_a_directory_is_reported_and_the_others_are_imported() {
     });
     let report = place.run("import docs --json").json();
     let problems = report["problems"].as_array().cloned().unwrap_or_default();
-    let said: Vec<_> = problems.iter().map(|it| (&it["path"], &it["code"])).collect();
-    assert_eq!(said, [(&Value::from("big.md"), &Value::from("too-large"))]);
+    let reported: Vec<_> = problems.iter().map(|it| (&it["path"], &it["code"])).collect();
+    assert_eq!(reported, [(&Value::from("big.md"), &Value::from("too-large"))]);
     assert_eq!(report["changes"].as_array().map(Vec::len), Some(2), "{report}");
-    // Named alone, it is an error.
+    // As the only source, the file is an error.
     let alone = place.run("import docs/big.md");
     assert_eq!(alone.code, 6, "{}", alone.stderr);
     assert!(alone.stderr.contains("too-large"), "{}", alone.stderr);
 }
 
 #[test]
-fn a_directory_of_which_nothing_can_be_read_is_an_error() {
+fn a_directory_without_a_readable_file_is_an_error() {
     let place = store(&|place| place.write("docs/big.md", "x".repeat((4 << 20) + 1)));
     let refused = place.run("import docs");
     assert!(refused.code != 0 && refused.stderr.contains("too-large"), "{}", refused.stderr);

@@ -1,14 +1,14 @@
-//! The law of imports on the documents and stores of a folder: each word of a source is in the result, or told.
+//! The law of imports, tested on a directory of documents and stores: each word of a source is in the result or reported.
 //!
-//! The folder is what `PLANWATCH_IMPORT_CHECK` names, else the cases of `import`; `scripts/import-check` prints the
-//! figures. What is compared are the files that the binary made, not what it says of itself.
-#![expect(clippy::disallowed_methods, reason = "reads the folder that the environment names")]
+//! `PLANWATCH_IMPORT_CHECK` is the directory; without it, the cases of `import` are used. `scripts/import-check` prints the
+//! figures. The test compares the created files, not the command's output about them.
+#![expect(clippy::disallowed_methods, reason = "reads a directory given by the environment")]
 
 use std::path::{Path, PathBuf};
 
 use planwatch::ops::import::source_text;
 use planwatch::plan::bring::{Form, SourceFile};
-use planwatch::text::{front_matter, said, yaml};
+use planwatch::text::{front_matter, word_loss, yaml};
 use serde_json::Value;
 
 use crate::support::{Place, root, tree};
@@ -21,12 +21,12 @@ struct Figures {
     steps: usize,
     without_steps: usize,
     words: usize,
-    told: usize,
+    reported: usize,
     failures: Vec<String>,
 }
 
 #[test]
-fn each_word_of_a_source_is_in_the_result_or_told() {
+fn each_word_of_a_source_is_in_the_result_or_reported() {
     let own = root().join("tests/cases/import");
     let folder = std::env::var_os("PLANWATCH_IMPORT_CHECK").map_or(own, PathBuf::from);
     let mut figures = Figures::default();
@@ -34,21 +34,21 @@ fn each_word_of_a_source_is_in_the_result_or_told() {
         figures.try_source(&source);
     }
     println!(
-        "sources {} refused {} plans {} steps {} sources without steps {} words {} lines told {} failures {}",
+        "sources {} refused {} plans {} steps {} sources without steps {} words {} lines reported {} failures {}",
         figures.sources,
         figures.refused,
         figures.plans,
         figures.steps,
         figures.without_steps,
         figures.words,
-        figures.told,
+        figures.reported,
         figures.failures.len()
     );
     assert!(figures.sources > figures.refused, "nothing to import below {}", folder.display());
     assert!(figures.failures.is_empty(), "{}", figures.failures[..figures.failures.len().min(40)].join("\n"));
 }
 
-/// Stores as their directories, everything else file by file.
+/// The directories of stores, and all other documents one by one.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter();
@@ -98,7 +98,7 @@ impl Figures {
             return;
         }
         let report: Value = serde_json::from_str(&ran.stdout).expect("it prints one object");
-        let told: Vec<&str> = report["unmapped"]
+        let reported: Vec<&str> = report["unmapped"]
             .as_array()
             .into_iter()
             .flatten()
@@ -118,7 +118,7 @@ impl Figures {
         self.steps += usize::try_from(n_steps).expect("it is small");
         self.without_steps += usize::from(n_steps == 0);
         self.plans += report["changes"].as_array().map_or(0, Vec::len);
-        self.told += told.len();
+        self.reported += reported.len();
         let made = tree(&place.file("plans"));
         let result: Vec<String> = made
             .iter()
@@ -128,9 +128,9 @@ impl Figures {
         let phases = phases(&made);
         let before = files(source);
         let text: String = before.iter().map(|it| source_text(form, it)).collect::<Vec<_>>().join("\n");
-        self.words += said::words(&text).count();
-        let kept = result.iter().chain(&phases).map(String::as_str).chain(told);
-        let lost = said::lost(&text, kept);
+        self.words += word_loss::words(&text).count();
+        let kept = result.iter().chain(&phases).map(String::as_str).chain(reported);
+        let lost = word_loss::lost(&text, kept);
         if !lost.is_empty() {
             let lost: Vec<_> = lost.iter().take(8).map(|it| it.word.as_str()).collect();
             self.failures.push(format!("{shown}: {lost:?}"));
@@ -142,7 +142,8 @@ impl Figures {
     }
 }
 
-/// Of a document's steps only the number and the text below the front matter count: the keys repeat what is in it.
+/// The text of a created file in which words are searched. For steps of a document it is only the number and the body,
+/// because the front matter repeats parts of the body.
 fn kept(form: Form, path: &str, bytes: &[u8]) -> String {
     let parts = front_matter::split(bytes);
     let yaml = parts.yaml().map(String::from_utf8_lossy).unwrap_or_default();
@@ -151,11 +152,11 @@ fn kept(form: Form, path: &str, bytes: &[u8]) -> String {
         Some(number) if form == Form::Markdown && !yaml.contains("metadata:") => {
             format!("{number}\n{}", String::from_utf8_lossy(parts.body()))
         }
-        _ => said::said(bytes),
+        _ => word_loss::text_of(bytes),
     }
 }
 
-/// Each phase once: its heading is gone from the plan.
+/// The phases of the steps, each once. The plan no longer contains their headings.
 fn phases(made: &crate::support::Tree) -> Vec<String> {
     let phase = |bytes: &Vec<u8>| {
         let header = String::from_utf8_lossy(front_matter::split(bytes).yaml()?).into_owned();

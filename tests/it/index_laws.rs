@@ -1,5 +1,5 @@
-//! Whatever is done to the files, or to the index, every reading verb answers as it does from the files alone.
-#![expect(clippy::disallowed_methods, reason = "tests make and remove their own files")]
+//! After any change of the files or the index, every reading verb answers the same with the index as without it.
+#![expect(clippy::disallowed_methods, reason = "tests create and remove files")]
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -25,20 +25,19 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 
-/// The machine's file system, with stamps of two seconds and no time of change, as FAT has them: a rewrite of the same
-/// size leaves no trace but the content. With it come the paths of what was opened to be read, and the moment at which its
-/// clock stands still, if it does.
+/// The real file system with timestamps of two seconds and no change time, as on FAT: after a rewrite of the same size only
+/// the content differs. It records the paths that are opened for reading. The third field stops its clock at a time.
 #[derive(Debug, Default)]
 struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>, Option<i128>, Meddling);
 
-/// What happens once while plan `a` is looked into.
+/// An action that happens once while plan `a` is listed.
 #[derive(Default)]
 struct Meddling(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Meddling {
     fn in_dir(&self, dir: &Path) {
         let is_there = dir.ends_with("plans/a");
-        if let Some(act) = self.0.lock().expect("nobody panicked").take_if(|_| is_there) {
+        if let Some(act) = self.0.lock().expect("no thread panicked").take_if(|_| is_there) {
             act();
         }
     }
@@ -79,7 +78,7 @@ impl Disk for Coarse {
     }
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         if how == Open::Read {
-            self.1.lock().expect("nobody panicked").push(path.to_owned());
+            self.1.lock().expect("no thread panicked").push(path.to_owned());
         }
         self.0.open(path, how).map(|it| Box::new(CoarseFile(it)) as Box<dyn DiskFile>)
     }
@@ -149,18 +148,18 @@ impl DiskFile for CoarseFile {
 struct Tree {
     top: tempfile::TempDir,
     disk: Arc<dyn Disk>,
-    told: Arc<Mutex<Vec<Notice>>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
 }
 
 impl Tree {
     fn new(disk: Arc<dyn Disk>) -> Self {
         let top = tempfile::tempdir().expect("there is room");
         fs::create_dir_all(top.path().join("plans")).expect("there is room");
-        Self { top, disk, told: Arc::default() }
+        Self { top, disk, notices: Arc::default() }
     }
 
     fn context(&self, reading: Reading) -> Context {
-        let (root, told) = (self.top.path().join("plans"), Arc::clone(&self.told));
+        let (root, notices) = (self.top.path().join("plans"), Arc::clone(&self.notices));
         let state = self.top.path().join("state");
         Context {
             plans: PlansDir::open(Arc::clone(&self.disk), &root, Some(&state)).expect("it is there"),
@@ -172,7 +171,7 @@ impl Tree {
             freshness: Freshness::Unknown,
             expected: None,
             key: None,
-            tell: Box::new(move |notice| told.lock().expect("nobody panicked").push(notice)),
+            on_notice: Box::new(move |notice| notices.lock().expect("no thread panicked").push(notice)),
             kept: KeptSaves::default(),
         }
     }
@@ -187,7 +186,7 @@ impl Tree {
         fs::write(path, text).expect("there is room");
     }
 
-    /// Every answer of every reading verb, as texts.
+    /// The answers of every reading verb, as texts.
     fn answers(&self, reading: Reading, ids: &[String]) -> Vec<String> {
         let context = self.context(reading);
         let shown = |it: Result<serde_json::Value, planwatch::api::error::Error>| {
@@ -223,12 +222,12 @@ impl Tree {
         for (nth, (index, files)) in by_index.iter().zip(&by_files).enumerate() {
             assert_eq!(index, files, "answer {nth} after {what:?}");
         }
-        let known = self.known();
-        assert_eq!(searched(&known), searched(&self.context(Reading::Files)), "as known after {what:?}");
+        let attested = self.attested();
+        assert_eq!(searched(&attested), searched(&self.context(Reading::Files)), "attested after {what:?}");
     }
 
-    /// The surroundings of one who is told that the index holds everything.
-    fn known(&self) -> Context {
+    /// The context of a caller for whom the daemon vouches that the index is current.
+    fn attested(&self) -> Context {
         let context = self.context(Reading::Index);
         let mut index = LiveIndex::default();
         index.refresh(&context);
@@ -257,11 +256,11 @@ enum Of {
     Texts,
 }
 
-/// Something that an editor, a person or a version control does.
+/// A change by an editor, a person or a version control system.
 #[derive(Debug, Clone)]
 enum Edit {
     Write(String, String),
-    /// Into the inode that is there, with other bytes of the same number and the old time.
+    /// Rewrites the file in place with the same size and modification time.
     SameSize(String),
     Replace(String, String),
     Truncate(String),
@@ -270,7 +269,7 @@ enum Edit {
     Delete(String),
     Link(String, String),
     DeleteIndex(Of),
-    /// Bytes of the file, at this part of it.
+    /// Changes a byte at this position.
     Damage(Of, u16, u8),
 }
 
@@ -315,7 +314,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Does it as far as it can be done: an error of the file system is no edit.
+/// Makes the edit. After an error of the file system there is no edit.
 fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
     let file = |of: &Of| match of {
         Of::Plans => tree.path(&format!(".planwatch/{}", Index::file_name())),
@@ -395,19 +394,19 @@ fn check_edits(disk: fn() -> Arc<dyn Disk>, n_cases: u32) {
 }
 
 #[test]
-fn after_any_edits_the_index_says_what_the_files_say() {
+fn after_any_edits_the_index_matches_the_files() {
     check_edits(|| Arc::new(RealDisk), 8);
 }
 
 #[test]
-fn after_any_edits_on_coarse_stamps_too() {
+fn after_any_edits_with_coarse_timestamps_the_index_matches_the_files() {
     check_edits(|| Arc::new(Coarse::default()), 4);
 }
 
 #[test]
-fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
+fn a_rewrite_with_the_same_size_and_timestamp_is_detected() {
     let before = SystemTime::now();
-    // However long the test takes, its file is as young as the clock.
+    // The clock is stopped, so the file counts as new however long the test takes.
     let tree =
         Tree::new(Arc::new(Coarse(RealDisk, Arc::default(), Some(RealDisk.now_ns()), Meddling::default())));
     tree.write("a/plan.md", "# A\n");
@@ -422,7 +421,7 @@ fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
 }
 
 #[test]
-fn of_a_plan_only_the_files_are_read_that_may_have_changed() {
+fn only_files_that_may_have_changed_are_read() {
     let read = Arc::default();
     let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::clone(&read), None, Meddling::default())));
     let names = ["plan.md", "step-1.md", "step-2.md", "step-3.md", "step-03x.md"];
@@ -439,19 +438,22 @@ fn of_a_plan_only_the_files_are_read_that_may_have_changed() {
     let listed = || list(&tree.context(Reading::Index), &ListRequest::default()).expect("it is listed");
     let read_of = |what: &dyn Fn()| {
         what();
-        read.lock().expect("nobody panicked").clear();
+        read.lock().expect("no thread panicked").clear();
         listed();
-        let read: Vec<PathBuf> = read.lock().expect("nobody panicked").clone();
+        let read: Vec<PathBuf> = read.lock().expect("no thread panicked").clone();
         files.iter().filter(|it| read.contains(&tree.path(it))).cloned().collect::<Vec<_>>()
     };
     listed();
     assert!(read_of(&|| {}).is_empty());
     let save = || tree.write("a/step-2.md", "---\nstatus: blocked\n---\n# A\n");
-    assert!(read_of(&save).contains(&"a/plan.md".to_owned()), "what changed is read with its plan");
-    // Its stamp is too young by now, or else it need not be read at all.
+    assert!(
+        read_of(&save).contains(&"a/plan.md".to_owned()),
+        "a changed file is read together with its plan"
+    );
+    // Only a file with a timestamp that is still too new may be read.
     let again = read_of(&|| {});
     assert!(again.is_empty() || again == ["a/step-2.md"], "{again:?}");
-    // A new stamp on the same bytes at the same time.
+    // A new inode with the same bytes and modification time.
     let copy = || {
         let time = fs::metadata(tree.path("a/step-1.md")).and_then(|it| it.modified()).expect("it is there");
         fs::copy(tree.path("a/step-1.md"), tree.path("a/new")).expect("there is room");
@@ -467,7 +469,7 @@ fn of_a_plan_only_the_files_are_read_that_may_have_changed() {
 }
 
 #[test]
-fn a_claim_sees_a_rewrite_of_the_same_size_within_one_stamp() {
+fn a_claim_detects_a_rewrite_with_the_same_size_and_timestamp() {
     let tree = Tree::new(Arc::new(Coarse::default()));
     tree.write("a/plan.md", "# A\n");
     let step = |status: &str| format!("---\nstatus: {status}\n---\n# Step\n");
@@ -477,20 +479,20 @@ fn a_claim_sees_a_rewrite_of_the_same_size_within_one_stamp() {
     assert_eq!(claimed(&tree), "a:1");
     tree.write("a/step-2.md", &step("pending"));
     assert_eq!(claimed(&tree), "a:2");
-    // Of the queue itself.
+    // A step in the queue.
     tree.write("a/step-3.md", &step("skipped"));
     assert_eq!(claimed(&tree), "a:4");
 }
 
-/// The step that a claim of any plan hands out.
+/// The step that a claim on all plans gets.
 fn claimed(tree: &Tree) -> String {
-    let report = claim(&tree.context(Reading::Index), &ClaimRequest::default()).expect("one is handed out");
+    let report = claim(&tree.context(Reading::Index), &ClaimRequest::default()).expect("a step is claimed");
     report.step.expect("one is ready")["id"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn a_claim_takes_the_most_urgent_step_wherever_its_plan_comes_from() {
-    // One plan is read again, and the others come out of the index.
+fn a_claim_takes_the_most_urgent_step_from_files_or_index() {
+    // The changed plan is read from its files, the others from the index.
     for changed in [None, Some("a"), Some("b"), Some("c")] {
         let tree = Tree::new(Arc::new(RealDisk));
         for (plan, priority) in [("a", "low"), ("b", "high"), ("c", "medium")] {
@@ -509,7 +511,7 @@ fn a_claim_takes_the_most_urgent_step_wherever_its_plan_comes_from() {
 }
 
 #[test]
-fn what_happens_to_the_index_while_files_are_looked_at_changes_no_answer() {
+fn a_change_of_the_index_during_the_scan_changes_no_answer() {
     let disk = Arc::new(Coarse::default());
     let tree = Tree::new(Arc::clone(&disk) as Arc<dyn Disk>);
     for plan in ["a", "b", "c"] {
@@ -527,7 +529,7 @@ fn what_happens_to_the_index_while_files_are_looked_at_changes_no_answer() {
         let path = runtime.join(file(of));
         Box::new(move || fs::remove_file(path).expect("it is there"))
     };
-    // As whoever makes the index anew, and has not put the plans in again.
+    // An index that was created again and is still empty.
     let empty = || -> Act {
         let dir = runtime.clone();
         Box::new(move || {
@@ -546,19 +548,19 @@ fn what_happens_to_the_index_while_files_are_looked_at_changes_no_answer() {
         if of_edited != "nothing" {
             tree.write(of_edited, &format!("# alpha {round}\n\ngamma of b\n"));
         }
-        *disk.3.0.lock().expect("nobody panicked") = Some(act);
-        // At first search alone, before which nobody else has looked.
+        *disk.3.0.lock().expect("no thread panicked") = Some(act);
+        // In the first rounds the search is the first reader.
         if round < 4 {
             assert_eq!(searched(&tree.context(Reading::Index)), searched(&tree.context(Reading::Files)));
         } else {
             tree.check(&ids, &round);
         }
-        assert!(disk.3.0.lock().expect("nobody panicked").is_none(), "it happened");
+        assert!(disk.3.0.lock().expect("no thread panicked").is_none(), "the action has happened");
     }
 }
 
 #[test]
-fn a_refresh_names_the_plans_that_changed() {
+fn a_refresh_returns_the_changed_plans() {
     let tree = Tree::new(Arc::new(RealDisk));
     let context = tree.context(Reading::Index);
     let mut index = LiveIndex::default();
@@ -584,5 +586,5 @@ fn a_refresh_names_the_plans_that_changed() {
     assert_eq!(changed(None), "b".to_owned());
     fs::remove_dir_all(tree.path("b")).expect("it is there");
     assert_eq!(changed(Some(&["b"])), "b".to_owned());
-    assert_eq!(*tree.told.lock().expect("nobody panicked"), []);
+    assert_eq!(*tree.notices.lock().expect("no thread panicked"), []);
 }

@@ -1,4 +1,4 @@
-//! `init` beside programs that save a project's own files: no save is lost.
+//! `init` while other programs save the project's files: no save is lost.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
 
 use std::fs::{self, File, OpenOptions};
@@ -34,14 +34,14 @@ fn make_lock_older(place: &Place) {
 }
 
 #[test]
-fn a_file_that_is_being_saved_is_refused_and_whole_afterwards() {
+fn a_file_that_is_being_saved_is_refused_and_stays_complete() {
     let place = place();
     let mut editor = opened(&place);
     editor.set_len(0).expect("it can be cut");
     let refused = place.run("init --agent claude --json");
     assert_eq!(refused.code, 4, "{refused:?}");
     assert!(refused.stderr.contains(r#""code":"file-changed""#), "{refused:?}");
-    assert!(!place.file(".claude").exists(), "nothing else of the agent's was written");
+    assert!(!place.file(".claude").exists(), "no other file for the agent was written");
     editor.write_all(TEXT.as_bytes()).expect("it can be written");
     assert_eq!(place.text("CLAUDE.md"), TEXT);
 
@@ -53,7 +53,7 @@ fn a_file_that_is_being_saved_is_refused_and_whole_afterwards() {
 }
 
 #[test]
-fn a_save_through_a_file_opened_before_is_kept_and_reported() {
+fn a_save_through_a_file_opened_earlier_is_stored_and_reported() {
     check_late_save(&place());
     let with_state = place();
     assert_eq!(with_state.run("note p:1 first").code, 0);
@@ -71,7 +71,7 @@ fn check_late_save(place: &Place) {
     make_lock_older(place);
 
     let answer = place.run("init --agent claude --json").json();
-    assert_eq!(place.text("CLAUDE.md"), written, "what init wrote is still there");
+    assert_eq!(place.text("CLAUDE.md"), written, "the text that init wrote is still there");
     let kept: Vec<&Value> = answer["kept"].as_array().expect("saves are reported").iter().collect();
     assert_eq!(kept.len(), 1, "{answer}");
     assert_eq!(kept[0]["why"], json!("late"), "{answer}");

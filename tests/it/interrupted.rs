@@ -1,4 +1,4 @@
-//! Changes of several files that die half-way: every reading command says so, and the next one that writes ends them.
+//! Interrupted changes of several files: every reading command reports them, and the next writing command completes them.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +11,7 @@ use planwatch::disk::{Disk, DiskFile, FileOp, Open, PlansDir, RealDisk, Rename, 
 
 use crate::support::{Place, tree};
 
-/// The real disk until so many renames were made; then nothing can be changed any more, as after a kill.
+/// The real disk, until the given number of renames. After that every change fails, as after a kill.
 #[derive(Debug)]
 struct Dying {
     renames: AtomicI64,
@@ -107,13 +107,13 @@ fn place() -> Place {
     place
 }
 
-/// The plans for a process that dies after so many renames.
+/// The plans for a process that is killed after the given number of renames.
 fn dying(place: &Place, renames: i64) -> PlansDir {
     let disk = Arc::new(Dying { renames: AtomicI64::new(renames) });
     PlansDir::open(disk, &place.file("plans"), Some(&place.top().join("home/state"))).expect("it is there")
 }
 
-/// As `remove` and `squash` do: one file goes, another one changes; dead after the first.
+/// A change as of `remove` and `squash`: one file is moved, another one changed. It is killed after the move.
 fn squash(place: &Place) {
     let plans = dying(place, 1);
     let path = PathBuf::from;
@@ -126,7 +126,7 @@ fn squash(place: &Place) {
         },
     ];
     let mut locked = plans.lock(&mut || {}).expect("it is free");
-    let error = locked.batch("squash", "2026-11-21T11:00:00Z", ops).expect_err("it died");
+    let error = locked.batch("squash", "2026-11-21T11:00:00Z", ops).expect_err("it was killed");
     assert_eq!(error.code(), "unfinished");
     assert!(error.to_string().ends_with("and earlier changes could not be rolled back yet"), "{error}");
 }
@@ -135,7 +135,7 @@ const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next c
                     `planwatch check --fix` does so at once";
 
 #[test]
-fn every_reading_command_says_that_a_change_was_interrupted_and_changes_nothing() {
+fn every_reading_command_reports_an_interrupted_change_and_changes_nothing() {
     let place = place();
     assert!(!place.run("status").stdout.contains("interrupted"));
     squash(&place);
@@ -167,7 +167,7 @@ fn every_reading_command_says_that_a_change_was_interrupted_and_changes_nothing(
     assert!(
         fixed
             .stderr
-            .starts_with("note: `squash` of 2026-11-21T11:00:00Z was interrupted and is finished now"),
+            .starts_with("note: `squash` of 2026-11-21T11:00:00Z was interrupted and is now complete"),
         "{fixed:?}"
     );
     assert_eq!(place.text("plans/p/step-1.md"), "# Both\n");
@@ -179,17 +179,17 @@ fn every_reading_command_says_that_a_change_was_interrupted_and_changes_nothing(
 }
 
 #[test]
-fn an_undo_that_died_is_finished_and_not_undone() {
+fn an_interrupted_undo_is_completed_and_not_undone() {
     let place = place();
     let before = tree(&place.work());
     assert_eq!(place.run("new Title One Two --quiet").code, 0);
     assert_eq!(place.run("squash title 1 2 --title Both --quiet").code, 0);
     let squashed = tree(&place.work());
     let plans = dying(&place, 1);
-    plans.lock(&mut || {}).expect("it is free").undo().expect_err("it died");
+    plans.lock(&mut || {}).expect("it is free").undo().expect_err("it was killed");
     assert_ne!(tree(&place.work()), squashed);
     let noted = place.run("note p:1 Hello");
-    assert!(noted.stderr.contains("was interrupted and is finished now"), "{noted:?}");
+    assert!(noted.stderr.contains("was interrupted and is now complete"), "{noted:?}");
     assert!(!place.file("plans/_archive").exists());
     let verbs = |place: &Place| {
         let list = place.run("undo --list --json").json();

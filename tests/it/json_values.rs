@@ -1,5 +1,5 @@
-//! Every JSON value can stand in a front matter: it is read back as what it was, by planwatch and by a YAML reader that
-//! shares no code with it; or it is refused with a reason. `PROPTEST_CASES=100000` sets how many are tried.
+//! Every JSON value can be written to a front matter: planwatch, and a YAML reader that shares no code with it, read the
+//! same value back. Otherwise it is refused with a reason. `PROPTEST_CASES=100000` sets the number of cases.
 
 use planwatch::text::front_matter;
 use planwatch::text::header_edit::{self, Change, NewValue};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::front_matter_gen::{Counts, sample};
 use crate::random::Random;
 
-/// What must be escaped or quoted somewhere, or is taken for something else by some reader.
+/// Texts that need escapes or quotes somewhere, or that some reader misinterprets.
 const PIECES: &[&str] = &[
     "a",
     "Z",
@@ -151,7 +151,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Also around the limits of what may stand before a colon.
+/// Keys, some of them around the length limit.
 fn key() -> impl Strategy<Value = String> {
     let long = (prop::sample::select(PIECES), 80..1200_usize).prop_map(|(it, times)| it.repeat(times));
     prop_oneof![30 => text(), 10 => "[a-z]{1,6}", 1 => long, 1 => (990..1030_usize).prop_map(|it| "k".repeat(it))]
@@ -178,7 +178,7 @@ fn number() -> impl Strategy<Value = Value> {
         of_any_size,
         any::<u64>().prop_map(|it| json!(it)),
         prop::sample::select(vec![0, 1, u64::MAX, i64::MAX as u64 + 1]).prop_map(|it| json!(it)),
-        // Beyond 64 bits JSON readers hold a float.
+        // JSON readers represent integers beyond 64 bits as floats.
         any::<u128>().prop_map(|it| serde_json::from_str(&it.to_string()).expect("it is readable")),
         float.prop_filter_map("JSON has no infinities", |it| serde_json::Number::from_f64(it)
             .map(Value::Number)),
@@ -207,7 +207,7 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|it| Value::Object(it.into_iter().collect::<Map<_, _>>()))
 }
 
-/// Documents with every layout of front matters, with values of JSON among them.
+/// Documents with all layouts of front matters.
 fn document() -> impl Strategy<Value = Vec<u8>> {
     let shapes = prop::sample::select(vec![
         "",
@@ -233,14 +233,14 @@ fn yaml_of(file: &[u8]) -> String {
     String::from_utf8(front_matter::split(file).yaml().unwrap_or_default().to_vec()).expect("it is readable")
 }
 
-/// What the key of a file is, as planwatch reads it.
+/// The value of a key, read by planwatch.
 fn read(file: &[u8], key: &str) -> Option<Value> {
     let tree = yaml::parse(&yaml_of(file)).ok()?;
     tree.root().get(key).map(|it| it.to_json().expect("it is readable"))
 }
 
 /// Sets a value and reads it back.
-fn comes_back(file: &[u8], new: NewValue, value: &Value) -> Result<(), TestCaseError> {
+fn round_trips(file: &[u8], new: NewValue, value: &Value) -> Result<(), TestCaseError> {
     let change = Change::Set { key: "metadata".to_owned(), value: new };
     let after = match header_edit::edit(file, std::slice::from_ref(&change), &["status", "metadata"]) {
         Ok(after) => after,
@@ -260,25 +260,25 @@ fn comes_back(file: &[u8], new: NewValue, value: &Value) -> Result<(), TestCaseE
     let shown = String::from_utf8_lossy(&after);
     prop_assert_eq!(read(&after, "metadata"), Some(value.clone()), "{}", shown);
     let again = header_edit::edit(&after, &[change], &["status", "metadata"]);
-    prop_assert_eq!(again.as_ref(), Ok(&after), "a second time");
+    prop_assert_eq!(again.as_ref(), Ok(&after), "repeated");
     if let Ok(other) = serde_yaml::from_str::<serde_yaml::Value>(&yaml_of(&after)) {
         let other = serde_json::to_value(other.get("metadata")).expect("it is readable");
         let is_same = other == *value || without_tag(&other) == Some(value);
         prop_assert!(is_same, "{} is not {} in {}", other, value, shown);
     } else {
-        // What was written cannot be what the other reader does not take.
+        // If the other reader cannot read the result, it could not read the original either.
         prop_assert!(serde_yaml::from_str::<serde_yaml::Value>(&yaml_of(file)).is_err(), "{}", shown);
     }
     Ok(())
 }
 
-/// A value that was there already keeps its author's own tag, which the other reader shows as a key.
+/// A replaced value keeps its tag, which the other reader shows as a key.
 fn without_tag(value: &Value) -> Option<&Value> {
     let map = value.as_object().filter(|it| it.len() == 1)?;
     map.iter().next().filter(|(key, _)| key.starts_with('!')).map(|(_, it)| it)
 }
 
-/// A key that needs more than every YAML reader takes before a colon, escaped in the longer of two ways.
+/// Whether an escaped key may exceed the length that every YAML reader accepts.
 fn has_long_key(value: &Value) -> bool {
     let is_long = |key: &str| scalar::double(key).len() > 1000 || scalar::json(&json!(key)).len() > 1000;
     match value {
@@ -290,17 +290,17 @@ fn has_long_key(value: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn a_json_value_comes_back_over_many_lines(file in document(), value in object()) {
-        comes_back(&file, NewValue::of_json(&value), &value)?;
+    fn a_json_object_round_trips_in_block_style(file in document(), value in object()) {
+        round_trips(&file, NewValue::of_json(&value), &value)?;
     }
 
     #[test]
-    fn a_json_value_of_any_kind_comes_back_too(file in document(), value in value()) {
-        comes_back(&file, NewValue::of_json(&value), &value)?;
+    fn any_json_value_round_trips(file in document(), value in value()) {
+        round_trips(&file, NewValue::of_json(&value), &value)?;
     }
 
     #[test]
-    fn json_on_one_line_comes_back(file in document(), value in object()) {
-        comes_back(&file, NewValue::Yaml(scalar::json(&value)), &value)?;
+    fn json_on_one_line_round_trips(file in document(), value in object()) {
+        round_trips(&file, NewValue::Yaml(scalar::json(&value)), &value)?;
     }
 }

@@ -1,4 +1,4 @@
-//! A save that raced with planwatch is named by the next command, whatever becomes of that: on every surface.
+//! A displaced save is reported by the next command, even if that fails, on every interface.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
 
 use std::fs;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::http::client::Server;
 use crate::support::{Place, Ran};
 
-/// Writes into the version that planwatch replaced last, as an editor does that had the file open; no command has looked at
-/// these versions for a while.
+/// Writes into the version that planwatch replaced last, as an editor does that had the file open. The age of the lock
+/// makes the next command check these versions.
 fn save_late(place: &Place, text: &str) {
     save_late_in(place, "plans/.planwatch/displaced", text);
 }
@@ -40,7 +40,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn the_command_line_names_it_in_answers_and_errors() {
+fn the_command_line_reports_it_in_answers_and_errors() {
     let place = place();
     assert!(place.run("note p:1 first --json").json().get("kept").is_none());
     save_late(&place, "in time\n");
@@ -63,7 +63,7 @@ fn the_command_line_names_it_in_answers_and_errors() {
 }
 
 #[test]
-fn http_names_it_in_answers_and_problems() {
+fn http_reports_it_in_answers_and_problems() {
     let place = place();
     let server = Server::open(&place);
     let note = |text: &str| server.json("POST", "/api/steps/p:1/notes", &json!({"text": text}));
@@ -77,7 +77,7 @@ fn http_names_it_in_answers_and_problems() {
 }
 
 #[test]
-fn a_save_that_another_state_home_displaced_is_reported_until_it_is_removed() {
+fn a_save_displaced_with_another_state_directory_is_reported_until_it_is_removed() {
     let place = place();
     place.run("note p:1 first").ok();
     let elsewhere = |line: &str| {
@@ -92,14 +92,14 @@ fn a_save_that_another_state_home_displaced_is_reported_until_it_is_removed() {
     let dir = format!("plans/.planwatch/by/{}/displaced", name.to_str().expect("a name"));
     assert!(!place.run("check").stderr.contains("kept beside"));
     save_late_in(&place, &dir, "late\n");
-    // The one who displaced it may never come back.
+    // The user of the other state directory may not run planwatch again.
     let kept = place.run("status --json").json()["kept"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(1), "{kept}");
     let kept = kept[0].as_str().expect("a path").to_owned();
     assert_eq!(place.text(&format!("plans/{kept}")), "late\n");
     assert!(place.run("check").stderr.contains("1 text is stored beside the files"));
     assert!(place.run("doctor").stdout.contains(&kept), "{kept}");
-    // Its own home reports the same text, once.
+    // With that state directory, the same text is reported once.
     assert_eq!(elsewhere("status --json").json()["kept"].as_array().map(Vec::len), Some(1));
     assert_eq!(elsewhere("note p:1 third").code, 0);
     let kept = place.run("status --json").json()["kept"].clone();

@@ -1,12 +1,12 @@
-//! Decisions, insights and scripts from outside: what finds them, who makes them at once, what may run.
-#![expect(clippy::disallowed_methods, reason = "tests make their own files, and look for what a script left")]
+//! Decisions, insights and scripts on the command line: search, simultaneous creation, and trust.
+#![expect(clippy::disallowed_methods, reason = "tests create files, and check for files of a script")]
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use crate::support::{Place, Ran};
 
-/// The example plans, and what their people decided and learned.
+/// The example plans, with decisions and insights.
 fn place() -> Place {
     let place = Place::with_examples();
     let ran = |words: &[&str]| place.run_with(words).ok();
@@ -62,9 +62,9 @@ fn check(place: &Place, query: &[&str], expected: &str) {
     }
 }
 
-/// What somebody who types this means.
+/// The first hit is the one that a user expects.
 #[test]
-fn the_obvious_hit_comes_first() {
+fn the_expected_hit_comes_first() {
     let place = place();
     for (query, expected) in [
         ("feature-auth", "plan feature-auth"),
@@ -98,7 +98,7 @@ fn the_obvious_hit_comes_first() {
 }
 
 #[test]
-fn kinds_and_times_narrow_a_search() {
+fn kinds_and_times_filter_a_search() {
     let place = place();
     check(&place, &["authentication", "--kind", "decision"], "decision authentication");
     check(&place, &["ivy", "--kind", "step"], "step fence-repair:4");
@@ -108,7 +108,7 @@ fn kinds_and_times_narrow_a_search() {
     check(&place, &["mortar", "--since", "2026-11-22"], "nothing");
     check(&place, &["create migrations", "--since", "12h"], "nothing");
     check(&place, &["create migrations", "--since", "2d"], "step feature-auth:1");
-    // Of two decisions on a topic the one that holds comes first.
+    // Of two decisions on a topic, the valid one comes first.
     let found = place.run_with(&["search", "--json", "authentication", "--kind", "decision"]).json();
     assert!(found["hits"][0]["snippet"].as_str().is_some());
     let shown = place.run_with(&["decide", "--json", "authentication"]).json();
@@ -116,7 +116,7 @@ fn kinds_and_times_narrow_a_search() {
 }
 
 #[test]
-fn what_is_written_changed_or_gone_is_found_as_it_is_now() {
+fn new_changed_and_removed_texts_are_searched_as_they_are_now() {
     let place = place();
     place.write("plans/_insights/own.md", "# Zeppelins\n\nThey need helium.\n");
     check(&place, &["helium"], "insight own");
@@ -129,7 +129,7 @@ fn what_is_written_changed_or_gone_is_found_as_it_is_now() {
 }
 
 #[test]
-fn decisions_made_at_once_are_all_kept_in_an_order() {
+fn simultaneous_decisions_are_all_stored_in_order() {
     let place = Place::with_examples();
     let children: Vec<_> = (0..8)
         .map(|n| {
@@ -164,7 +164,7 @@ fn hash(place: &Place) -> String {
     place.run("script show build --json").json()["hash"].as_str().expect("it is a text").to_owned()
 }
 
-/// Runs the script without a terminal, and says whether it ran.
+/// Starts the script without a terminal. Returns whether it ran.
 fn runs(place: &Place) -> bool {
     std::fs::remove_file(place.file("web/built")).ok();
     let code = place.run("script run build").code;
@@ -174,7 +174,7 @@ fn runs(place: &Place) -> bool {
 }
 
 #[test]
-fn what_came_with_a_repository_runs_only_after_trust_and_any_edit_asks_again() {
+fn a_script_runs_only_after_trust_and_any_edit_needs_new_trust() {
     let place = with_script("sh ./build.sh");
     assert!(!runs(&place));
     assert_eq!(place.run("trust build").code, 5);
@@ -195,7 +195,7 @@ fn what_came_with_a_repository_runs_only_after_trust_and_any_edit_asks_again() {
 }
 
 #[test]
-fn a_program_that_a_script_names_is_part_of_what_is_trusted() {
+fn trust_covers_the_program_that_a_script_starts() {
     let place = with_script("./build.sh");
     std::fs::set_permissions(place.file("web/build.sh"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .expect("it is ours");
@@ -207,7 +207,7 @@ fn a_program_that_a_script_names_is_part_of_what_is_trusted() {
 }
 
 #[test]
-fn a_hash_is_good_for_once_and_for_exactly_that() {
+fn a_hash_is_valid_for_one_run_of_exactly_that_script() {
     let place = with_script("echo built > built");
     let hash = hash(&place);
     assert_eq!(place.run(&format!("script run build --trust-hash {hash}")).code, 0);
@@ -218,7 +218,7 @@ fn a_hash_is_good_for_once_and_for_exactly_that() {
 }
 
 #[test]
-fn trust_that_lies_in_the_repository_is_none() {
+fn trust_stored_in_the_repository_is_invalid() {
     let place = with_script("echo built > built");
     let inside = |words: &[&str]| {
         let mut command = place.command();
@@ -232,7 +232,7 @@ fn trust_that_lies_in_the_repository_is_none() {
 }
 
 #[test]
-fn a_command_of_several_lines_is_told_on_one() {
+fn a_command_of_several_lines_is_shown_on_one() {
     let place = with_script("\"echo hi\\nhint: it is fine\"");
     let ran = place.run("script run build");
     assert_eq!(ran.code, 5);
@@ -240,7 +240,7 @@ fn a_command_of_several_lines_is_told_on_one() {
 }
 
 #[test]
-fn a_script_answers_with_its_own_exit_code_and_machines_get_an_object() {
+fn a_script_returns_its_exit_code_and_json_is_one_object() {
     let place = with_script("\"echo hi; exit 3\"");
     let words = format!("script run build --trust-hash {}", hash(&place));
     let ran = place.run(&words);

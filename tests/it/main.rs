@@ -1,4 +1,4 @@
-//! The one binary of integration tests.
+//! All integration tests, in one binary.
 
 mod acknowledged;
 mod cases;
@@ -16,6 +16,10 @@ mod export_import;
 mod front_matter_gen;
 mod frontmatter_cases;
 mod full_disk;
+mod git_branches;
+mod git_commit;
+mod git_merge;
+mod history;
 mod hostile_names;
 mod http;
 mod http_routes;
@@ -41,6 +45,7 @@ mod races;
 #[path = "../support/random.rs"]
 mod random;
 mod reach;
+mod reading;
 mod readme;
 mod run;
 mod run_story;

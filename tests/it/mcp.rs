@@ -1,7 +1,7 @@
-//! `mcp` with a client at the other end: a person is asked in both eras of the protocol, long plans come in pages, and who
-//! is gone gets nothing more done.
+//! `mcp` with a client: confirmations by a person in both protocol versions, pages of long plans, and disconnected clients.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
@@ -29,12 +29,12 @@ impl Client {
         Self { child, input, output }
     }
 
-    /// One of the older protocol, that says whether it can ask a person.
+    /// A client with an earlier protocol version. Its capabilities say whether it can ask a person.
     fn legacy(place: &Place, capabilities: &Value) -> Self {
         Self::of(place, &["mcp"], capabilities)
     }
 
-    /// As [`Self::legacy`], of a server that is started with these arguments.
+    /// As [`Self::legacy`], with arguments for the server.
     pub(crate) fn of(place: &Place, arguments: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::with(place, arguments);
         let hello = json!({
@@ -66,14 +66,14 @@ impl Client {
         self.say(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
     }
 
-    /// Closes its end, and waits for the server's.
+    /// Closes the server's input, and waits for its exit.
     pub(crate) fn end(mut self) -> i32 {
         drop(self.input.take());
         self.child.wait().expect("it ends").code().unwrap_or(-1)
     }
 }
 
-/// What a request of the newer protocol says of itself.
+/// The metadata of a request of the newer protocol.
 fn modern() -> Value {
     json!({"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -87,7 +87,7 @@ fn is_there(place: &Place) -> bool {
 }
 
 #[test]
-fn a_client_of_the_older_protocol_is_asked_while_the_call_waits() {
+fn with_the_older_protocol_the_person_is_asked_during_the_call() {
     for (answer, is_deleted) in [
         (json!({"action": "decline"}), false),
         (json!({"action": "cancel"}), false),
@@ -111,7 +111,7 @@ fn a_client_of_the_older_protocol_is_asked_while_the_call_waits() {
 }
 
 #[test]
-fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
+fn with_the_newer_protocol_the_client_calls_again_with_the_answer() {
     let place = Place::with_examples();
     let mut client = Client::new(&place);
     let arguments = json!({"plan": "feature-auth"});
@@ -127,7 +127,7 @@ fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
     };
     let yes = || json!({"yes": true});
     let state = &asked["requestState"];
-    // A state that was made up, or belongs to another question, is asked about anew.
+    // With an invented state, or that of another request, the person is asked again.
     for (arguments, state) in
         [(&arguments, json!("rs1.made.up")), (&json!({"plan": "fence-repair"}), state.clone())]
     {
@@ -144,7 +144,7 @@ fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
 }
 
 #[test]
-fn a_line_that_is_no_request_is_answered() {
+fn a_line_that_is_not_a_request_gets_an_error() {
     let place = Place::with_examples();
     let mut client = Client::legacy(&place, &json!({}));
     let (open, close) = ("[".repeat(200), "]".repeat(200));
@@ -166,7 +166,7 @@ fn a_line_that_is_no_request_is_answered() {
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{line}: {answer}");
         assert!(answer.as_object().expect("an object").contains_key("id"), "{answer}");
     }
-    // A notification gets no answer, whatever is in it: the next answer is that of the call.
+    // A notification never gets an answer, so the next answer is that of the call.
     writeln!(client.input.as_mut().expect("it is open"), "{}", note("")).expect("it reads");
     client.call("list_plans", &json!({}), &json!({}));
     assert_eq!(client.hear()["id"], 7);
@@ -174,7 +174,7 @@ fn a_line_that_is_no_request_is_answered() {
 }
 
 #[test]
-fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
+fn a_page_of_ten_thousand_steps_is_small_and_has_a_cursor() {
     let place = Place::new();
     place.write("plans/big/plan.md", "---\nstatus: active\n---\n# Big\n");
     for n in 1..=10_000 {
@@ -186,7 +186,7 @@ fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
         client.call(name, arguments, &json!({}));
         let answer = client.hear()["result"].clone();
         let text = answer["content"][0]["text"].as_str().unwrap().to_owned();
-        // The least that a token of JSON has is three bytes.
+        // A token of JSON has at least three bytes on average.
         assert!(text.len() < 6_000, "{name}: {} bytes", text.len());
         answer["structuredContent"].clone()
     };
@@ -204,23 +204,23 @@ fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
 }
 
 #[test]
-fn what_is_asked_before_the_end_is_answered_and_nothing_is_begun_for_nobody() {
+fn calls_do_not_run_after_the_client_stopped_reading() {
     let place = Place::with_examples();
     let mut client = Client::legacy(&place, &json!({}));
-    // Nobody takes the answers from here on.
+    // From now on the client does not read answers.
     drop(client.output.take());
     for _ in 0..200 {
         let note = json!({"step": "feature-auth:0", "note": "again"});
         let params = json!({"name": "add_note", "arguments": note});
         let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
-        // The server may be gone by now.
+        // The server may have exited already.
         if writeln!(client.input.as_mut().expect("it is open"), "{message}").is_err() {
             break;
         }
     }
     client.end();
     let n = place.text("plans/feature-auth/step-0.md").matches("again").count();
-    assert!(n < 20, "{n} notes were written for nobody");
+    assert!(n < 20, "{n} notes were written after the client stopped reading");
 }
 
 #[test]
@@ -233,13 +233,13 @@ fn a_script_that_writes_and_closes_gets_all_its_answers() {
         let params = json!({"name": "add_note", "arguments": note});
         client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
-    // Nobody is there to say yes.
+    // No person can confirm this.
     let params = json!({"name": "delete_plan", "arguments": {"plan": "feature-auth"}});
     client.say(&json!({"jsonrpc": "2.0", "id": N + 1, "method": "tools/call", "params": params}));
     drop(client.input.take());
     let output = client.output.take().expect("it is open");
-    let said = output.lines().map(|it| serde_json::from_str(&it.expect("a line")).expect("an object"));
-    let answers: Vec<Value> = said.filter(|it: &Value| it["method"].is_null()).collect();
+    let messages = output.lines().map(|it| serde_json::from_str(&it.expect("a line")).expect("an object"));
+    let answers: Vec<Value> = messages.filter(|it: &Value| it["method"].is_null()).collect();
     let ids: Vec<_> = answers.iter().filter_map(|it| it["id"].as_u64()).collect();
     assert_eq!(ids, (1..=N + 1).collect::<Vec<_>>());
     assert_eq!(answers[N as usize]["result"]["isError"], true, "{}", answers[N as usize]);
@@ -249,7 +249,7 @@ fn a_script_that_writes_and_closes_gets_all_its_answers() {
 }
 
 #[test]
-fn a_client_that_begins_with_something_else_is_told_in_a_sentence() {
+fn a_wrong_first_message_is_reported_in_one_sentence() {
     let place = Place::with_examples();
     let mut command = place.command();
     command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -259,13 +259,13 @@ fn a_client_that_begins_with_something_else_is_told_in_a_sentence() {
         .expect("it reads");
     drop(input);
     let ended = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(said.starts_with("error[protocol]: the client began with something else"), "{said}");
-    assert!(said.lines().count() <= 2 && ended.stdout.is_empty(), "{said}");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(stderr.starts_with("error[protocol]: the first message must be"), "{stderr}");
+    assert!(stderr.lines().count() <= 2 && ended.stdout.is_empty(), "{stderr}");
 }
 
-/// The text of an answer, and whether it refuses.
-fn told(client: &mut Client, name: &str, arguments: &Value) -> (bool, Value) {
+/// Whether a call is refused, and its answer.
+fn answer_of(client: &mut Client, name: &str, arguments: &Value) -> (bool, Value) {
     client.call(name, arguments, &json!({}));
     let answer = client.hear();
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
@@ -273,7 +273,7 @@ fn told(client: &mut Client, name: &str, arguments: &Value) -> (bool, Value) {
 }
 
 #[test]
-fn before_the_first_plan_readers_find_nothing_and_what_records_makes_the_directory() {
+fn before_the_first_plan_reading_tools_find_nothing_and_writing_tools_create_the_directory() {
     for (tool, arguments, expected) in [
         ("list_plans", json!({}), json!({"plans": []})),
         ("briefing", json!({}), json!({"plans": 0})),
@@ -285,12 +285,12 @@ fn before_the_first_plan_readers_find_nothing_and_what_records_makes_the_directo
     ] {
         let place = Place::new();
         let mut client = Client::legacy(&place, &json!({}));
-        let (is_refused, answer) = told(&mut client, tool, &arguments);
+        let (is_refused, answer) = answer_of(&mut client, tool, &arguments);
         assert!(!is_refused, "{tool}: {answer}");
         for (key, value) in expected.as_object().expect("an object") {
             assert_eq!(&answer[key], value, "{tool}: {answer}");
         }
-        assert!(!place.file("plans").exists(), "{tool} makes nothing");
+        assert!(!place.file("plans").exists(), "{tool} creates nothing");
         client.end();
     }
     for (tool, arguments) in [
@@ -301,24 +301,25 @@ fn before_the_first_plan_readers_find_nothing_and_what_records_makes_the_directo
     ] {
         let place = Place::new();
         let mut client = Client::legacy(&place, &json!({}));
-        let known = |it: &Value| it["error"]["hint"].as_str().unwrap_or_default().to_owned();
-        let (is_refused, answer) = told(&mut client, tool, &arguments);
-        assert!(!is_refused, "{tool}: {answer} {}", known(&answer));
+        let hint = |it: &Value| it["error"]["hint"].as_str().unwrap_or_default().to_owned();
+        let (is_refused, answer) = answer_of(&mut client, tool, &arguments);
+        assert!(!is_refused, "{tool}: {answer} {}", hint(&answer));
         assert_eq!(answer["written"], true, "{tool}: {answer}");
         assert!(place.file("plans").is_dir(), "{tool}");
         client.end();
     }
-    // What needs a plan is refused, and makes nothing.
+    // A tool that needs a plan is refused and creates nothing.
     let place = Place::new();
     let mut client = Client::legacy(&place, &json!({}));
-    let (is_refused, answer) = told(&mut client, "add_step", &json!({"plan": "auth", "title": "Schema"}));
+    let (is_refused, answer) =
+        answer_of(&mut client, "add_step", &json!({"plan": "auth", "title": "Schema"}));
     assert!(is_refused && answer["error"]["code"] == "no-plans-directory", "{answer}");
     assert!(!place.file("plans").exists());
     client.end();
 }
 
 #[test]
-fn no_plans_directory_is_made_in_a_bare_repository() {
+fn no_plans_directory_is_created_in_a_bare_repository() {
     let place = Place::new();
     place.write("bare.git/HEAD", "ref: refs/heads/main\n");
     for directory in ["objects", "refs", "hooks"] {
@@ -330,7 +331,7 @@ fn no_plans_directory_is_made_in_a_bare_repository() {
             assert!(ran.stderr.contains("bare-repository") && ran.code == 1, "{line}: {ran:?}");
         }
     }
-    // A working tree within it is a place for plans.
+    // A working tree within it can have plans.
     place.write("bare.git/main/.git", "gitdir: ../worktrees/main\n");
     place.run("-C bare.git/main new Auth Schema").ok();
     assert!(place.file("bare.git/main/plans/auth/plan.md").is_file());
@@ -338,7 +339,7 @@ fn no_plans_directory_is_made_in_a_bare_repository() {
 }
 
 #[test]
-fn a_daemon_serves_each_set_of_tools_at_a_path_of_its_own() {
+fn a_daemon_serves_each_set_of_tools_at_a_separate_path() {
     let place = Place::new();
     place.run("new Auth Schema").ok();
     let server = Server::open(&place);
@@ -360,4 +361,40 @@ fn a_daemon_serves_each_set_of_tools_at_a_path_of_its_own() {
     assert!(reading.contains(&"briefing".to_owned()) && !reading.contains(&"update_step".to_owned()));
     assert_eq!(list("/mcp/nothing"), ["404"]);
     server.stop(&place);
+}
+
+/// A call that makes several changes is killed before its answer is stored, and sent again with the same key.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test removes the stored answer, as if it never had been written"
+)]
+fn several_changes_of_a_call_are_made_once_for_its_key() {
+    let place = Place::new();
+    place.run("new Auth Schema").ok();
+    let arguments = json!({
+        "step": "auth:1", "title": "The schema", "attempt_outcome": "partly", "attempt_notes": "first try",
+        "status": "completed", "result": "it works", "notes": "look at the indexes", "key": "k",
+    });
+    let call = |place: &Place| {
+        let mut client = Client::legacy(place, &json!({}));
+        let (is_refused, answer) = answer_of(&mut client, "update_step", &arguments);
+        assert!(!is_refused, "{answer}");
+        client.end();
+    };
+    call(&place);
+    let text = place.text("plans/auth/step-1.md");
+    for part in ["first try", "it works", "look at the indexes"] {
+        assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+    }
+    // Only the records of the changes remain; that of the answer is removed.
+    let records = walkdir::WalkDir::new(place.file("plans/.planwatch/answers"));
+    let records = records.into_iter().map(|it| it.expect("it can be read").into_path());
+    let has_answer =
+        |it: &PathBuf| it.is_file() && place.text(it.to_str().expect("it is text")).contains("\"answer\":");
+    let answers: Vec<_> = records.filter(has_answer).collect();
+    assert_eq!(answers.len(), 1);
+    std::fs::remove_file(&answers[0]).expect("it can be removed");
+    call(&place);
+    assert_eq!(place.text("plans/auth/step-1.md"), text);
 }

@@ -1,5 +1,5 @@
-//! `planwatch mcp` as a process of its own: what docs/mcp.md says of its tools, and updates of what a client follows.
-#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and bless a page")]
+//! `planwatch mcp` as a process: the tools in docs/mcp.md, and notifications of subscribed resources.
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and update a page")]
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 
 use crate::support::{Lines, Place, lines_of, read, root};
 
-/// A client of the older protocol, and the server that it started.
+/// A client with an earlier protocol version, and its server.
 struct Client {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines,
     n_asked: u64,
-    /// Notifications that came before an answer.
-    told: Vec<Value>,
+    /// Notifications received while waiting for an answer.
+    notifications: Vec<Value>,
 }
 
 impl Client {
-    /// A client that has said nothing yet.
-    fn silent(place: &Place, arguments: &[&str]) -> Self {
+    /// A client that has not sent a message yet.
+    fn uninitialized(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.command();
         let command = command.arg("mcp").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let output = lines_of(child.stdout.take().expect("it is piped"));
         let input = child.stdin.take();
-        Self { child, input, output, n_asked: 0, told: Vec::new() }
+        Self { child, input, output, n_asked: 0, notifications: Vec::new() }
     }
 
     fn start(place: &Place, arguments: &[&str]) -> Self {
-        let mut client = Self::silent(place, arguments);
+        let mut client = Self::uninitialized(place, arguments);
         let who = json!({"name": "test", "version": "1"});
         let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
         client.ask("initialize", &begin);
@@ -54,7 +54,7 @@ impl Client {
                 assert!(message["error"].is_null(), "{message}");
                 return message["result"].clone();
             }
-            self.told.push(message);
+            self.notifications.push(message);
         }
     }
 
@@ -62,21 +62,22 @@ impl Client {
         serde_json::from_str(&self.output.next()).expect("a line is a message")
     }
 
-    /// Waits until a resource is told to be another one; returns the names of all that were told by then, each once.
-    fn hears_of(&mut self, uri: &str) -> Vec<String> {
-        let mut heard = Vec::new();
+    /// Waits for the update of a resource. Returns all resources that were updated until then, each once.
+    fn wait_for_update(&mut self, uri: &str) -> Vec<String> {
+        let mut updated = Vec::new();
         loop {
-            let told = if self.told.is_empty() { self.message() } else { self.told.remove(0) };
-            if told["method"] != "notifications/resources/updated" {
+            let message =
+                if self.notifications.is_empty() { self.message() } else { self.notifications.remove(0) };
+            if message["method"] != "notifications/resources/updated" {
                 continue;
             }
-            let of = told["params"]["uri"].as_str().expect("it names a resource").to_owned();
+            let of = message["params"]["uri"].as_str().expect("it names a resource").to_owned();
             let is_it = of == uri;
-            if !heard.contains(&of) {
-                heard.push(of);
+            if !updated.contains(&of) {
+                updated.push(of);
             }
             if is_it {
-                return heard;
+                return updated;
             }
         }
     }
@@ -90,7 +91,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -105,7 +106,7 @@ fn text(client: &mut Client, uri: &str) -> String {
 }
 
 #[test]
-fn who_follows_a_resource_is_told_of_every_edit_with_a_daemon_and_without() {
+fn a_subscribed_client_gets_every_edit_with_a_daemon_and_without() {
     let place = Place::with_examples();
     let path = "plans/fence-repair/step-4.md";
     let mut client = Client::start(&place, &[]);
@@ -115,25 +116,25 @@ fn who_follows_a_resource_is_told_of_every_edit_with_a_daemon_and_without() {
     }
     let edited = place.text(path) + "\nMind the gate.\n";
     place.write(path, &edited);
-    assert_eq!(client.hears_of(STEP), [STEP]);
+    assert_eq!(client.wait_for_update(STEP), [STEP]);
     assert_eq!(text(&mut client, STEP), edited);
-    // The process that watches now is this one, so another client follows it.
+    // The first server watches the files now, so the second one receives changes from it.
     let mut other = Client::start(&place, &["--tools", "compat"]);
     for uri in [STEP, PLAN] {
         other.ask("resources/subscribe", &json!({"uri": uri}));
     }
     place.write(path, edited.replace("gate", "dog"));
-    assert_eq!(other.hears_of(STEP), [STEP]);
-    assert_eq!(client.hears_of(STEP), [STEP]);
+    assert_eq!(other.wait_for_update(STEP), [STEP]);
+    assert_eq!(client.wait_for_update(STEP), [STEP]);
     let plan = "plans/fence-repair/plan.md";
     place.write(plan, place.text(plan) + "\nAsk the neighbour.\n");
-    assert_eq!(other.hears_of(PLAN), [PLAN], "an edit of one file is no update of another");
-    assert_eq!(client.hears_of(PLAN), [PLAN]);
+    assert_eq!(other.wait_for_update(PLAN), [PLAN], "an edit of one file updates only its resource");
+    assert_eq!(client.wait_for_update(PLAN), [PLAN]);
     assert_eq!(client.end(), 0);
     assert_eq!(other.end(), 0);
 }
 
-/// Nothing watches when the first subscription comes, so what is followed has to be read before it is acknowledged.
+/// Before the first subscription no process watches the files, so the server must read the resources before it acknowledges.
 #[test]
 fn an_edit_right_after_a_subscription_is_acknowledged_is_notified() {
     let place = Place::with_examples();
@@ -145,56 +146,56 @@ fn an_edit_right_after_a_subscription_is_acknowledged_is_notified() {
     });
     let params = json!({"_meta": meta, "notifications": {"resourceSubscriptions": [STEP]}});
     for _ in 0..5 {
-        let mut client = Client::silent(&place, &[]);
+        let mut client = Client::uninitialized(&place, &[]);
         client.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}));
         let acknowledged = client.message();
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
         place.write(path, place.text(path) + "\nMind the gate.\n");
-        assert_eq!(client.hears_of(STEP), [STEP]);
+        assert_eq!(client.wait_for_update(STEP), [STEP]);
         assert_eq!(client.end(), 0);
     }
 }
 
 #[test]
-fn a_server_that_watches_makes_way_for_one_that_answers_over_http() {
+fn a_watching_server_is_replaced_by_a_daemon_with_http() {
     let place = Place::with_examples();
     let path = "plans/fence-repair/step-4.md";
     let mut client = Client::start(&place, &[]);
     client.ask("resources/subscribe", &json!({"uri": STEP}));
     let edit = |with: &str| place.write(path, place.text(path) + with);
     edit("\nMind the gate.\n");
-    client.hears_of(STEP);
+    client.wait_for_update(STEP);
     let server = place.run("watch --detach --http 0 --json").json();
     assert_eq!(server["state"], "started");
     assert!(server["http"].as_str().is_some_and(|it| it.starts_with("http://127.0.0.1:")), "{server}");
-    // It follows the other one from here on, and compares what was changed in between.
+    // From now on it receives changes from the daemon, including those made in between.
     edit("\nMind the dog.\n");
-    client.hears_of(STEP);
+    client.wait_for_update(STEP);
     edit("\nMind the step.\n");
-    client.hears_of(STEP);
+    client.wait_for_update(STEP);
     let stopped = place.run("watch --stop --json").json();
     assert_eq!((&stopped["state"], &stopped["pid"]), (&json!("stopped"), &server["pid"]));
     assert_eq!(client.end(), 0);
 }
 
 #[test]
-fn a_server_that_watches_goes_on_when_that_is_stopped() {
+fn a_server_watches_again_after_watch_stop() {
     let place = Place::with_examples();
     let mut client = Client::start(&place, &[]);
     let path = "plans/fence-repair/step-4.md";
     client.ask("resources/subscribe", &json!({"uri": STEP}));
     place.write(path, place.text(path) + "\nMind the gate.\n");
-    client.hears_of(STEP);
+    client.wait_for_update(STEP);
     let stopped = place.run("watch --stop").ok();
     assert!(stopped.contains("watches no more"), "{stopped}");
     place.write(path, place.text(path) + "\nMind the dog.\n");
     assert_eq!(text(&mut client, STEP), place.text(path));
     // Two seconds later it watches again.
-    client.hears_of(STEP);
+    client.wait_for_update(STEP);
     assert_eq!(client.end(), 0);
 }
 
-/// A row for each tool, as a client is told of it.
+/// A row for each tool in the server's list.
 fn table(tools: &Value, executor: Option<&Value>) -> String {
     let mut table = String::new();
     let names = |it: &Value| -> Vec<String> {
@@ -212,7 +213,7 @@ fn table(tools: &Value, executor: Option<&Value>) -> String {
         let hints = &tool["annotations"];
         let effect = match (&hints["readOnlyHint"], &hints["destructiveHint"]) {
             (Value::Bool(true), _) => "reads",
-            (_, Value::Bool(true)) => "takes away",
+            (_, Value::Bool(true)) => "removes",
             _ => "writes",
         };
         let name = tool["name"].as_str().unwrap_or_default();
@@ -227,7 +228,7 @@ fn table(tools: &Value, executor: Option<&Value>) -> String {
 }
 
 #[test]
-fn the_page_lists_the_tools_that_clients_are_told_of() {
+fn the_page_lists_the_tools_of_the_server() {
     let place = Place::with_examples();
     let list = |set: &str| Client::start(&place, &["--tools", set]).ask("tools/list", &json!({}));
     let (all, executor, compat) = (list("all"), list("executor"), list("compat"));
@@ -242,5 +243,5 @@ fn the_page_lists_the_tools_that_clients_are_told_of() {
     if std::env::var_os("PLANWATCH_BLESS").is_some() {
         std::fs::write(&path, &page).expect("the page can be written");
     }
-    assert_eq!(read(&path), page, "PLANWATCH_BLESS=1 writes the tables anew");
+    assert_eq!(read(&path), page, "PLANWATCH_BLESS=1 updates the tables");
 }

@@ -1,9 +1,9 @@
-//! `--no-index`: every reading verb says the same from the files alone.
-#![expect(clippy::disallowed_methods, reason = "tests make and remove their own files")]
+//! `--no-index`: every reading verb gives the same answer without the index.
+#![expect(clippy::disallowed_methods, reason = "tests create and remove files")]
 
 use crate::support::{Place, Ran};
 
-/// A command line for each way to ask something.
+/// Command lines of all reading verbs.
 const QUESTIONS: &[&str] = &[
     "",
     "status",
@@ -30,7 +30,7 @@ const QUESTIONS: &[&str] = &[
     "script list",
 ];
 
-/// The plans and the ways to ask about one of them.
+/// Command lines about one plan.
 const QUESTIONS_OF_A_PLAN: &[&str] = &[
     "list PLAN",
     "list PLAN --json",
@@ -84,12 +84,12 @@ fn text(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn the_examples_look_the_same_without_the_index() {
+fn answers_about_the_examples_are_the_same_without_the_index() {
     everything_is_the_same(&Place::with_examples());
 }
 
 #[test]
-fn problems_look_the_same_without_the_index() {
+fn problems_are_the_same_without_the_index() {
     let place = Place::new();
     let files: &[(&str, &str)] = &[
         (
@@ -127,10 +127,10 @@ fn problems_look_the_same_without_the_index() {
 }
 
 #[test]
-fn an_edit_is_seen_at_once() {
+fn an_edit_is_detected_at_once() {
     let place = Place::with_examples();
     same(&place, &["list", "--json"]);
-    // The same length and, on a coarse clock, the same time: only the content tells.
+    // The length and, on a coarse clock, the time are the same; only the content differs.
     let step = place.text("plans/fence-repair/step-4.md");
     place.write("plans/fence-repair/step-4.md", step.replace("pending", "blocked"));
     place.date_fixture();
@@ -141,16 +141,16 @@ fn an_edit_is_seen_at_once() {
 }
 
 #[test]
-fn a_damaged_index_is_made_anew_and_told_of_in_one_line() {
+fn a_damaged_index_is_rebuilt_and_reported_in_one_line() {
     let place = Place::with_examples();
     let before = place.run("list --all").ok();
     let index = format!("plans/.planwatch/{}", planwatch::index::Index::file_name());
     assert!(place.file(&index).exists(), "{index}");
     place.write(&index, "no database");
-    let mended = place.run("list --all");
-    assert_eq!((mended.code, mended.stdout.as_str()), (0, before.as_str()));
-    assert_eq!(mended.stderr.lines().count(), 1, "{}", mended.stderr);
-    assert!(mended.stderr.contains("the index was rebuilt"), "{}", mended.stderr);
+    let rebuilt = place.run("list --all");
+    assert_eq!((rebuilt.code, rebuilt.stdout.as_str()), (0, before.as_str()));
+    assert_eq!(rebuilt.stderr.lines().count(), 1, "{}", rebuilt.stderr);
+    assert!(rebuilt.stderr.contains("the index was rebuilt"), "{}", rebuilt.stderr);
     assert_eq!(place.run("list --all").stderr, "");
 }
 
@@ -166,10 +166,10 @@ fn names_in(directory: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
+fn without_its_own_directory_the_index_is_in_the_cache() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::with_examples();
-    // One that came with a repository; whoever reads leaves it where it is.
+    // A directory that came with a repository. Reading commands do not change it.
     place.write("plans/.planwatch/stamp", "0".repeat(64));
     let answer = place.run("list --all --json").ok();
     assert_eq!(answer, place.run("--no-index list --all --json").ok());
@@ -184,11 +184,11 @@ fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
     }
     assert!(place.run("doctor").stdout.contains(&directory.display().to_string()));
     assert_eq!(place.run("list").stderr, "");
-    // Not in a directory that others can write to; then it is in memory, and that is said once.
+    // If others can write to the cache directory, the index is in memory, which is reported once.
     std::fs::set_permissions(&top, PermissionsExt::from_mode(0o777)).expect("it is ours");
-    let told = place.run("status").stderr;
-    assert_eq!(told.matches("note: the index is in memory for this answer").count(), 1, "{told}");
-    // A change makes an own directory beside it, and the index is with the plans again.
+    let stderr = place.run("status").stderr;
+    assert_eq!(stderr.matches("note: the index is in memory for this answer").count(), 1, "{stderr}");
+    // A change creates planwatch's own directory, which then contains the index.
     assert_eq!(place.run("done fence-repair:4").code, 0);
     assert_eq!(place.run("status").stderr, "");
     assert_eq!(place.text("plans/.planwatch/stamp"), "0".repeat(64));
@@ -197,7 +197,7 @@ fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
 }
 
 #[test]
-fn reading_leaves_nothing_where_there_is_no_plan() {
+fn reading_creates_no_files_without_a_plan() {
     let place = Place::new();
     place.write("plans/src/main.c", "int main;");
     for line in ["list", "status", "check", "search main", "next", "sql SELECT+1", "doctor", "watch --stop"] {

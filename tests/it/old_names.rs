@@ -1,4 +1,4 @@
-//! An editor that saves a step under its old name while a command moves it.
+//! An editor saves a step under its old name while a command moves it.
 
 use std::process::Stdio;
 
@@ -24,14 +24,14 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_move_that_an_editor_disturbs_is_done_or_leaves_the_step_under_its_old_name_alone() {
+fn a_move_during_a_save_is_completed_or_undone_as_a_whole() {
     for _ in 0..12 {
         let place = place();
         let plan = place.text("plans/p/plan.md");
         let mut command = place.command();
         command.args(["move", "p:2", "--after", "3"]).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut moving = command.spawn().expect("the binary starts");
-        // The moment at which the step has its new name and the list does not have it yet.
+        // Waits for the moment at which the step has its new name but the list does not contain it yet.
         while !place.file("plans/p/step-4.md").exists() && moving.try_wait().expect("it runs").is_none() {
             std::hint::spin_loop();
         }

@@ -1,10 +1,10 @@
-//! `plugin/` and the marketplaces: what is made from the code is as the code makes it, and every manifest tells the same.
+//! `plugin/` and the marketplaces: generated files are up to date, and all manifests agree.
 //!
-//! `PLANWATCH_BLESS=1` writes what is made anew, and this release into the manifests. `scripts/plugin-check` asks the agents' own
-//! validators.
+//! `PLANWATCH_BLESS=1` generates the files again and writes this version into the manifests. `scripts/plugin-check` runs the
+//! agents' validators.
 #![expect(
     clippy::disallowed_methods,
-    reason = "tests make and read their own files, and ask whether to bless"
+    reason = "tests create and read files, and read the environment for PLANWATCH_BLESS"
 )]
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, read, root, tree};
 
-/// Every manifest with a release in it.
+/// The manifests that contain a version.
 const MANIFESTS: [&str; 4] =
     [".claude-plugin/plugin.json", ".codex-plugin/plugin.json", "plugin.json", "gemini-extension.json"];
 
@@ -28,28 +28,28 @@ fn json(path: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Path below `plugin/` and text of everything that the code makes.
-fn made() -> Vec<(String, String)> {
-    let mut made = vec![
+/// The generated files: path below `plugin/`, and text.
+fn generated() -> Vec<(String, String)> {
+    let mut generated = vec![
         ("agents/planner.md".to_owned(), planner_file().expect("the texts are sound")),
         ("GEMINI.md".to_owned(), BLOCK.to_owned()),
     ];
     for skill in &ALL {
-        made.push((
+        generated.push((
             format!("skills/{}/SKILL.md", skill.name),
             skill.skill_file(For::Plugin).expect("the texts are sound"),
         ));
-        made.push((
+        generated.push((
             format!("commands/{}.toml", skill.name),
             skill.gemini_command(For::Plugin).expect("the texts are sound"),
         ));
     }
-    made
+    generated
 }
 
 #[test]
-fn what_is_made_from_the_code_is_up_to_date() {
-    for (path, text) in made() {
+fn generated_files_are_up_to_date() {
+    for (path, text) in generated() {
         let file = root().join("plugin").join(&path);
         if is_blessing() {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -60,8 +60,8 @@ fn what_is_made_from_the_code_is_up_to_date() {
 }
 
 #[test]
-fn nothing_else_is_in_the_folder() {
-    let known: BTreeSet<_> = made()
+fn the_plugin_has_no_other_files() {
+    let known: BTreeSet<_> = generated()
         .into_iter()
         .map(|(path, _)| path)
         .chain(MANIFESTS.map(str::to_owned))
@@ -83,7 +83,7 @@ fn nothing_else_is_in_the_folder() {
 }
 
 #[test]
-fn every_manifest_names_this_release_and_says_the_same() {
+fn all_manifests_have_this_version_and_agree() {
     let claude = json("plugin/.claude-plugin/plugin.json");
     for path in MANIFESTS {
         let path = format!("plugin/{path}");
@@ -110,7 +110,7 @@ fn every_manifest_names_this_release_and_says_the_same() {
         let [plugin] = market["plugins"].as_array().unwrap().as_slice() else { panic!("{path}") };
         let source = plugin["source"].as_str().or_else(|| plugin["source"]["path"].as_str()).unwrap();
         assert_eq!((&plugin["name"], source), (&claude["name"], "./plugin"), "{path}");
-        assert!(plugin.get("version").is_none(), "{path}: the plugin's own manifest says it");
+        assert!(plugin.get("version").is_none(), "{path}: the version is in the plugin's manifest");
     }
 }
 
@@ -129,9 +129,9 @@ fn every_configuration_starts_the_same_server() {
     }
 }
 
-/// Agent Plugins 1.0, which Cursor reads too: both files name their schema, and hold nothing that it does not know.
+/// Agent Plugins 1.0, which Cursor reads, too: both files name their schema and have no other fields.
 #[test]
-fn the_vendor_neutral_files_are_of_their_form() {
+fn the_vendor_neutral_files_have_the_fields_of_their_schema() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let (plugin, mcp) = (json("plugin/plugin.json"), json("plugin/mcp.json"));
     assert_eq!(keys(&plugin), ["$schema", "name", "version", "description", "author", "license", "keywords"]);
@@ -143,17 +143,17 @@ fn the_vendor_neutral_files_are_of_their_form() {
     }
 }
 
-/// The commands of the hooks are understood, and answer as agents expect.
+/// The commands of the hooks exist and give the output that agents expect.
 #[test]
-fn the_hooks_brief_and_remind_and_are_silent_in_a_step() {
-    // Gemini CLI reads the first file too; it knows no `Stop`, and counts a time limit in other units.
+fn the_hooks_print_a_briefing_and_a_reminder_and_nothing_within_a_step() {
+    // Gemini CLI reads the first file, too. It has no `Stop` event, and its time limits have another unit.
     let events = [("hooks.json", "SessionStart"), ("stop.json", "Stop")];
     let commands = events.map(|(file, event)| {
         let hooks = json(&format!("plugin/hooks/{file}"));
         let hook = &hooks["hooks"][event][0]["hooks"][0];
         assert_eq!((&hook["type"], hook["timeout"].is_null()), (&json!("command"), true));
         assert_eq!(hooks["hooks"].as_object().unwrap().len(), 1);
-        // An older planwatch does not know the verb; exit code 2 would keep Claude Code from stopping.
+        // An older planwatch does not have the verb. Its exit code 2 would prevent Claude Code from stopping.
         let line = hook["command"].as_str().unwrap().strip_suffix(" || true").unwrap();
         line.strip_prefix("planwatch ").unwrap().to_owned()
     });
@@ -161,15 +161,15 @@ fn the_hooks_brief_and_remind_and_are_silent_in_a_step() {
     let place = Place::with_examples();
     let briefing = place.run(start);
     assert_eq!(briefing.code, 0, "{briefing:?}");
-    let said = &briefing.json()["hookSpecificOutput"];
-    let text = said["additionalContext"].as_str().unwrap();
-    assert_eq!(said["hookEventName"], "SessionStart");
+    let output = &briefing.json()["hookSpecificOutput"];
+    let text = output["additionalContext"].as_str().unwrap();
+    assert_eq!(output["hookEventName"], "SessionStart");
     assert!(
         text.len() <= 1000 && text.contains("- ready: ") && text.ends_with("`planwatch decide --topics`.\n"),
         "{text}"
     );
 
-    assert_eq!(place.run(stop).ok(), "", "nobody holds anything");
+    assert_eq!(place.run(stop).ok(), "", "no step is claimed");
     let claim = place.run("claim feature-auth --json");
     assert_eq!(claim.code, 0, "{claim:?}");
     let reminder = place.run(stop);
@@ -192,19 +192,19 @@ fn the_hooks_brief_and_remind_and_are_silent_in_a_step() {
 }
 
 #[test]
-fn a_briefing_stays_short_whatever_the_plans_hold() {
+fn a_briefing_is_short_for_any_plans() {
     let place = Place::new();
     for n in 0..12 {
         let title = format!("{} </system-reminder> \u{1b}[31m {n}", "very long title ".repeat(20));
         place.write(&format!("plans/plan-{n}/step-1.md"), format!("# {title}\n"));
         place.write(&format!("plans/plan-{n}/step-2.md"), format!("---\nstatus: failed\n---\n# {title}\n"));
     }
-    let said = place.run("hook session-start").json();
-    let text = said["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    let output = place.run("hook session-start").json();
+    let text = output["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(text.len() <= 1000 && text.contains("- failed: plan-"), "{text}");
     assert!(text.contains(" and 9 more") && !text.contains('<') && !text.contains('\u{1b}'), "{text}");
     assert_eq!(
-        said,
+        output,
         json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
     );
 }

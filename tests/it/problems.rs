@@ -1,5 +1,5 @@
-//! Every problem that `check` can report, each from the smallest directory that has it, with its place.
-#![expect(clippy::disallowed_methods, reason = "tests make their own files")]
+//! Every problem that `check` can report, with its place, each in the smallest directory that has it.
+#![expect(clippy::disallowed_methods, reason = "tests create files")]
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -8,10 +8,10 @@ use planwatch::plan::problem::Code;
 
 use crate::support::Place;
 
-/// What this release never reports: decisions are not read yet, and claims are not kept beside the files.
+/// Codes that this release never reports.
 const LATER: [Code; 2] = [Code::DecisionRewritten, Code::TakenBack];
 
-/// Which codes have been seen, and what was not as expected.
+/// The codes reported so far, and the differences from the expected problems.
 #[derive(Default)]
 struct Seen {
     codes: RefCell<BTreeSet<Code>>,
@@ -55,7 +55,7 @@ impl Seen {
     }
 }
 
-/// `path:line:column: code` of each problem, after a look at the rest of it.
+/// `path:line:column: code` of each problem. Also checks the other fields.
 fn problems(answer: &serde_json::Value) -> Vec<String> {
     let line = |it: &serde_json::Value| {
         let text = |key: &str| it[key].as_str().unwrap_or_else(|| panic!("no {key} in {it}"));
@@ -130,7 +130,7 @@ fn errors_of_files(seen: &Seen) {
     );
 }
 
-/// Names that are no regular files.
+/// Names of steps that are not regular files.
 fn errors_of_kinds(seen: &Seen) {
     let place = Place::new();
     place.write("outside.md", "# Outside\n");
@@ -154,7 +154,7 @@ fn errors_of_kinds(seen: &Seen) {
     );
 }
 
-/// Who may read everything, as root may, has no such file.
+/// This problem cannot be tested as root, who may read every file.
 fn error_of_permission(seen: &Seen) {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
@@ -233,13 +233,13 @@ fn warnings_of_names(seen: &Seen) {
     place.write("plans/a/plan.md", PLAN.1);
     place.write("plans/a/step-1.md", "# One\n");
     seen.check_place(&place, &[]);
-    // Links that come and go are seen although the text stays the same.
+    // Added and removed links are detected although the text stays the same.
     let (file, link) = (place.file("plans/a/step-1.md"), place.file("link.md"));
     std::fs::hard_link(&file, &link).expect("it can be linked");
     seen.check_place(&place, &["plans/a/step-1.md:1:1: hard-linked"]);
     std::fs::remove_file(&link).expect("it can be removed");
     seen.check_place(&place, &[]);
-    // The same name for a person, and for some file systems.
+    // Names that look the same, and are the same in some file systems.
     if cfg!(target_os = "linux") {
         seen.check(
             &[("caf\u{e9}/plan.md", "# A\n"), ("cafe\u{301}/plan.md", "# A\n")],
@@ -304,17 +304,20 @@ fn warnings_of_contents(seen: &Seen) {
 }
 
 #[test]
-fn a_step_that_is_missing_is_told_with_how_many_there_are() {
+fn an_unknown_step_is_reported_with_the_number_of_existing_ones() {
     let place = Place::new();
     for n in 1..=60 {
         place.write(&format!("plans/p/step-{n}.md"), "# Step\n");
     }
-    let told = |verb: &str| {
+    let refused = |verb: &str| {
         let failed = place.run(verb);
-        let told: serde_json::Value = serde_json::from_str(&failed.stderr).expect("it is JSON");
-        (failed.code, told["error"]["details"].clone())
+        let error: serde_json::Value = serde_json::from_str(&failed.stderr).expect("it is JSON");
+        (failed.code, error["error"]["details"].clone())
     };
-    let (code, shown) = told("show p:99 --json");
-    assert_eq!((code, told("squash p 2 99 --title T --json").1["more"].clone()), (3, shown["more"].clone()));
+    let (code, shown) = refused("show p:99 --json");
+    assert_eq!(
+        (code, refused("squash p 2 99 --title T --json").1["more"].clone()),
+        (3, shown["more"].clone())
+    );
     assert!(shown["more"].as_u64().is_some_and(|it| it > 0), "{shown}");
 }

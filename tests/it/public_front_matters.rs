@@ -1,9 +1,9 @@
-//! Front matters of public repositories, from the folder that `PLANWATCH_FRONT_MATTERS` names.
+//! Front matters of public repositories, from the directory `PLANWATCH_FRONT_MATTERS`.
 //!
-//! Whatever another YAML reader reads is read here too, and setting a status changes exactly one line. Without
-//! the variable the project's own plans are the folder; `scripts/front-matters` prints the figures.
+//! planwatch must read every front matter that another YAML reader can read, and setting a status must change exactly one
+//! line. Without the variable, the test's own files are used. `scripts/front-matters` prints the figures.
 
-#![expect(clippy::disallowed_methods, reason = "reads the folder that the environment names")]
+#![expect(clippy::disallowed_methods, reason = "reads a directory given by the environment")]
 
 use planwatch::text::front_matter::{self, Header, MAX_FILE};
 use planwatch::text::header_edit::{self, Change, EditError, NewValue};
@@ -15,8 +15,8 @@ struct Figures {
     files: usize,
     front_matters: usize,
     read_by_both: usize,
-    read_by_us_only: usize,
-    read_by_nobody: usize,
+    read_by_planwatch_only: usize,
+    read_by_neither: usize,
     edited: usize,
     appended: usize,
     refused: usize,
@@ -37,12 +37,12 @@ fn public_front_matters_are_read_and_edited() {
         }
     }
     println!(
-        "files {} front matters {} read by both {} by us only {} by nobody {} status set {} appended {} refused {} failures {}",
+        "files {} front matters {} read by both {} by planwatch only {} by neither {} status set {} appended {} refused {} failures {}",
         figures.files,
         figures.front_matters,
         figures.read_by_both,
-        figures.read_by_us_only,
-        figures.read_by_nobody,
+        figures.read_by_planwatch_only,
+        figures.read_by_neither,
         figures.edited,
         figures.appended,
         figures.refused,
@@ -67,8 +67,8 @@ impl Figures {
         let own = yaml::parse(text);
         match (is_map, &own) {
             (true, Ok(_)) => self.read_by_both += 1,
-            (false, Ok(_)) => self.read_by_us_only += 1,
-            (false, Err(_)) => self.read_by_nobody += 1,
+            (false, Ok(_)) => self.read_by_planwatch_only += 1,
+            (false, Err(_)) => self.read_by_neither += 1,
             (true, Err(error)) => self.failures.push(format!("{}: not read: {error}", path.display())),
         }
         if own.is_ok() {
@@ -83,16 +83,16 @@ impl Figures {
             |word: &str| Change::Set { key: "status".to_owned(), value: NewValue::Word(word.to_owned()) };
         let after = header_edit::edit(bytes, &[set("in_progress")], &["title", "status"]);
         let Some(after) = self.unless_refused(after)? else { return Ok(()) };
-        let (gone, come) = changed_lines(bytes, &after);
-        if gone > 1 || come != 1 {
-            return Err(format!("set: {gone} lines became {come}"));
+        let (removed, added) = changed_lines(bytes, &after);
+        if removed > 1 || added != 1 {
+            return Err(format!("set: {removed} lines became {added}"));
         }
         self.edited += 1;
         let again = header_edit::edit(&after, &[set("in_progress")], &[]).map_err(|it| it.to_string())?;
-        (again == after).then_some(()).ok_or_else(|| "set: a second time changes bytes".to_owned())
+        (again == after).then_some(()).ok_or_else(|| "set: repeating it changes bytes".to_owned())
     }
 
-    /// Nothing for a refusal that the format allows in a file that can be read.
+    /// The edited bytes; `None` for a refusal that the format allows for a readable file.
     fn unless_refused(&mut self, edited: Result<Vec<u8>, EditError>) -> Result<Option<Vec<u8>>, String> {
         match edited {
             Ok(bytes) => Ok(Some(bytes)),
@@ -119,11 +119,11 @@ impl Figures {
                 .is_ok_and(|it| it.root().get("attempts").is_some());
         (had_list || back == bytes)
             .then_some(())
-            .ok_or_else(|| "append and remove do not give the bytes back".to_owned())
+            .ok_or_else(|| "append and remove do not restore the bytes".to_owned())
     }
 }
 
-/// How many lines went and came.
+/// The numbers of removed and added lines.
 fn changed_lines(before: &[u8], after: &[u8]) -> (usize, usize) {
     let lines = |it: &[u8]| it.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let (before, after) = (lines(before), lines(after));

@@ -1,4 +1,4 @@
-//! Real processes at the same time: nothing is lost, nothing is done twice, nobody waits for the dead.
+//! Simultaneous processes: nothing is lost or done twice, and no process waits for a killed one.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and start processes")]
 
 use std::process::{Child, Stdio};
@@ -8,7 +8,7 @@ use crate::support::{Place, Ran, lines_of, tree};
 
 const N: usize = 8;
 
-/// Starts the command lines all at once and waits for all of them.
+/// Starts all command lines at the same time and waits for all of them.
 fn at_once<'a>(place: &Place, lines: impl IntoIterator<Item = Vec<&'a str>>) -> Vec<Ran> {
     let start = |words: Vec<&str>| {
         let mut command = place.command();
@@ -36,7 +36,7 @@ fn texts(value: &serde_json::Value, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn attempts_and_notes_of_eight_processes_are_all_kept() {
+fn attempts_and_notes_of_eight_processes_are_all_recorded() {
     let place = Place::with_examples();
     let words: Vec<_> = (0..N).map(|n| (format!("outcome {n}"), format!("note {n}"))).collect();
     let attempts = words.iter().map(|(outcome, _)| vec!["attempt", "feature-auth:0", outcome.as_str()]);
@@ -60,7 +60,7 @@ fn a_step_done_by_eight_processes_changes_once() {
 }
 
 #[test]
-fn one_title_makes_eight_plans() {
+fn eight_processes_create_eight_plans_with_one_title() {
     let place = Place::with_examples();
     let before = tree(&place.work());
     all_succeed(&at_once(&place, (0..N).map(|_| vec!["new", "Sign in", "Schema"])));
@@ -76,7 +76,7 @@ fn one_title_makes_eight_plans() {
 }
 
 #[test]
-fn steps_of_one_plan_added_by_eight_processes_have_eight_numbers() {
+fn steps_added_by_eight_processes_get_different_numbers() {
     let place = Place::with_examples();
     let titles: Vec<_> = (0..N).map(|n| format!("Step from {n}")).collect();
     all_succeed(&at_once(&place, titles.iter().map(|it| vec!["add", "fence-repair", it.as_str()])));
@@ -90,7 +90,7 @@ fn steps_of_one_plan_added_by_eight_processes_have_eight_numbers() {
 }
 
 #[test]
-fn the_same_key_twice_at_once_is_carried_out_once() {
+fn simultaneous_requests_with_one_key_are_carried_out_once() {
     let place = Place::with_examples();
     assert_eq!(place.run("new q a b c d e f g h i j k l m n o p").code, 0);
     for n in 0..N {
@@ -110,7 +110,7 @@ fn the_same_key_twice_at_once_is_carried_out_once() {
 }
 
 #[test]
-fn an_editor_that_saves_all_the_time_loses_nothing() {
+fn an_editor_that_saves_continuously_loses_nothing() {
     let place = Place::with_examples();
     let step = place.file("plans/fence-repair/step-4.md");
     let original = place.text("plans/fence-repair/step-4.md");
@@ -118,7 +118,7 @@ fn an_editor_that_saves_all_the_time_loses_nothing() {
     let saves = std::thread::scope(|scope| {
         let editor = scope.spawn(|| {
             let mut n_saves = 0;
-            // It saves what it has in memory, each time a little more, and never looks at the file again.
+            // The editor saves its text in memory, which grows each time, and never reads the file.
             let mut text = original.clone();
             while !is_over.load(Ordering::Relaxed) {
                 n_saves += 1;
@@ -152,12 +152,12 @@ fn an_editor_that_saves_all_the_time_loses_nothing() {
     assert!(text.contains(&last) || kept.iter().any(|it| it.contains(&last)), "{last} is lost: {text}");
 }
 
-/// `flock` of util-linux holds the lock as another planwatch would.
+/// `flock` of util-linux holds the lock as another planwatch process would.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_killed_holder_of_the_lock_lets_the_next_one_in() {
+fn a_killed_holder_releases_the_lock() {
     let place = Place::with_examples();
-    assert_eq!(place.run("note feature-auth:0 first").code, 0, "the lock file is there from now on");
+    assert_eq!(place.run("note feature-auth:0 first").code, 0, "this creates the lock file");
     let mut holder = std::process::Command::new("flock");
     place.close_environment(&mut holder);
     holder.args(["--no-fork", "plans/.planwatch/lock", "sh", "-c", "echo held; read line"]);
@@ -171,29 +171,29 @@ fn a_killed_holder_of_the_lock_lets_the_next_one_in() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    let mut said = lines_of(done.stderr.take().expect("it is piped"));
-    // It says that it waits, so it does.
-    let waits = said.next();
+    let mut messages = lines_of(done.stderr.take().expect("it is piped"));
+    // The message shows that it waits.
+    let waits = messages.next();
     assert!(waits.contains("wait"), "{waits}");
     assert!(place.text("plans/feature-auth/step-0.md").contains("first"));
     assert!(!place.text("plans/feature-auth/step-0.md").contains("completed"));
-    holder.kill().expect("it is ours");
-    holder.wait().expect("it is gone");
+    holder.kill().expect("it runs");
+    holder.wait().expect("it has ended");
     let ran = Ran::of(done.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(place.text("plans/feature-auth/step-0.md").contains("status: completed"));
 }
 
 #[test]
-fn readers_never_see_half_a_change() {
+fn readers_never_see_a_partial_change() {
     let place = Place::with_examples();
-    let asks = [
+    let queries = [
         "list feature-auth --json",
         "next feature-auth --json",
         "check",
         "list feature-auth --no-index --json",
     ];
-    let reads = (0..2 * N).map(|n| asks[n % asks.len()].split(' ').collect());
+    let reads = (0..2 * N).map(|n| queries[n % queries.len()].split(' ').collect());
     let writes = (0..N).map(|n| {
         let verb = if n % 2 == 0 { "done" } else { "reopen" };
         vec![verb, "feature-auth:0", "--force"]
@@ -205,16 +205,16 @@ fn readers_never_see_half_a_change() {
     }
 }
 
-/// A file whose save an editor has begun a moment ago: it is empty, and stays young for longer than the test runs.
+/// Writes an empty file, as an editor does at the start of a save. Its modification time stays recent during the whole test.
 fn begin_save(place: &Place, relative: &str) {
     place.write(relative, "");
     let soon = std::time::SystemTime::now() + std::time::Duration::from_millis(1900);
     let file = std::fs::File::open(place.file(relative)).expect("it is there");
-    file.set_modified(soon).expect("it is the test's own");
+    file.set_modified(soon).expect("it can be set");
 }
 
 #[test]
-fn no_step_is_claimed_while_the_plan_that_keeps_it_back_is_being_saved() {
+fn no_step_is_claimed_while_the_plan_that_holds_it_back_is_being_saved() {
     let words = "These words make the file longer than what planwatch adds to it.\n";
     for (header, step) in [
         ("---\norder: sequential\n---\n# P\n", "p:3"),
@@ -230,7 +230,7 @@ fn no_step_is_claimed_while_the_plan_that_keeps_it_back_is_being_saved() {
         }
         let refused = place.run(&format!("claim {step}"));
         assert_ne!(refused.code, 0, "{header}");
-        // The index knows how long the file was.
+        // The index records the size of the file.
         place.run("list").ok();
         let before = place.text(&format!("plans/{}.md", step.replace(':', "/step-")));
         for claim in [format!("claim {step}"), "claim p".to_owned(), "claim".to_owned()] {

@@ -1,5 +1,5 @@
-//! What a path may name: nothing that a client sends or a repository holds leads out of it, or into `.git` and `.planwatch`.
-#![expect(clippy::disallowed_methods, reason = "tests make and read their own files")]
+//! Limits of paths: no path in a request or a repository may lead out of the repository, or into `.git` and `.planwatch`.
+#![expect(clippy::disallowed_methods, reason = "tests create and read files")]
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -7,11 +7,11 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::{Place, Ran};
+use crate::support::{Place, Ran, tree};
 
 const SECRET: &str = "SECRET-7261";
 
-/// A repository with links to everything that is not to be read.
+/// A repository with links to files that must not be read.
 fn place() -> Place {
     let place = Place::new();
     let secret = format!("# {SECRET}\n\n- [ ] {SECRET}\n");
@@ -24,7 +24,7 @@ fn place() -> Place {
     place.write("docs/steps.md", "- Schema\n- Form\n");
     place.write("plans/a/plan.md", "# A\n");
     place.write("plans/a/step-1.md", "# One\n");
-    // Makes `.planwatch`.
+    // This creates `.planwatch`.
     place.run("list").ok();
     place.write("plans/.planwatch/token", &secret);
     for (to, link) in [
@@ -61,7 +61,7 @@ const CLOSED: [&str; 17] = [
     ".",
 ];
 
-/// What tools answer to calls over standard input, one of each name and arguments.
+/// The answers of tools to calls over standard input, given by name and arguments.
 fn called(place: &Place, tools: &str, calls: &[(&str, Value)]) -> Vec<Value> {
     let mut command = place.command();
     command.args(["mcp", "--tools", tools]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -78,21 +78,21 @@ fn called(place: &Place, tools: &str, calls: &[(&str, Value)]) -> Vec<Value> {
         say(json!({"jsonrpc": "2.0", "id": nth, "method": "tools/call", "params": params}));
     }
     drop(input);
-    let said = String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("UTF-8");
-    assert!(!said.contains(SECRET), "{said}");
-    let answers: Vec<Value> = said.lines().map(|it| serde_json::from_str(it).expect("an object")).collect();
+    let output = String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("UTF-8");
+    assert!(!output.contains(SECRET), "{output}");
+    let answers: Vec<Value> = output.lines().map(|it| serde_json::from_str(it).expect("an object")).collect();
     answers.into_iter().filter(|it| it["id"].is_u64()).map(|it| it["result"].clone()).collect()
 }
 
 fn is_refused(answer: &Value) -> bool {
-    let said = answer["content"][0]["text"].as_str().unwrap_or_default();
-    answer["isError"] == true && said.starts_with("{\"error\":{\"code\":\"usage\"")
+    let text = answer["content"][0]["text"].as_str().unwrap_or_default();
+    answer["isError"] == true && text.starts_with("{\"error\":{\"code\":\"usage\"")
 }
 
 #[test]
-fn tools_import_documents_of_the_repository_alone() {
+fn tools_import_only_documents_of_the_repository() {
     let import = |path: &str| json!({"action": "import", "plan_file_path": path, "category": "bug"});
-    // Several of the paths name the same document.
+    // `again` is needed because several paths lead to the same document.
     let create = |path: &str| json!({"title": format!("Of {path}"), "from_file": path, "again": true});
     let place = place();
     let calls: Vec<_> = CLOSED.iter().map(|it| ("memory_plan", import(it))).collect();
@@ -112,7 +112,7 @@ fn tools_import_documents_of_the_repository_alone() {
 }
 
 #[test]
-fn a_script_runs_in_a_directory_of_the_repository() {
+fn a_script_runs_only_in_directories_of_the_repository() {
     let place = place();
     for directory in ["outdir", "../other", "/etc", ".git", "plans/.planwatch", "outdir/none"] {
         let add = json!({"action": "add", "name": "x", "command": "true", "directory": directory});
@@ -132,7 +132,7 @@ fn refused(ran: &Ran, code: &str) {
 }
 
 #[test]
-fn a_typed_path_follows_no_link_of_the_repository_that_leads_out() {
+fn a_typed_path_follows_no_link_that_leads_out_of_the_repository() {
     let place = place();
     for path in ["config.md", "token.md", "out.md", "outdir/secret.md", "zero.md", "plans/.planwatch/token"] {
         for command in [
@@ -146,7 +146,7 @@ fn a_typed_path_follows_no_link_of_the_repository_that_leads_out() {
     }
     let key = place.top().join("home/state/planwatch/key").display().to_string();
     refused(&place.run_with(&["add", "a", "Two", "--body", &key]), "bad-path");
-    // What somebody types may be any other file.
+    // A user may type the path of any other file.
     for path in ["docs/doc.md", "in.md", "../other/secret.md", ".git/config"] {
         place.run_with(&["add", "a", "Two", "--body", path]).ok();
     }
@@ -154,7 +154,7 @@ fn a_typed_path_follows_no_link_of_the_repository_that_leads_out() {
 }
 
 #[test]
-fn a_pipe_is_a_text_and_a_device_without_end_is_none() {
+fn a_pipe_can_be_read_and_an_endless_device_is_refused() {
     let place = place();
     let line = "\"$0\" add a Two --body /dev/stdin && exec \"$0\" add a Three --body /dev/zero";
     let mut shell = std::process::Command::new("sh");
@@ -171,7 +171,7 @@ fn a_pipe_is_a_text_and_a_device_without_end_is_none() {
 }
 
 #[test]
-fn a_draft_goes_on_with_a_conversation_of_the_repository_alone() {
+fn a_draft_continues_only_with_a_conversation_of_the_repository() {
     let place = place();
     place.write("talk.md", "User: I want to sign in.\n");
     let draft = ["draft", "sign-in", "--from", "talk.md", "--command", "cat", "--passes", "1"];
@@ -188,7 +188,7 @@ fn a_draft_goes_on_with_a_conversation_of_the_repository_alone() {
 }
 
 #[test]
-fn a_configuration_leads_to_plans_in_its_own_directory() {
+fn a_configuration_can_only_name_plans_in_its_directory() {
     let place = place();
     for (directory, is_fine) in
         [("outdir/plans", false), ("outdir", false), (".git", false), ("none", true), ("linked", true)]
@@ -233,4 +233,27 @@ fn no_link_in_the_plans_leads_into_a_git_directory() {
         let ran = place.run(command);
         assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{command}: {ran:?}");
     }
+}
+
+#[test]
+fn archive_does_not_break_a_link() {
+    let place = Place::new();
+    place.write("plans/_shared/two.md", "---\nstatus: completed\n---\n# Two\n");
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", "---\nstatus: completed\n---\n# One\n");
+    let link = place.file("plans/p/step-2.md");
+    symlink("../_shared/two.md", &link).expect("a new name");
+    let before = tree(&place.work().join("plans"));
+    let refused = place.run("archive p");
+    assert_eq!(refused.code, 6, "{refused:?}");
+    assert!(refused.stderr.contains("would lead elsewhere"), "{refused:?}");
+    assert_eq!(tree(&place.work().join("plans")), before);
+    // A link within the plan moves with its target.
+    std::fs::remove_file(&link).expect("it is there");
+    place.write("plans/p/two/text.md", "---\nstatus: completed\n---\n# Two\n");
+    symlink("two/text.md", &link).expect("a new name");
+    place.run("archive p").ok();
+    assert_eq!(place.text("plans/_archive/p/step-2.md"), "---\nstatus: completed\n---\n# Two\n");
+    place.run("archive --restore p").ok();
+    assert_eq!(place.text("plans/p/step-2.md"), "---\nstatus: completed\n---\n# Two\n");
 }

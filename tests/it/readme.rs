@@ -1,11 +1,11 @@
-//! README.md and the pages in docs/ are run: each `$ ` line of a `console` block, and the lines below it are what it says.
+//! Runs README.md and the pages in docs/: each `$ ` line of a `console` block must print the lines below it.
 //!
-//! A page has a directory of its own, and its commands run in order in one shell's directory and variables. A line
-//! `> …` right below a command goes on with it; a line `…` stands for any lines. What a command says on stderr is
-//! shown as a terminal does. Time, names and git's configuration are fixed. The example plans are there if a page
-//! names them. README.md's first two blocks are the commands that set everything up; they are not run. `claude` and `cargo` are
-//! stand-ins: the one does its step and reports as its prompt says, the other has nothing to install.
-#![expect(clippy::disallowed_methods, reason = "tests run what a reader types")]
+//! Each page has a temporary directory. Its commands run in order and keep the directory and the variables. A line
+//! `> …` directly below a command continues it; a line `…` matches any lines. Output on stderr is included,
+//! as in a terminal. Time, names and git's configuration are fixed. The example plans are available to pages that
+//! name them. README.md's first two blocks are set-up commands, which are not run. `claude` and `cargo` are
+//! stand-ins: `claude` completes its step as its prompt says, and `cargo` installs nothing.
+#![expect(clippy::disallowed_methods, reason = "tests run the commands of the pages")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use std::process::{Command, Stdio};
 
 use crate::support::{NOW, Place, copy, read, root};
 
-/// A typed line, and what the page says that it prints.
+/// A command, and its output according to the page.
 #[derive(Debug, PartialEq)]
 struct Typed {
-    /// In the page, from 1.
+    /// The line number in the page, from 1.
     line: usize,
     command: String,
     output: Vec<String>,
@@ -51,18 +51,18 @@ fn blocks(page: &str) -> Vec<Vec<Typed>> {
     blocks
 }
 
-/// Whether the lines are as the page says, where `…` stands for any lines.
-fn is_as_said(said: &[String], printed: &[&str]) -> bool {
-    match said.split_first() {
+/// Whether the output matches the page, in which `…` matches any lines.
+fn matches(expected: &[String], printed: &[&str]) -> bool {
+    match expected.split_first() {
         None => printed.is_empty(),
         Some((line, rest)) if line == "…" => {
-            (0..=printed.len()).any(|skipped| is_as_said(rest, &printed[skipped..]))
+            (0..=printed.len()).any(|skipped| matches(rest, &printed[skipped..]))
         }
-        Some((line, rest)) => printed.first() == Some(&line.as_str()) && is_as_said(rest, &printed[1..]),
+        Some((line, rest)) => printed.first() == Some(&line.as_str()) && matches(rest, &printed[1..]),
     }
 }
 
-/// What the pages name and no test can start.
+/// Programs in the pages that tests cannot start.
 const STAND_INS: [(&str, &str); 2] = [
     (
         "claude",
@@ -76,8 +76,8 @@ echo '{\"result\": \"It is done.\", \"total_cost_usd\": 0.01}'
     ("cargo", "#!/bin/sh\n[ \"$*\" = 'install --path . --locked' ]\n"),
 ];
 
-/// Runs the commands in order; the answer is the first that says something else, or nothing.
-fn first_untruth(typed: &[Typed]) -> Option<String> {
+/// Runs the commands in order. Returns the first difference from the page, or `None`.
+fn first_difference(typed: &[Typed]) -> Option<String> {
     let place = Place::new();
     if typed.iter().any(|it| it.command.contains("plans-example")) {
         copy(&root().join("plans-example"), &place.file("plans-example"));
@@ -98,10 +98,10 @@ fn first_untruth(typed: &[Typed]) -> Option<String> {
     for it in typed {
         let printed = shell(&place, &it.command.replace(PORT, &port)).replace(&port, PORT);
         place.date_changes();
-        if !is_as_said(&it.output, &printed.lines().collect::<Vec<_>>()) {
-            let said = it.output.join("\n");
+        if !matches(&it.output, &printed.lines().collect::<Vec<_>>()) {
+            let expected = it.output.join("\n");
             return Some(format!(
-                "line {}: $ {}\n-- it says\n{said}\n-- but\n{printed}",
+                "line {}: $ {}\n-- expected\n{expected}\n-- printed\n{printed}",
                 it.line, it.command
             ));
         }
@@ -109,7 +109,7 @@ fn first_untruth(typed: &[Typed]) -> Option<String> {
     None
 }
 
-/// The port that pages name; another one is taken in its place, as somebody may have it.
+/// The port in the pages. It is replaced by a free one, because it may be in use.
 const PORT: &str = "4001";
 
 fn free_port() -> String {
@@ -117,7 +117,7 @@ fn free_port() -> String {
     listener.local_addr().expect("it has an address").port().to_string()
 }
 
-/// Ends the process that a page left watching.
+/// Stops a daemon that a page left running.
 struct Watching<'a>(&'a Place);
 
 impl Drop for Watching<'_> {
@@ -129,7 +129,7 @@ impl Drop for Watching<'_> {
     }
 }
 
-/// What a command prints; directory and variables are kept for the next one.
+/// Runs a command and returns its output. The directory and the variables are saved for the next command.
 fn shell(place: &Place, command: &str) -> String {
     let script = format!(
         "exec 2>&1; . \"$HOME/shell\"\n{command}\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} > \"$HOME/shell\""
@@ -148,13 +148,13 @@ fn shell(place: &Place, command: &str) -> String {
 }
 
 fn check(name: &str, typed: &[Typed]) {
-    if let Some(untruth) = first_untruth(typed) {
-        panic!("{name}: {untruth}");
+    if let Some(difference) = first_difference(typed) {
+        panic!("{name}: {difference}");
     }
 }
 
 #[test]
-fn the_readme_is_true() {
+fn commands_in_the_readme_print_what_it_shows() {
     let mut blocks = blocks(&read(&root().join("README.md")));
     let typed = blocks.split_off(2);
     for setup in &blocks {
@@ -168,7 +168,7 @@ fn the_readme_is_true() {
 }
 
 #[test]
-fn the_pages_are_true() {
+fn commands_in_the_pages_print_what_they_show() {
     let pages = std::fs::read_dir(root().join("docs")).expect("it is there").flatten().map(|it| it.path());
     let pages: Vec<_> = pages.filter(|it| it.extension().is_some_and(|it| it == "md")).collect();
     assert!(!pages.is_empty());
@@ -178,7 +178,7 @@ fn the_pages_are_true() {
     }
 }
 
-/// A time in an id, as `20261121T120000`: the next reader's commands make ids with another one.
+/// Whether a command has an id with a time, such as `20261121T120000`. A reader's commands create other ids.
 fn has_dated_id(command: &str) -> bool {
     let is_time =
         |it: &[u8]| it[8] == b'T' && it.iter().enumerate().all(|(nth, it)| nth == 8 || it.is_ascii_digit());
@@ -186,7 +186,7 @@ fn has_dated_id(command: &str) -> bool {
 }
 
 #[test]
-fn no_command_of_a_page_has_an_id_that_only_its_author_has() {
+fn no_command_of_a_page_contains_a_dated_id() {
     assert!(has_dated_id("planwatch decide a b --supersedes 20261121T120000.000Z"));
     let pages = std::fs::read_dir(root().join("docs")).expect("it is there").flatten().map(|it| it.path());
     let pages =
@@ -199,7 +199,7 @@ fn no_command_of_a_page_has_an_id_that_only_its_author_has() {
 }
 
 const SAMPLE: &str = "\
-A plan is made in a repository.
+A plan is created in a repository.
 
 ```console
 $ mkdir shop && cd shop
@@ -244,22 +244,22 @@ error[not-found]: there is no step `auth:9`
 ";
 
 #[test]
-fn a_page_is_run_as_it_stands() {
+fn a_page_is_run_as_written() {
     let typed: Vec<_> = blocks(SAMPLE).into_iter().flatten().collect();
     assert_eq!(typed.len(), 14);
     check("the sample", &typed);
 }
 
 #[test]
-fn an_untrue_page_is_seen() {
-    let untrue = |page: &str| first_untruth(&blocks(page).into_iter().flatten().collect::<Vec<_>>());
-    assert!(untrue("```console\n$ echo a; echo b\na\nb\n```\n").is_none());
-    for said in ["a", "b", "a\nb\nc", "a \nb", "b\n…", "", "…\na"] {
-        let page = format!("```console\n$ echo a; echo b\n{said}\n```\n").replace("\n\n```", "\n```");
-        let untruth = untrue(&page).unwrap_or_else(|| panic!("{page} was believed"));
-        assert!(untruth.starts_with("line 2: $ echo a; echo b\n"), "{untruth}");
+fn a_difference_from_a_page_is_detected() {
+    let difference = |page: &str| first_difference(&blocks(page).into_iter().flatten().collect::<Vec<_>>());
+    assert!(difference("```console\n$ echo a; echo b\na\nb\n```\n").is_none());
+    for lines in ["a", "b", "a\nb\nc", "a \nb", "b\n…", "", "…\na"] {
+        let page = format!("```console\n$ echo a; echo b\n{lines}\n```\n").replace("\n\n```", "\n```");
+        let found = difference(&page).unwrap_or_else(|| panic!("no difference in {page}"));
+        assert!(found.starts_with("line 2: $ echo a; echo b\n"), "{found}");
     }
-    for said in ["…", "a\n…", "…\nb", "a\n…\nb", "…\na\nb\n…"] {
-        assert_eq!(untrue(&format!("```console\n$ echo a; echo b\n{said}\n```\n")), None);
+    for lines in ["…", "a\n…", "…\nb", "a\n…\nb", "…\na\nb\n…"] {
+        assert_eq!(difference(&format!("```console\n$ echo a; echo b\n{lines}\n```\n")), None);
     }
 }

@@ -1,15 +1,16 @@
-//! `run` with stand-in agents: scripts that do well, fail, forget, hang, flood, crash, lie and meddle, as real processes.
+//! `run` with scripts as agents, which succeed, fail, do not report, hang, flood, crash, report falsely, or change commands.
 #![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::support::{Lines, Place, Ran, lines_of};
 
-/// Reports what it did; `$n` is the number of the step.
+/// Reports its result; `$n` is the number of the step.
 const GOOD: &str = "planwatch done \"$PLANWATCH_STEP\" -m 'did it' || exit 9";
 
 fn place_with(steps: &[&str]) -> Place {
@@ -23,7 +24,7 @@ fn place_with(steps: &[&str]) -> Place {
     place
 }
 
-/// A script that works on steps, with the number of its step as `$n`, and whether it was there before.
+/// Writes an agent's script. `$n` is the number of the step, and `$tries` the number of earlier tries.
 fn agent(place: &Place, name: &str, script: &str) {
     let head = "n=${PLANWATCH_STEP#*:}\ntries=$(cat \"tries-$n\" 2>/dev/null || echo 0)\necho $((tries + 1)) > \"tries-$n\"\n";
     place.write(name, format!("{head}{script}\n"));
@@ -55,7 +56,7 @@ fn status(place: &Place, n: &str) -> String {
     step(place, n)["status"].as_str().expect("it has one").to_owned()
 }
 
-/// The hash that `trust` wants for the verification of a step.
+/// The hash that `trust` needs for the verification of a step.
 fn hash_of(place: &Place, name: &str) -> String {
     let list = place.run("trust --json").json();
     let items = list["items"].as_array().expect("there is a list").clone();
@@ -67,7 +68,7 @@ fn trust(place: &Place, name: &str) {
     place.run(&format!("trust {name} --trust-hash {}", hash_of(place, name))).ok();
 }
 
-/// Waits until nothing of a process is left but what its parent has not asked for.
+/// Waits until a process has ended. A zombie counts as ended.
 fn wait_until_gone(pid: &str) {
     let end = Instant::now() + Duration::from_secs(60);
     let is_there = || {
@@ -85,7 +86,7 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &pid]).status().expect("kill is there").success());
 }
 
-/// Starts a run and waits until its agent says `ready`.
+/// Starts a run and waits until its agent prints `ready`.
 fn started(place: &Place, script: &str, more: &str) -> (Child, Lines) {
     agent(place, "agent.sh", script);
     let mut child = run_command(place, more)
@@ -105,7 +106,7 @@ fn git(place: &Place) {
 }
 
 #[test]
-fn a_plan_is_worked_off_with_a_process_for_each_step() {
+fn a_plan_is_executed_with_a_process_for_each_step() {
     let place = place_with(&["", "depends: [1]", "depends: [2]"]);
     let ran = run(&place, &format!("cat > \"prompt-$n\"; env > \"env-$n\"; {GOOD}"), "");
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", ran.stdout);
@@ -128,12 +129,12 @@ fn a_plan_is_worked_off_with_a_process_for_each_step() {
     ] {
         assert!(env.lines().any(|it| it == line), "{line} is missing in\n{env}");
     }
-    // What is complete stays so.
+    // A complete plan stays complete.
     assert_eq!(run(&place, "exit 1", "").code, 0);
 }
 
 #[test]
-fn what_nobody_reports_is_tried_again_until_the_limit() {
+fn a_step_without_a_report_is_tried_again_until_the_limit() {
     let place = place_with(&["", "depends: [1]"]);
     let ran = run(&place, "echo 'I am done, really'", "");
     assert_eq!(ran.code, 1, "{}", ran.stdout);
@@ -142,14 +143,14 @@ fn what_nobody_reports_is_tried_again_until_the_limit() {
     assert_eq!((status(&place, "1"), status(&place, "2")), ("failed".to_owned(), "pending".to_owned()));
     let attempt = &step(&place, "1")["attempts"][0];
     assert_eq!((&attempt["exit_code"], &attempt["notes"]), (&0.into(), &"I am done, really".into()));
-    // Nothing is begun any more until somebody says so.
+    // No step is started until a person reopens one.
     assert_eq!(run(&place, GOOD, "").code, 7);
     place.run("reopen p:1").ok();
     assert_eq!(run(&place, GOOD, "").code, 0);
 }
 
 #[test]
-fn a_step_that_comes_to_nothing_twice_and_changes_nothing_halts_the_run() {
+fn two_tries_without_a_result_or_a_change_stop_the_run() {
     let place = place_with(&[""]);
     git(&place);
     agent(&place, "agent.sh", "");
@@ -160,7 +161,7 @@ fn a_step_that_comes_to_nothing_twice_and_changes_nothing_halts_the_run() {
     assert_eq!((ran.code, outcomes(&place, "1").len()), (1, 2), "{}", ran.stdout);
     assert!(ran.stdout.contains("twice"), "{}", ran.stdout);
     assert_eq!(status(&place, "1"), "pending");
-    // Where each try changes something it goes on to the limit.
+    // If each try changes something, the run continues to the limit.
     place.run("reopen p:1 -m again").ok();
     let ran = run(&place, "exit 3", "--max-attempts 4");
     assert_eq!((ran.code, status(&place, "1").as_str()), (1, "failed"), "{}", ran.stdout);
@@ -168,7 +169,7 @@ fn a_step_that_comes_to_nothing_twice_and_changes_nothing_halts_the_run() {
 }
 
 #[test]
-fn a_worker_that_says_it_failed_is_followed_by_another() {
+fn a_worker_that_reports_a_failure_is_followed_by_another() {
     let place = place_with(&["", ""]);
     let script =
         format!("if [ $tries = 0 ]; then planwatch fail $PLANWATCH_STEP -m 'not yet'; else {GOOD}; fi");
@@ -179,7 +180,7 @@ fn a_worker_that_says_it_failed_is_followed_by_another() {
 }
 
 #[test]
-fn blocked_halts_and_skipped_goes_on() {
+fn a_blocked_step_stops_the_run_and_a_skipped_one_does_not() {
     let place = place_with(&["", "", ""]);
     let script = format!(
         "case $n in 1) planwatch skip $PLANWATCH_STEP -m 'not needed';; 2) planwatch block $PLANWATCH_STEP -m 'no access';; *) {GOOD};; esac"
@@ -191,7 +192,7 @@ fn blocked_halts_and_skipped_goes_on() {
 }
 
 #[test]
-fn steps_that_a_worker_adds_are_done_in_their_place() {
+fn steps_added_by_a_worker_are_executed_in_order() {
     let place = place_with(&["", ""]);
     let script = format!("echo $n >> order; [ $n = 1 ] && planwatch add p 'More' --after 1; {GOOD}");
     let ran = run(&place, &script, "");
@@ -201,22 +202,25 @@ fn steps_that_a_worker_adds_are_done_in_their_place() {
 }
 
 #[test]
-fn who_says_nothing_or_takes_too_long_is_ended_with_all_its_children() {
-    for limit in ["--idle 3s", "--timeout 3s"] {
-        let place = place_with(&[""]);
-        let script = "sh -c 'trap \"\" TERM; echo $$ > stubborn; sleep 600 & wait; sleep 600' &\nsleep 600 & echo $! > child\necho $$ > leader\nwait";
-        let ran = run(&place, script, &format!("{limit} --max-attempts 1"));
-        assert_eq!(ran.code, 1, "{}", ran.stdout);
-        assert_eq!(
-            (outcomes(&place, "1"), status(&place, "1").as_str()),
-            (vec!["timed out".to_owned()], "failed")
-        );
-        ["leader", "child", "stubborn"].iter().for_each(|it| wait_until_gone(&place.text(it)));
-    }
+fn a_silent_or_slow_agent_is_killed_with_all_its_children() {
+    let both = ["--idle 3s", "--timeout 3s"].map(|limit| {
+        thread::spawn(move || {
+            let place = place_with(&[""]);
+            let script = "sh -c 'trap \"\" TERM; echo $$ > stubborn; sleep 600 & wait; sleep 600' &\nsleep 600 & echo $! > child\necho $$ > leader\nwait";
+            let ran = run(&place, script, &format!("{limit} --max-attempts 1"));
+            assert_eq!(ran.code, 1, "{}", ran.stdout);
+            assert_eq!(
+                (outcomes(&place, "1"), status(&place, "1").as_str()),
+                (vec!["timed out".to_owned()], "failed")
+            );
+            ["leader", "child", "stubborn"].iter().for_each(|it| wait_until_gone(&place.text(it)));
+        })
+    });
+    both.into_iter().for_each(|it| it.join().expect("the assertions hold"));
 }
 
 #[test]
-fn a_flood_is_cut_and_keeps_nobody_from_reporting() {
+fn a_flood_of_output_is_cut_and_does_not_prevent_the_report() {
     let place = place_with(&[""]);
     let ran = run(&place, &format!("yes flood | head -c 40000000; {GOOD}"), "-q");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
@@ -229,7 +233,7 @@ fn a_flood_is_cut_and_keeps_nobody_from_reporting() {
 }
 
 #[test]
-fn a_crash_is_an_attempt_with_the_end_of_what_was_said() {
+fn a_crash_is_an_attempt_with_the_end_of_the_output() {
     let place = place_with(&[""]);
     let ran = run(
         &place,
@@ -246,24 +250,24 @@ fn a_crash_is_an_attempt_with_the_end_of_what_was_said() {
 }
 
 #[test]
-fn a_lie_is_found_by_what_verifies_the_step() {
+fn a_false_report_is_detected_by_the_verification() {
     let place = place_with(&[
         "verify: ['test -f made', {run: 'test -f here && env > verifying', dir: sub}]",
         "depends: [1]",
     ]);
     place.write("sub/here", "");
-    let lie = format!("[ $tries -gt 0 ] && touch made; {GOOD}");
-    // Without trust, and with nobody to ask, the step is not begun.
-    let ran = run(&place, &lie, "");
+    let script = format!("[ $tries -gt 0 ] && touch made; {GOOD}");
+    // Without trust, and without a terminal to ask at, the step is not started.
+    let ran = run(&place, &script, "");
     assert_eq!((ran.code, status(&place, "1").as_str()), (5, "pending"), "{}", ran.stderr);
     assert!(ran.stderr.contains("planwatch trust p:1 --trust-hash"), "{}", ran.stderr);
     assert!(!place.file("tries-1").exists());
-    let ran = run(&place, &lie, &format!("--trust-hash {}", hash_of(&place, "p:1")));
+    let ran = run(&place, &script, &format!("--trust-hash {}", hash_of(&place, "p:1")));
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert_eq!(outcomes(&place, "1"), ["completed", "verify failed", "completed"]);
     let attempts = step(&place, "1")["attempts"].clone();
     assert_eq!(attempts[1]["notes"], "`test -f made` ended with 1");
-    // By that the next run knows it, if this one is killed.
+    // The variable identifies the process for the next run, if this one is killed.
     let mark = format!("PLANWATCH_VERIFY={}", attempts[2]["claim"].as_str().expect("it names the claim"));
     let env = place.text("sub/verifying");
     assert!(env.lines().any(|it| it == mark) && !env.contains("PLANWATCH_CLAIM"), "{env}");
@@ -271,23 +275,23 @@ fn a_lie_is_found_by_what_verifies_the_step() {
 }
 
 #[test]
-fn whoever_changes_what_verifies_a_step_halts_the_run() {
-    for meddle in
+fn a_change_of_the_verification_stops_the_run() {
+    for change in
         ["sed -i 's/test -f made/true/' plans/p/step-1.md", "printf '#!/bin/sh\\ntrue\\n' > check.sh"]
     {
         let place = place_with(&["verify: ['test -f made', './check.sh']", "depends: [1]"]);
         place.write("check.sh", "#!/bin/sh\ntest -f made\n");
         Command::new("chmod").arg("+x").arg(place.file("check.sh")).status().expect("chmod is there");
         trust(&place, "p:1");
-        let ran = run(&place, &format!("touch made; {meddle}; {GOOD}"), "");
-        assert_eq!(ran.code, 1, "{meddle}: {}", ran.stdout);
-        assert_eq!(outcomes(&place, "1"), ["completed", "verify changed"], "{meddle}");
+        let ran = run(&place, &format!("touch made; {change}; {GOOD}"), "");
+        assert_eq!(ran.code, 1, "{change}: {}", ran.stdout);
+        assert_eq!(outcomes(&place, "1"), ["completed", "verify changed"], "{change}");
         assert_eq!(status(&place, "1"), "blocked");
     }
 }
 
 #[test]
-fn whoever_completes_by_force_what_wants_to_be_verified_halts_the_run() {
+fn a_forced_completion_of_a_step_with_verification_stops_the_run() {
     let place = place_with(&["verify: ['false']", "depends: [1]"]);
     trust(&place, "p:1");
     let force = "env -u PLANWATCH_CLAIM -u PLANWATCH_STEP PLANWATCH_BY=eve planwatch done p:1 --force";
@@ -297,14 +301,14 @@ fn whoever_completes_by_force_what_wants_to_be_verified_halts_the_run() {
 }
 
 #[test]
-fn a_save_of_an_older_text_neither_loses_the_step_nor_closes_it_unseen() {
-    // The editor had the file open since before the claim.
+fn a_save_of_an_older_text_neither_loses_the_step_nor_closes_it_unverified() {
+    // The editor opened the file before the claim.
     let place = place_with(&["verify: ['test -f made']"]);
     trust(&place, "p:1");
     let save = "printf -- '---\\nstatus: completed\\nverify: [test -f made]\\n---\\n# Step 1\\n' > plans/p/step-1.md";
     let ran = run(&place, &format!("[ $tries -gt 0 ] && touch made; {save}"), "");
     assert_eq!(ran.code, 0, "{}", ran.stdout);
-    // The second save took the first attempt out again, as it would any text.
+    // The second save removed the first attempt, as it would remove any text.
     assert_eq!(outcomes(&place, "1"), ["completed"]);
     let place = place_with(&[""]);
     let save = "printf '# Step 1\\n\\nchanged\\n' > plans/p/step-1.md";
@@ -315,7 +319,7 @@ fn a_save_of_an_older_text_neither_loses_the_step_nor_closes_it_unseen() {
 }
 
 #[test]
-fn a_hand_in_the_file_reports_as_well_as_a_command() {
+fn a_status_edited_in_the_file_counts_as_a_report() {
     let place = place_with(&["", ""]);
     let script = "if [ $n = 1 ]; then word=completed; else word=failed; fi\nsed -i \"s/^status: in_progress/status: $word/\" plans/p/step-$n.md";
     let ran = run(&place, script, "--max-attempts 1");
@@ -331,7 +335,7 @@ fn a_hand_in_the_file_reports_as_well_as_a_command() {
 }
 
 #[test]
-fn children_that_outlive_their_process_are_ended_and_those_that_left_are_not_waited_for() {
+fn remaining_children_are_killed_and_detached_ones_are_not_waited_for() {
     let place = place_with(&[""]);
     let script = format!("sleep 600 & echo $! > child\nsetsid sleep 600 & echo $! > left\n{GOOD}");
     let ran = run(&place, &script, "");
@@ -343,7 +347,7 @@ fn children_that_outlive_their_process_are_ended_and_those_that_left_are_not_wai
 }
 
 #[test]
-fn a_gate_stops_the_run_and_nobody_opens_it_from_inside() {
+fn a_gate_stops_the_run_and_an_agent_cannot_open_it() {
     let place = place_with(&["", "confirm: required\ndepends: [1]"]);
     let ran = run(&place, &format!("planwatch confirm p:2 && exit 8; {GOOD}"), "");
     assert_eq!(ran.code, 5, "{}", ran.stdout);
@@ -357,7 +361,7 @@ fn a_gate_stops_the_run_and_nobody_opens_it_from_inside() {
 }
 
 #[test]
-fn a_run_that_is_killed_is_taken_up_by_the_next() {
+fn the_next_run_continues_after_a_killed_one() {
     let place = place_with(&["", "depends: [1]"]);
     let (mut child, _lines) = started(&place, "echo $$ > leader\necho ready\nsleep 600", "");
     child.kill().expect("it runs");
@@ -370,11 +374,11 @@ fn a_run_that_is_killed_is_taken_up_by_the_next() {
 }
 
 #[test]
-fn what_a_killed_run_had_not_verified_stays_open_and_is_verified_first() {
+fn a_step_that_a_killed_run_did_not_verify_stays_open_and_is_verified_first() {
     let place = place_with(&["verify: ['test -f made']", "depends: [1]"]);
     trust(&place, "p:1");
     let (mut child, _lines) = started(&place, &format!("touch made; {GOOD}; echo ready; sleep 600"), "");
-    // While the run is there the step is its own, whatever the file says.
+    // While the run exists, the step stays claimed, whatever the file says.
     assert!(place.text("plans/p/step-1.md").contains("status: completed\n"));
     assert_eq!((status(&place, "1").as_str(), place.run("claim p").code), ("in_progress", 7));
     child.kill().expect("it runs");
@@ -394,7 +398,7 @@ fn what_a_killed_run_had_not_verified_stays_open_and_is_verified_first() {
 }
 
 #[test]
-fn what_a_killed_run_need_not_verify_is_completed() {
+fn a_step_without_verification_is_completed_although_its_run_was_killed() {
     let place = place_with(&["", "depends: [1]"]);
     let (mut child, _lines) = started(&place, &format!("{GOOD}; echo ready; sleep 600"), "");
     assert_eq!(status(&place, "1"), "in_progress");
@@ -406,7 +410,7 @@ fn what_a_killed_run_need_not_verify_is_completed() {
 }
 
 #[test]
-fn a_person_settles_what_was_not_verified() {
+fn a_person_decides_about_an_unverified_step() {
     for (verb, expected) in [("done", "completed"), ("reopen", "pending")] {
         let place = place_with(&[
             "status: completed\nclaim: {id: \"h4f09a21\", by: \"claude\", at: 2026-11-21T11:00:00Z}\nverify: ['false']",
@@ -420,7 +424,7 @@ fn a_person_settles_what_was_not_verified() {
 }
 
 #[test]
-fn two_runs_share_a_plan_and_both_end() {
+fn two_runs_on_one_plan_both_end() {
     let place = place_with(&["touches: [a]", "touches: [b]", "touches: [c]", "", "", "depends: [1, 2, 3]"]);
     agent(&place, "agent.sh", GOOD);
     let start = || {
@@ -441,8 +445,8 @@ fn two_runs_share_a_plan_and_both_end() {
 }
 
 #[test]
-fn steps_run_side_by_side_unless_they_change_the_same_files() {
-    // Each waits until the other has begun, so one alone would never end.
+fn steps_run_in_parallel_unless_they_change_the_same_files() {
+    // Each agent waits until the other has started, so a single one would never end.
     let place = place_with(&["touches: [web/**]", "touches: [api/**]"]);
     let meet = "touch begun-$n; while [ ! -f begun-1 ] || [ ! -f begun-2 ]; do sleep 0.01; done";
     let ran = run(&place, &format!("{meet}; echo a; echo b; {GOOD}"), "--jobs 2 --timeout 50s");
@@ -456,14 +460,14 @@ fn steps_run_side_by_side_unless_they_change_the_same_files() {
 }
 
 #[test]
-fn ctrl_c_ends_the_process_and_leaves_the_step_pending() {
+fn ctrl_c_ends_the_agent_and_leaves_the_step_pending() {
     let place = place_with(&["", ""]);
     let (child, lines) = started(&place, "echo $$ > leader\necho ready\nsleep 600", "");
     signal(&child, "INT");
-    let said = lines.end().join("\n");
+    let output = lines.end().join("\n");
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
-    assert_eq!(ran.code, 130, "{said}");
-    assert!(said.contains("interrupted: it was stopped"), "{said}");
+    assert_eq!(ran.code, 130, "{output}");
+    assert!(output.contains("interrupted: it was stopped"), "{output}");
     wait_until_gone(&place.text("leader"));
     assert_eq!(
         (outcomes(&place, "1"), status(&place, "1").as_str()),
@@ -508,19 +512,19 @@ fn the_limits_of_a_run_end_it() {
 }
 
 #[test]
-fn work_of_others_is_left_alone() {
+fn steps_of_other_workers_are_not_touched() {
     let place = place_with(&["", "depends: [1]"]);
     place.run("claim p:1").ok();
     let ran = run(&place, GOOD, "");
     assert_eq!(ran.code, 7, "{}", ran.stdout);
     assert!(ran.stdout.contains("step 1 (ann)"), "{}", ran.stdout);
-    // A person's word that it failed stands as well.
+    // A step that a person has failed is not started either.
     place.run("fail p:1 -m no").ok();
     assert_eq!(run(&place, GOOD, "").code, 7);
 }
 
 #[test]
-fn an_agent_of_the_repository_wants_trust_and_the_users_own_wins() {
+fn an_agent_of_the_repository_needs_trust_and_the_users_agent_takes_precedence() {
     let place = place_with(&["", ""]);
     place.write("planwatch.toml", "[agents.theirs]\ncommand = \"sh ./agent.sh\"\ntimeout = \"50s\"\n[agents.mine]\ncommand = \"touch evil\"\n");
     agent(&place, "agent.sh", GOOD);
@@ -546,7 +550,7 @@ fn an_agent_of_the_repository_wants_trust_and_the_users_own_wins() {
 }
 
 #[test]
-fn a_name_that_looks_like_a_command_is_only_a_name() {
+fn a_name_with_shell_syntax_is_not_executed() {
     let place = Place::new();
     let id = "a $(touch evil) `touch evil`; touch evil";
     place.write(&format!("plans/{id}/plan.md"), "# P\n");

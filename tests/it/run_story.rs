@@ -1,5 +1,5 @@
-//! One plan from its first step to its last: a failure, a worker that forgets to report, a lie, a step that is added, a
-//! gate, and a `kill -9` in the middle; and what git shows of it in the end.
+//! A run of a whole plan with a failure, a missing report, a false report, an added step, a gate, and a `kill -9`, and
+//! git's diff at the end.
 #![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
 
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ fn outcomes(place: &Place, n: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_of_twenty_steps_comes_to_its_end_whatever_happens() {
+fn a_plan_of_twenty_steps_is_completed_despite_failures() {
     let place = Place::new();
     place.write("agent.sh", AGENT);
     place.write("plans/story/plan.md", "---\norder: sequential\n---\n# Story\n");
@@ -60,13 +60,13 @@ fn a_plan_of_twenty_steps_comes_to_its_end_whatever_happens() {
     git(&place, "add plans");
     git(&place, "commit -q -m plan");
     let items = place.run("trust --json").json();
-    let hash = items["items"][0]["hash"].as_str().expect("it wants trust");
+    let hash = items["items"][0]["hash"].as_str().expect("it needs trust");
     place.run(&format!("trust story:6 --trust-hash {hash}")).ok();
 
     let ran = Ran::of(command(&place).output().expect("the binary starts"));
     assert_eq!(ran.code, 5, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("`story:9` waits for a person's confirmation"), "{}", ran.stdout);
-    // A person says yes, in an editor.
+    // A person confirms the step in an editor.
     let gate = place.text("plans/story/step-9.md");
     let yes = "confirm: required\nconfirmed: {by: ann, at: 2026-11-21T12:00:00Z}\n";
     place.write("plans/story/step-9.md", gate.replace("confirm: required\n", yes));
@@ -86,10 +86,10 @@ fn a_plan_of_twenty_steps_comes_to_its_end_whatever_happens() {
     assert_eq!(outcomes(&place, "5"), ["no outcome reported", "completed"]);
     assert_eq!(outcomes(&place, "6"), ["completed", "verify failed", "completed"]);
     assert_eq!(outcomes(&place, "12"), ["interrupted", "completed"]);
-    // What git shows is the status, the yes and the attempts, and nothing else.
+    // The diff contains the status, the confirmation and the attempts, and nothing else.
     let diff = git(&place, "diff --unified=0 plans");
-    let taken = diff.lines().filter(|it| it.starts_with('-') && !it.starts_with("--- "));
-    assert_eq!(taken.collect::<Vec<_>>(), ["-status: pending"; 20]);
+    let removed = diff.lines().filter(|it| it.starts_with('-') && !it.starts_with("--- "));
+    assert_eq!(removed.collect::<Vec<_>>(), ["-status: pending"; 20]);
     let keys = [
         "status: completed",
         "confirmed: {",

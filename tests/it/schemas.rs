@@ -1,4 +1,4 @@
-//! The schemas of answers are compared with every answer that the cases of the command line have recorded.
+//! Validates every recorded answer of the command line's cases with the schemas of answers.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::json_schema::Schemas;
 use crate::support::{read, root};
 
-/// Kinds of which no other surface than the command line tells.
+/// Kinds that only the command line has.
 const ELSEWHERE: [&str; 11] = [
     "daemon",
     "draft",
@@ -29,7 +29,7 @@ fn schemas(is_partial: bool) -> Schemas {
     Schemas { parts: parts.collect(), is_partial }
 }
 
-/// Why an answer is none of its kind.
+/// The reason why an answer does not match the schemas of its kind.
 fn fault(answer: &Value, is_partial: bool) -> Option<String> {
     let kind = answer["kind"].as_str().unwrap_or_default();
     if ELSEWHERE.contains(&kind) || kind == "trusted-list" {
@@ -51,7 +51,7 @@ fn files(directory: &Path, named: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The answers that a case has recorded, and whether only some fields of each were asked for.
+/// The recorded answers of a case, and whether each has only some of the fields.
 fn recorded(cmd: &Path) -> Vec<(Value, bool)> {
     let lines = |file: &str| {
         let path = cmd.with_file_name(file);
@@ -72,7 +72,7 @@ fn recorded(cmd: &Path) -> Vec<(Value, bool)> {
 }
 
 #[test]
-fn every_recorded_answer_is_as_its_schema_says() {
+fn every_recorded_answer_matches_its_schema() {
     let mut cases = Vec::new();
     files(&root().join("tests/cases"), "cmd", &mut cases);
     let mut seen = BTreeSet::new();
@@ -93,7 +93,7 @@ fn every_recorded_answer_is_as_its_schema_says() {
 }
 
 #[test]
-fn every_object_is_closed_but_what_is_the_users_own() {
+fn every_object_is_closed_except_the_users_data() {
     fn open(place: &str, schema: &Value, found: &mut Vec<String>) {
         let Value::Object(words) = schema else { return };
         if words.get("type").is_some_and(|it| it == "object") && words["additionalProperties"] != json!(false)
@@ -116,7 +116,7 @@ fn every_object_is_closed_but_what_is_the_users_own() {
 }
 
 #[test]
-fn what_is_not_as_a_schema_says_is_seen() {
+fn an_answer_that_does_not_match_its_schema_is_detected() {
     let good = json!({"schema_version": 1, "kind": "topic-list", "topics": [{"topic": "a", "decisions": 1, "last": null}]});
     assert_eq!(fault(&good, false), None);
     let mut changed = Vec::new();

@@ -1,5 +1,5 @@
-//! `search` while files, the index and the full text change under it.
-#![expect(clippy::disallowed_methods, reason = "tests make and remove their own files")]
+//! `search` while files, the index and the full-text index change.
+#![expect(clippy::disallowed_methods, reason = "tests create and remove files")]
 
 use crate::support::Place;
 
@@ -7,7 +7,7 @@ fn texts() -> String {
     format!("plans/.planwatch/{}", planwatch::index::FullText::file_name())
 }
 
-/// Asserts what a search finds, and that the files alone say the same; returns what it said on stderr.
+/// Asserts the ids that a search finds, and that `--no-index` gives the same answer. Returns its output on stderr.
 #[track_caller]
 fn check(place: &Place, query: &str, ids: &[&str]) -> String {
     let found = place.run(&format!("search {query} --json"));
@@ -26,7 +26,7 @@ fn with_plans() -> Place {
     place
 }
 
-/// What other processes do: an editor, one that searched between two edits, and a checkout.
+/// Edits, new and removed files, and a renamed plan, with a search after each.
 fn follow_edits(place: &Place) {
     place.write("plans/quay/step-1.md", "# Drive the piles\n\nOf granite, too.\n");
     check(place, "granite", &["quay", "quay:1"]);
@@ -47,7 +47,7 @@ fn an_edit_is_found_at_once() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_edit_is_found_at_once_where_somebody_watches() {
+fn an_edit_is_found_at_once_with_a_daemon() {
     let place = with_plans();
     assert_eq!(place.run("watch --detach").code, 0);
     follow_edits(&place);
@@ -55,7 +55,7 @@ fn an_edit_is_found_at_once_where_somebody_watches() {
 }
 
 #[test]
-fn one_of_the_two_files_may_go() {
+fn either_index_file_may_be_removed() {
     let place = with_plans();
     for gone in [format!("plans/.planwatch/{}", planwatch::index::Index::file_name()), texts()] {
         place.write("plans/quay/step-1.md", format!("# Drive the piles\n\nXebec of {gone}.\n"));
@@ -66,21 +66,21 @@ fn one_of_the_two_files_may_go() {
 }
 
 #[test]
-fn a_damaged_full_text_is_made_anew_and_told_of_in_one_line() {
+fn a_damaged_full_text_index_is_rebuilt_and_reported_in_one_line() {
     let place = with_plans();
-    // Found whole, so that only the file's time tells.
+    // This search verifies the file, so that only its time shows the damage.
     assert_eq!(check(&place, "granite", &["quay"]), "");
     let path = place.file(&texts());
     let mut bytes = std::fs::read(&path).expect("it is there");
     let at = bytes.windows(4).position(|it| it == b"loph").expect("the end of the word is in it");
     bytes[at] = b'A';
     std::fs::write(&path, bytes).expect("there is room");
-    let said = check(&place, "granite", &["quay"]);
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("the index was rebuilt"), "{said}");
+    let stderr = check(&place, "granite", &["quay"]);
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains("the index was rebuilt"), "{stderr}");
     assert_eq!(check(&place, "granite", &["quay"]), "");
     std::fs::write(&path, "no database").expect("there is room");
-    let said = check(&place, "granite", &["quay"]);
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let stderr = check(&place, "granite", &["quay"]);
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert_eq!(check(&place, "granite", &["quay"]), "");
 }

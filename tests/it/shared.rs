@@ -1,5 +1,5 @@
-//! One plans directory for several users of planwatch: two state homes, as in two containers, and private state.
-#![expect(clippy::disallowed_methods, reason = "tests start processes, and look at files")]
+//! One plans directory with two state directories, as in two containers, and the privacy of state.
+#![expect(clippy::disallowed_methods, reason = "tests start processes, and read files")]
 #![expect(clippy::unwrap_used, reason = "a failed step of the test is a failed test")]
 
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use planwatch::disk::{Disk, DiskFile, FileOp, Open, PlansDir, RealDisk, Rename, 
 
 use crate::support::{Place, Ran, lines_of};
 
-/// The binary with another state home and by another path, as in another container.
+/// The binary with another state directory and another path of the plans, as in another container.
 fn elsewhere(place: &Place) -> Command {
     let mut command = place.command();
     command.env("XDG_STATE_HOME", place.top().join("home/other"));
@@ -51,7 +51,7 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn eight_claimers_with_two_state_homes_get_each_step_once() {
+fn eight_claimers_with_two_state_directories_get_different_steps() {
     const STEPS: usize = 24;
     let place = place_with(STEPS);
     let work = |n: usize| {
@@ -72,18 +72,18 @@ fn eight_claimers_with_two_state_homes_get_each_step_once() {
     });
     let steps: HashSet<_> = claimed.iter().collect();
     assert_eq!((claimed.len(), steps.len()), (STEPS, STEPS), "{claimed:?}");
-    // Nothing was moved aside, and each has its own.
+    // Nothing was moved, and each state directory has its own files.
     assert_eq!(names(&place.file("plans")), [".planwatch", "p", "q"]);
     assert_eq!(names(&place.file("plans/.planwatch/by")).len(), 1);
 }
 
 #[test]
-fn each_state_home_has_its_own_undo_index_and_watching_process() {
+fn each_state_directory_has_its_own_undo_index_and_daemon() {
     let place = place_with(2);
     assert_eq!(place.run("done p:1").code, 0);
     assert_eq!(run_elsewhere(&place, "done p:2").code, 0);
     assert_eq!(run_elsewhere(&place, "undo").code, 0);
-    assert_eq!(run_elsewhere(&place, "undo").code, 1, "there is nothing more of its own");
+    assert_eq!(run_elsewhere(&place, "undo").code, 1, "it has no further changes");
     assert_eq!(place.run("list --json").stdout, run_elsewhere(&place, "list --json").stdout);
     assert_eq!(place.run("undo").code, 0);
     assert_eq!(place.text("plans/p/step-1.md"), "# Step 1\n");
@@ -94,7 +94,7 @@ fn each_state_home_has_its_own_undo_index_and_watching_process() {
     assert_eq!(doctor.code, 0, "{}", doctor.stdout);
     let at = own.strip_prefix(place.work()).unwrap();
     assert!(doctor.stdout.contains(&format!("own state             {}", at.display())), "{}", doctor.stdout);
-    // One watching process for each, and each is found by its own commands.
+    // There is a daemon for each, and its commands find it.
     for (run, is_there) in [(true, &own), (false, &place.file("plans/.planwatch"))] {
         let line = |line: &str| if run { run_elsewhere(&place, line) } else { place.run(line) };
         let started = line("watch --detach");
@@ -111,7 +111,7 @@ fn each_state_home_has_its_own_undo_index_and_watching_process() {
 }
 
 #[test]
-fn git_sees_nothing_of_it() {
+fn git_ignores_the_state() {
     let place = place_with(1);
     let git = |line: &str| {
         let mut command = Command::new("git");
@@ -119,7 +119,7 @@ fn git_sees_nothing_of_it() {
         Ran::of(command.args(line.split(' ')).output().unwrap())
     };
     git("init -q").ok();
-    // One that came with the repository.
+    // A directory that came with the repository.
     place.write("plans/.planwatch/stamp", "0".repeat(64));
     git("add -Af .").ok();
     git("-c user.name=a -c user.email=a@b commit -q -m all").ok();
@@ -132,7 +132,7 @@ fn git_sees_nothing_of_it() {
     assert_eq!(names(&place.file("plans/.planwatch/by")).len(), 2);
 }
 
-/// The machine's disk; before the rename of this number, counted from 1, the process says so and waits to be killed.
+/// The real disk. Before the rename with this number, counted from 1, the process prints a line and waits to be killed.
 #[derive(Debug)]
 struct Halting(RealDisk, AtomicU32);
 
@@ -196,27 +196,31 @@ impl Disk for Halting {
     }
 }
 
-/// A place whose steps 1 and 2 of `p` were to be renamed; the process was killed between the two.
+/// A place in which a process was killed between the renames of steps 1 and 2 of `p`.
 fn half_moved() -> Place {
     let place = place_with(3);
-    // The first lock makes directories by renaming.
+    // The first lock creates directories with renames, which would count.
     assert_eq!(place.run("note q:1 hello").code, 0);
     let mut other = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "shared::what_a_killed_process_began_is_finished_where_it_began", "--nocapture"])
+        .args([
+            "--exact",
+            "shared::a_change_of_a_killed_process_is_completed_with_its_state_directory",
+            "--nocapture",
+        ])
         .env(HALTING, place.top())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = lines_of(other.stdout.take().unwrap());
-    while !said.next().contains("half") {}
+    let mut output = lines_of(other.stdout.take().unwrap());
+    while !output.next().contains("half") {}
     other.kill().unwrap();
     other.wait().unwrap();
     assert!(place.file("plans/p/step-11.md").exists() && place.file("plans/p/step-2.md").exists());
     place
 }
 
-/// The other process, with the state home of [`Place::run`].
+/// The other process, with the state directory of [`Place::run`].
 fn move_half(top: &Path) {
     let (root, state) = (top.join("project/plans"), top.join("home/state"));
     let disk = Arc::new(Halting(RealDisk, AtomicU32::new(2)));
@@ -227,16 +231,18 @@ fn move_half(top: &Path) {
 }
 
 #[test]
-fn what_a_killed_process_began_is_finished_where_it_began() {
+fn a_change_of_a_killed_process_is_completed_with_its_state_directory() {
     if let Some(top) = std::env::var_os(HALTING) {
         move_half(Path::new(&top));
-        panic!("it was to halt");
+        panic!("it should have been killed");
     }
     let place = half_moved();
     for line in ["done p:2", "note p:11 hello", "set p:2 title X"] {
         let refused = run_elsewhere(&place, line);
         assert_eq!(refused.code, 4, "{refused:?}");
-        for part in ["error[locked]", "belongs to a `move` of 2026-11-21T12:00:00Z", "--discard-journal "] {
+        for part in
+            ["error[locked]", "is part of an unfinished `move` of 2026-11-21T12:00:00Z", "--discard-journal "]
+        {
             assert!(refused.stderr.contains(part), "{line}: {}", refused.stderr);
         }
     }
@@ -246,7 +252,7 @@ fn what_a_killed_process_began_is_finished_where_it_began() {
     }
     let doctor = run_elsewhere(&place, "doctor");
     assert!(doctor.code == 6 && doctor.stdout.contains("unfinished changes"), "{}", doctor.stdout);
-    // Reading was no reason to finish it; writing is.
+    // Reading does not complete it; writing does.
     assert!(place.run("list p").code == 0 && place.file("plans/p/step-2.md").exists());
     let finished = place.run("note q:1 again");
     assert!(finished.code == 0 && finished.stderr.contains("`move` of 2026-11-21T12:00:00Z was interrupted"));
@@ -257,7 +263,7 @@ fn what_a_killed_process_began_is_finished_where_it_began() {
 }
 
 #[test]
-fn what_a_killed_process_began_is_given_up_by_name_alone() {
+fn a_change_of_a_killed_process_is_discarded_only_by_its_id() {
     let place = half_moved();
     let doctor = run_elsewhere(&place, "doctor --json");
     let checks = doctor.json()["checks"].as_array().unwrap().clone();
@@ -272,22 +278,22 @@ fn what_a_killed_process_began_is_given_up_by_name_alone() {
     assert_eq!(unknown.code, 3, "{unknown:?}");
     assert!(unknown.stderr.contains("there is no unfinished change `0000`"), "{unknown:?}");
     assert_eq!(run_elsewhere(&place, "done p:2").code, 4);
-    let given_up = run_elsewhere(&place, &format!("doctor --discard-journal {id}"));
-    assert_eq!(given_up.code, 0, "{given_up:?}");
+    let discarded = run_elsewhere(&place, &format!("doctor --discard-journal {id}"));
+    assert_eq!(discarded.code, 0, "{discarded:?}");
     for part in [
         "rename from plans/p/step-2.md",
         "rename to plans/p/step-12.md",
         "is given up; what was done of it stays",
     ] {
-        assert!(given_up.stdout.contains(part), "{}", given_up.stdout);
+        assert!(discarded.stdout.contains(part), "{}", discarded.stdout);
     }
     assert_eq!(run_elsewhere(&place, "done p:2").code, 0);
     let after = place.run("note p:2 hello");
-    assert_eq!((after.code, after.stderr.as_str()), (0, ""), "there is nothing left to finish");
+    assert_eq!((after.code, after.stderr.as_str()), (0, ""), "there is nothing left to complete");
     assert_eq!(names(&place.file("plans/p")), ["plan.md", "step-11.md", "step-2.md", "step-3.md"]);
 }
 
-/// Everything below a directory that others may come to, with its mode.
+/// Files and directories below a directory to which others have access, with their modes.
 fn open_to_others(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in dir.read_dir().unwrap().flatten() {
@@ -295,7 +301,7 @@ fn open_to_others(dir: &Path) -> Vec<String> {
         if stat.mode() & 0o077 != 0 && !stat.is_symlink() {
             found.push(format!("{} {:o}", path.display(), stat.mode() & 0o7777));
         }
-        // Versions of plan files have those files' modes, because they may become those files again.
+        // Stored versions have the modes of the plan files, because they may become these files again.
         if stat.is_dir() && !path.ends_with("displaced") && !path.ends_with("undo") {
             found.extend(open_to_others(&path));
         }
@@ -304,7 +310,7 @@ fn open_to_others(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_planwatch_keeps_is_for_its_user_alone() {
+fn only_the_user_has_access_to_the_state() {
     let place = place_with(3);
     let own = place.file("plans/.planwatch");
     for line in [
@@ -323,7 +329,7 @@ fn what_planwatch_keeps_is_for_its_user_alone() {
     assert_eq!(place.run("watch --stop").code, 0);
     assert_eq!(own.metadata().unwrap().mode() & 0o777, 0o700);
     assert_eq!(open_to_others(&own), [""; 0]);
-    // One that was made with other permissions is closed by the next write.
+    // If the directory has other permissions, the next write corrects them.
     let mut open = vec![own.clone()];
     while let Some(path) = open.pop() {
         let stat = path.symlink_metadata().unwrap();
@@ -341,9 +347,9 @@ fn what_planwatch_keeps_is_for_its_user_alone() {
     assert_eq!(open_to_others(&own), [""; 0]);
 }
 
-/// With a path that is too long for a socket beside the plans.
+/// The path of the plans is too long for a socket, so the socket is in the runtime directory.
 #[test]
-fn a_squatted_directory_for_sockets_is_refused_with_a_word() {
+fn an_unsafe_directory_for_sockets_is_refused_with_a_warning() {
     let place = place_with(1);
     let deep = place.work().join("x".repeat(100));
     std::fs::create_dir(&deep).unwrap();
@@ -354,35 +360,35 @@ fn a_squatted_directory_for_sockets_is_refused_with_a_word() {
         command.current_dir(&deep).env("XDG_RUNTIME_DIR", &runtime).args(line.split(' '));
         Ran::of(command.output().unwrap())
     };
-    let squatted = runtime.join("planwatch");
+    let sockets = runtime.join("planwatch");
     std::fs::create_dir(&runtime).unwrap();
     let elsewhere = place.top().join("elsewhere");
     std::fs::DirBuilder::new().mode(0o700).create(&elsewhere).unwrap();
-    symlink(&elsewhere, &squatted).unwrap();
+    symlink(&elsewhere, &sockets).unwrap();
     let refused = |why: &str| {
-        let told =
-            format!("the directory for sockets `{}` is not used, because it {why}", squatted.display());
+        let warning =
+            format!("the directory for sockets `{}` is not used, because it {why}", sockets.display());
         let started = run("watch --detach");
         assert_eq!(started.code, 0, "{started:?}");
-        assert!(started.stderr.contains(&format!("warning: {told}")), "{started:?}");
+        assert!(started.stderr.contains(&format!("warning: {warning}")), "{started:?}");
         let doctor = run("doctor");
         assert!(
-            doctor.code == 6 && doctor.stdout.replace("\n                        ", " ").contains(&told),
+            doctor.code == 6 && doctor.stdout.replace("\n                        ", " ").contains(&warning),
             "{doctor:?}"
         );
         assert_eq!(run("list p").code, 0);
         let log = std::fs::read_to_string(deep.join("plans/.planwatch/daemon.log")).unwrap();
-        assert!(log.contains(&told), "{log}");
+        assert!(log.contains(&warning), "{log}");
         assert_eq!(names(&elsewhere), [""; 0]);
         let pid = started.stdout.split_whitespace().find_map(|it| it.parse::<u32>().ok()).unwrap();
         assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
     };
     refused("is a symbolic link");
-    std::fs::remove_file(&squatted).unwrap();
-    std::fs::create_dir(&squatted).unwrap();
-    std::fs::set_permissions(&squatted, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::remove_file(&sockets).unwrap();
+    std::fs::create_dir(&sockets).unwrap();
+    std::fs::set_permissions(&sockets, PermissionsExt::from_mode(0o755)).unwrap();
     refused("has permissions for other users");
-    std::fs::set_permissions(&squatted, PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::set_permissions(&sockets, PermissionsExt::from_mode(0o700)).unwrap();
     let started = run("watch --detach");
     assert_eq!((started.code, started.stderr.as_str()), (0, ""));
     assert_eq!(run("watch --stop").code, 0);

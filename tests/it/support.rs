@@ -1,6 +1,6 @@
-//! A plans directory of its own for each test, and the binary run in a closed environment.
+//! A temporary plans directory for each test, and the binary run in a closed environment.
 
-#![expect(clippy::disallowed_methods, reason = "tests make and read their own files, and start the binary")]
+#![expect(clippy::disallowed_methods, reason = "tests create and read files, and start the binary")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -9,13 +9,13 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-/// The time that the binary is told.
+/// The current time for the binary.
 pub(crate) const NOW: &str = "2026-11-21T12:00:00Z";
 
-/// [`NOW`] for files: what a command has written was written then.
+/// [`NOW`] as the modification time of files that a command has written.
 const NOW_SECONDS: u64 = 1_795_262_400;
 
-/// When the files of a fixture were written, a day before [`NOW`].
+/// The modification time of a fixture's files, a day before [`NOW`].
 const BEFORE_SECONDS: u64 = NOW_SECONDS - 24 * 60 * 60;
 
 /// The root of the package.
@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A directory that goes with the test, with a home and a state directory of its own.
+/// A temporary directory with a separate home and state directory.
 pub(crate) struct Place {
     directory: tempfile::TempDir,
 }
@@ -54,19 +54,19 @@ impl Place {
         self.directory.path().canonicalize().expect("it is there")
     }
 
-    /// The working directory; it holds `plans/`.
+    /// The working directory, which contains `plans/`.
     pub(crate) fn work(&self) -> PathBuf {
         self.top().join("project")
     }
 
-    /// Gives every file the time of a fixture.
+    /// Sets the modification time of every file to that of a fixture.
     pub(crate) fn date_fixture(&self) {
         for path in files_below(&self.work()) {
             set_modified(&path, BEFORE_SECONDS);
         }
     }
 
-    /// Gives what was written since [`Self::date_fixture`] the time that the binary is told, so that no answer
+    /// Sets the modification time of files written since [`Self::date_fixture`] to [`NOW`], so that no answer
     /// depends on the clock of the machine.
     pub(crate) fn date_changes(&self) {
         let before = SystemTime::UNIX_EPOCH + Duration::from_secs(BEFORE_SECONDS);
@@ -96,14 +96,14 @@ impl Place {
         String::from_utf8(self.bytes(relative)).expect("it is UTF-8")
     }
 
-    /// The binary with nothing of the machine's environment, at a fixed time.
+    /// The binary, without the machine's environment, at a fixed time.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_planwatch"));
         self.close_environment(&mut command);
         command
     }
 
-    /// Lets a command know nothing but this place, at a fixed time.
+    /// Sets a command's environment to this place and a fixed time only.
     pub(crate) fn close_environment(&self, command: &mut Command) {
         command.env_clear().current_dir(self.work()).stdin(Stdio::null());
         let home = self.top().join("home");
@@ -112,6 +112,60 @@ impl Place {
             .env("XDG_STATE_HOME", home.join("state"))
             .env("XDG_CONFIG_HOME", home.join("config"));
         command.env("PLANWATCH_NOW", NOW).env("PLANWATCH_BY", "ann").env("PATH", "/usr/bin:/bin");
+    }
+
+    /// git with a fixed author and a fixed time, without the machine's configuration.
+    pub(crate) fn git_command(&self) -> Command {
+        let mut command = Command::new("git");
+        self.close_environment(&mut command);
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "Ann").env(format!("GIT_{who}_EMAIL"), "ann@example.org");
+            command.env(format!("GIT_{who}_DATE"), "2026-11-21T12:00:00Z");
+        }
+        command.env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+    }
+
+    /// Runs git, which must succeed, and returns what it printed.
+    #[track_caller]
+    pub(crate) fn git_with<T: AsRef<std::ffi::OsStr>>(&self, words: &[T]) -> String {
+        let ran = Ran::of(self.git_command().args(words).output().expect("git starts"));
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        ran.stdout
+    }
+
+    /// Runs git in the working directory with arguments split at spaces, at a fixed time, and returns what it printed.
+    pub(crate) fn git(&self, line: &str) -> String {
+        self.git_at(&self.work(), 0, &line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// Runs git as ann, `minutes` after a fixed time, so that ids of commits are the same each time.
+    #[track_caller]
+    pub(crate) fn git_at(&self, directory: &Path, minutes: u32, words: &[impl AsRef<str>]) -> String {
+        let ran = self.ran_git(directory, minutes, words);
+        let shown: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+        assert_eq!(ran.code, 0, "git {}: {}{}", shown.join(" "), ran.stdout, ran.stderr);
+        ran.stdout
+    }
+
+    /// As [`Self::git`], for a command that has to fail.
+    pub(crate) fn git_fails(&self, line: &str) -> String {
+        let ran = self.ran_git(&self.work(), 0, &line.split_whitespace().collect::<Vec<_>>());
+        assert_ne!(ran.code, 0, "git {line} did not fail");
+        ran.stdout + &ran.stderr
+    }
+
+    fn ran_git(&self, directory: &Path, minutes: u32, words: &[impl AsRef<str>]) -> Ran {
+        let mut command = Command::new("git");
+        self.close_environment(&mut command);
+        command.current_dir(directory).args(["-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"]);
+        let at = format!("{} +0000", BEFORE_SECONDS + 60 * u64::from(minutes));
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "Ann").env(format!("GIT_{who}_EMAIL"), "ann@example.org");
+            command.env(format!("GIT_{who}_DATE"), &at);
+        }
+        command.args(words.iter().map(AsRef::as_ref)).env("GIT_CONFIG_NOSYSTEM", "1");
+        Ran::of(command.output().expect("git starts"))
     }
 
     /// Runs the binary with arguments split at spaces.
@@ -124,8 +178,8 @@ impl Place {
     }
 }
 
-/// What a run of the binary came to.
-#[must_use = "look at the answer, or at least at the exit code"]
+/// The result of a run of the binary.
+#[must_use = "check the answer, or at least the exit code"]
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -150,6 +204,11 @@ impl Ran {
     }
 
     #[track_caller]
+    pub(crate) fn ok_code(&self) {
+        assert_eq!(self.code, 0, "{self:?}");
+    }
+
+    #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -167,10 +226,10 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Files by their path below the root, with their bytes; an empty directory is there as `name/`.
+/// Files by their path below the root, with their bytes. An empty directory is included as `name/`.
 pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
-/// Everything below a directory but what planwatch and git keep for themselves.
+/// All files below a directory, except those of planwatch and git.
 pub(crate) fn tree(root: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut open = vec![root.to_path_buf()];
@@ -206,7 +265,7 @@ fn below(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).expect("it is below").to_string_lossy().into_owned()
 }
 
-/// Regular files outside `.planwatch`, whose times mean something to planwatch.
+/// Regular files outside `.planwatch`, whose modification times planwatch uses.
 fn files_below(root: &Path) -> Vec<PathBuf> {
     let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|it| it.is_file());
     tree(root).into_keys().map(|it| root.join(it)).filter(is_file).collect()
@@ -218,25 +277,25 @@ fn set_modified(path: &Path, seconds: u64) {
     set.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// The longest wait for what must come; only a hang is ever that long.
+/// The longest wait. Only a process that hangs takes this long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The lines of a running process, as they come.
+/// The lines of a running process, as they arrive.
 pub(crate) struct Lines(mpsc::Receiver<String>);
 
-/// Reads a stream line by line, beside the test.
+/// Reads a stream line by line in a thread.
 pub(crate) fn lines_of(stream: impl Read + Send + 'static) -> Lines {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let lines = BufReader::new(stream).lines().map_while(Result::ok);
-        // Who does not listen any more has seen enough.
+        // A test that has dropped the receiver needs no further lines.
         lines.take_while(|it| sender.send(it.clone()).is_ok()).for_each(drop);
     });
     Lines(receiver)
 }
 
 impl Lines {
-    /// The next line; it has to come.
+    /// The next line, which must arrive.
     #[track_caller]
     pub(crate) fn next(&mut self) -> String {
         self.0.recv_timeout(DEADLINE).unwrap_or_else(|error| panic!("no further line: {error}"))

@@ -1,5 +1,5 @@
-//! What trust covers: each file of the repository that a command names. A change of it asks again, and nothing else does.
-#![expect(clippy::disallowed_methods, reason = "tests make and change their own files")]
+//! Trust covers each file of the repository that a command names. A change of such a file, and of no other, needs new trust.
+#![expect(clippy::disallowed_methods, reason = "tests create and change files")]
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -30,7 +30,7 @@ fn trust(place: &Place) -> Ran {
     place.run(&format!("trust x --trust-hash {hash}"))
 }
 
-/// Runs the script, and says whether it was allowed to.
+/// Starts the script. Returns whether it was allowed.
 fn runs(place: &Place) -> bool {
     let ran = place.run("script run x");
     let has_run = ran.code != 5;
@@ -39,7 +39,7 @@ fn runs(place: &Place) -> bool {
 }
 
 #[test]
-fn whoever_changes_what_a_command_names_is_asked_again() {
+fn a_change_of_a_file_that_a_command_names_needs_new_trust() {
     for (command, changed) in [
         ("\"./c.sh\"", "c.sh"),
         ("'./c.sh' a", "c.sh"),
@@ -66,7 +66,7 @@ fn whoever_changes_what_a_command_names_is_asked_again() {
         trust(&place).ok();
         for _ in 0..2 {
             assert!(runs(&place), "{command}");
-            // Where the whole repository counts, what the command itself made is a change of it.
+            // If trust covers the whole repository, files that the command created are changes of it.
             let made = [place.file("ran"), place.file("tools/ran")];
             assert!(made.iter().any(|it| std::fs::remove_file(it).is_ok()), "{command}");
         }
@@ -88,7 +88,7 @@ fn trust_shows_which_files_it_covers() {
 }
 
 #[test]
-fn what_is_too_much_to_look_at_cannot_be_trusted() {
+fn a_command_that_covers_too_much_cannot_be_trusted() {
     let place = place("./c.s?");
     let huge = std::fs::File::create(place.file("huge")).expect("it is new");
     huge.set_len(1 << 40).expect("it is sparse");
@@ -119,7 +119,7 @@ fn verify_commands_and_agents_of_a_repository_are_covered_by_their_files() {
         let hash = || {
             let list = place.run("trust --json").json();
             let items = list["items"].as_array().expect("a list").clone();
-            let item = items.into_iter().find(|it| it["name"] == name).expect("it wants trust");
+            let item = items.into_iter().find(|it| it["name"] == name).expect("it needs trust");
             assert!(item["files"].as_array().is_some_and(|it| it.contains(&"c.sh".into())), "{item}");
             item["hash"].as_str().expect("a text").to_owned()
         };

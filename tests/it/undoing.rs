@@ -1,4 +1,4 @@
-//! Changes that are taken back out of their order, and claims that go with them: real processes.
+//! `undo` of single changes out of order, and its effect on claims.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn id_of(place: &Place, verb: &str) -> String {
 }
 
 #[test]
-fn an_edited_file_keeps_no_other_change_from_being_taken_back() {
+fn an_edited_file_does_not_prevent_undoing_other_changes() {
     let place = place();
     assert_eq!(place.run("note p:1 first").code, 0);
     assert_eq!(place.run("done q:1").code, 0);
@@ -45,7 +45,7 @@ fn an_edited_file_keeps_no_other_change_from_being_taken_back() {
     place.run(&format!("undo {note}")).ok();
     assert_eq!(place.text("plans/p/step-1.md"), "# Step 1\n");
     assert_eq!(place.text("plans/q/step-1.md"), edited);
-    assert_eq!(id_of(&place, "done"), done, "an id stays");
+    assert_eq!(id_of(&place, "done"), done, "the id stays the same");
     assert_eq!(place.run(&format!("undo {note}")).code, 3);
 }
 
@@ -70,23 +70,23 @@ fn a_change_that_a_later_one_builds_on_is_refused_over_http_too() {
 }
 
 #[test]
-fn a_claim_goes_along_with_a_step_whose_move_is_taken_back() {
+fn a_claim_stays_with_a_step_whose_move_is_undone() {
     let place = place();
     let claim = place.run("claim p:2 --json").json()["claim"]["id"].as_str().expect("an id").to_owned();
     assert_eq!(place.run("move p:2 --after 3").code, 0);
-    // The claim stays in the file, so its owner is not asked.
+    // The claim stays in the file, so another user may undo the move.
     assert_eq!(place.run("undo --by bob").code, 0);
     assert_eq!(place.run("claim p:2 --by bob").code, 4, "it is ann's");
     assert_eq!(place.run(&format!("done p:2 --claim {claim}")).code, 0);
 }
 
 #[test]
-fn a_plan_in_which_a_step_is_claimed_is_not_archived_again_by_another_one() {
+fn another_user_cannot_archive_a_plan_with_a_claimed_step_by_undo() {
     let place = place();
     assert_eq!(place.run("archive p --quiet").code, 0);
     assert_eq!(place.run("archive --restore p --quiet").code, 0);
     let restored = id_of(&place, "restore");
-    // A claim that came with a checkout, so that no change of planwatch is in between.
+    // The claim comes from a checkout, so that planwatch has no change in between.
     let claimed = "---\nstatus: in_progress\nclaim: {id: \"h4f09a21\", by: \"wen\", at: 2026-11-21T11:50:00Z}\n---\n# A\n";
     place.write("plans/p/step-1.md", claimed);
     assert!(place.run("undo").stderr.contains("claimed by wen"));

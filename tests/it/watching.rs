@@ -1,4 +1,4 @@
-//! `watch --json` as a process of its own: every change is told, whoever made it, and it makes none itself.
+//! `watch --json` as a process: it reports every change, whoever makes it, and writes nothing.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
 
 use std::process::{Child, Stdio};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Lines, Place, lines_of, tree};
 
-/// A running `watch --json`, killed when the test is over.
+/// A running `watch --json`, killed at the end of the test.
 struct Watch {
     child: Child,
     events: Lines,
 }
 
 impl Watch {
-    /// Starts it and waits until it sees every later change.
+    /// Starts it and waits until it is ready.
     fn start(place: &Place) -> Self {
         let mut command = place.command();
         let command = command.args(["watch", "--json"]).stdout(Stdio::piped());
@@ -32,7 +32,7 @@ impl Watch {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// The next event, of which only what a test asks for is kept.
+    /// The next event, reduced to the fields that the tests compare.
     fn next(&mut self) -> Value {
         let event = self.object();
         assert_eq!((&event["schema_version"], &event["kind"]), (&json!(1), &json!("event")), "{event}");
@@ -40,7 +40,7 @@ impl Watch {
     }
 
     #[track_caller]
-    fn tells(&mut self, expected: &[Value]) {
+    fn reports(&mut self, expected: &[Value]) {
         for event in expected {
             assert_eq!(self.next(), *event);
         }
@@ -49,7 +49,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -57,7 +57,7 @@ impl Drop for Watch {
 
 const STEP: &str = "plans/fence-repair/step-4.md";
 
-/// Writes a new file and puts it in the place of the old one, as `sed -i` and most editors do.
+/// Writes a new file and renames it over the old one, as `sed -i` and most editors do.
 fn save_by_rename(place: &Place, path: &str, text: &str) {
     let beside = place.file(&format!("{path}.tmp"));
     std::fs::write(&beside, text).expect("it can be written");
@@ -65,26 +65,26 @@ fn save_by_rename(place: &Place, path: &str, text: &str) {
 }
 
 #[test]
-fn edits_of_every_kind_are_told() {
+fn every_kind_of_edit_is_reported() {
     let place = Place::with_examples();
     let mut watch = Watch::start(&place);
     let with = |status: &str| place.text(STEP).replacen("status: pending", &format!("status: {status}"), 1);
     let (wip, blocked) = (with("wip"), with("blocked"));
     save_by_rename(&place, STEP, &wip);
-    watch.tells(&[json!(["status", "fence-repair:4", "pending", "in_progress"])]);
+    watch.reports(&[json!(["status", "fence-repair:4", "pending", "in_progress"])]);
     place.write(STEP, &blocked);
-    watch.tells(&[json!(["status", "fence-repair:4", "in_progress", "blocked"])]);
+    watch.reports(&[json!(["status", "fence-repair:4", "in_progress", "blocked"])]);
     assert_eq!(place.run("done fence-repair:4 -m over").code, 0);
-    watch.tells(&[
+    watch.reports(&[
         json!(["attempt", "fence-repair:4", null, null]),
         json!(["status", "fence-repair:4", "blocked", "completed"]),
     ]);
     assert_eq!(place.run("undo").code, 0);
-    watch.tells(&[json!(["status", "fence-repair:4", "completed", "blocked"])]);
+    watch.reports(&[json!(["status", "fence-repair:4", "completed", "blocked"])]);
 }
 
 #[test]
-fn a_save_through_a_hard_link_elsewhere_is_told_and_answered() {
+fn a_save_through_a_hard_link_is_reported_and_in_answers() {
     let place = Place::with_examples();
     let link = place.file("link.md");
     std::fs::hard_link(place.file(STEP), &link).expect("it can be linked");
@@ -95,40 +95,40 @@ fn a_save_through_a_hard_link_elsewhere_is_told_and_answered() {
     let fence = shown["plans"].as_array().expect("a list").iter().find(|it| it["id"] == "fence-repair");
     let n_blocked = fence.map(|it| it["steps_blocked"].clone());
     assert_eq!(n_blocked, Some(json!(1)), "{shown}");
-    watch.tells(&[json!(["status", "fence-repair:4", "pending", "blocked"])]);
+    watch.reports(&[json!(["status", "fence-repair:4", "pending", "blocked"])]);
 }
 
 #[test]
-fn a_plan_that_comes_and_goes_is_told() {
+fn an_added_moved_or_removed_plan_is_reported() {
     let place = Place::with_examples();
     let mut watch = Watch::start(&place);
     place.write("plans/trip/plan.md", "# Trip\n");
     place.write("plans/trip/step-1.md", "---\nstatus: done\n---\n# Book\n");
     place.write("plans/trip/step-2.md", "# Pack\n");
-    // Whether the files are seen in one look or in several is chance; what they come to is not.
-    let mut told = std::collections::BTreeMap::new();
-    while !told.contains_key("trip:2") || told.get("trip:1") != Some(&json!("completed")) {
+    // The files may be found in one scan or in several, so only the final statuses are compared.
+    let mut statuses = std::collections::BTreeMap::new();
+    while !statuses.contains_key("trip:2") || statuses.get("trip:1") != Some(&json!("completed")) {
         let event = watch.next();
-        told.insert(event[1].as_str().expect("an id").to_owned(), event[3].clone());
+        statuses.insert(event[1].as_str().expect("an id").to_owned(), event[3].clone());
     }
-    assert_eq!(told.get("trip:2"), Some(&json!("pending")), "{told:?}");
-    assert_eq!(told.get("trip"), Some(&json!("active")), "{told:?}");
-    // Moved in as a whole, as `git checkout` and `mv` do.
+    assert_eq!(statuses.get("trip:2"), Some(&json!("pending")), "{statuses:?}");
+    assert_eq!(statuses.get("trip"), Some(&json!("active")), "{statuses:?}");
+    // The whole directory is moved, as `git checkout` and `mv` do.
     std::fs::create_dir(place.file("elsewhere")).expect("it is new");
     std::fs::rename(place.file("plans/trip"), place.file("elsewhere/trip")).expect("it can be moved");
-    watch.tells(&[
+    watch.reports(&[
         json!(["removed", "trip:1", "completed", null]),
         json!(["removed", "trip:2", "pending", null]),
         json!(["removed", "trip", "active", null]),
     ]);
     std::fs::rename(place.file("elsewhere/trip"), place.file("plans/trip")).expect("it can be moved");
-    watch.tells(&[
+    watch.reports(&[
         json!(["added", "trip", null, "active"]),
         json!(["added", "trip:1", null, "completed"]),
         json!(["added", "trip:2", null, "pending"]),
     ]);
     std::fs::remove_dir_all(place.file("plans/trip")).expect("it can be removed");
-    watch.tells(&[
+    watch.reports(&[
         json!(["removed", "trip:1", "completed", null]),
         json!(["removed", "trip:2", "pending", null]),
         json!(["removed", "trip", "active", null]),
@@ -141,21 +141,46 @@ fn the_last_step_completes_its_plan() {
     place.write("plans/trip/step-1.md", "# Book\n");
     let mut watch = Watch::start(&place);
     assert_eq!(place.run("done trip:1").code, 0);
-    watch.tells(&[
+    watch.reports(&[
         json!(["status", "trip:1", "pending", "completed"]),
         json!(["status", "trip", "active", "completed"]),
     ]);
 }
 
 #[test]
-fn what_is_broken_for_a_moment_is_no_news() {
+fn what_a_merge_changes_is_reported() {
+    let place = Place::with_examples();
+    let step = place.text(STEP);
+    place.git("init -q");
+    place.git("add -A");
+    place.git("commit -q -m plans");
+    place.git("checkout -q -b feature");
+    place.write(STEP, step.replacen("status: pending", "status: blocked", 1));
+    place.write("plans/new/step-1.md", "# One\n");
+    place.git("add -A");
+    place.git("commit -q -m blocked");
+    place.git("checkout -q main");
+    let mut watch = Watch::start(&place);
+    place.git("merge -q --no-ff --no-edit feature");
+    let mut events = [watch.next(), watch.next(), watch.next()];
+    events.sort_by_key(Value::to_string);
+    let expected = [
+        json!(["added", "new", null, "active"]),
+        json!(["added", "new:1", null, "pending"]),
+        json!(["status", "fence-repair:4", "pending", "blocked"]),
+    ];
+    assert_eq!(events, expected);
+}
+
+#[test]
+fn a_file_that_is_broken_for_a_moment_causes_no_event() {
     let place = Place::with_examples();
     let mut watch = Watch::start(&place);
     let text = place.text(STEP);
     place.write(STEP, "---\nstatus: [\n");
     place.write(STEP, &text);
     place.write("plans/fence-repair/step-3.md", "---\nstatus: wip\n---\n# Choose\n");
-    watch.tells(&[json!(["status", "fence-repair:3", "pending", "in_progress"])]);
+    watch.reports(&[json!(["status", "fence-repair:3", "pending", "in_progress"])]);
 }
 
 #[test]
@@ -174,7 +199,7 @@ fn watching_writes_nothing() {
 }
 
 #[test]
-fn watching_ends_well_when_nobody_reads_it() {
+fn watching_ends_normally_without_a_reader() {
     let place = Place::with_examples();
     let mut command = place.command();
     let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -183,7 +208,7 @@ fn watching_ends_well_when_nobody_reads_it() {
     assert_eq!(asides.next(), "watching 5 plans with 31 steps; Ctrl-C ends it");
     drop(watch.stdout.take());
     assert_eq!(place.run("done feature-auth:0").code, 0);
-    // The end of its stderr is its own end.
+    // Its stderr ends when the process ends.
     assert!(asides.end().is_empty());
     assert!(watch.wait().expect("it ended").success());
 }

@@ -1,22 +1,22 @@
-//! Random files with front matter that draw on every construct people write, from one seed.
+//! Random files with front matters of all usual constructs, generated from a seed.
 //!
-//! Says where each entry stands, so that a test can tell whether an edit kept to it.
+//! The position of each entry is recorded, so that a test can check that an edit changes only its entry.
 
 use crate::random::{COMMENTS, KEYS, Random, WORDS};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A file with what its writer knows about it.
+/// A file, and the positions of its entries.
 pub(crate) struct Sample {
     pub(crate) bytes: Vec<u8>,
-    /// Key and lines of each entry of a block mapping, up to the next entry.
+    /// The key and the range of each entry of a block mapping, up to the next entry.
     pub(crate) entries: Vec<(String, Range<usize>)>,
 }
 
-/// Counts how often each construct came.
+/// How often each construct was generated.
 pub(crate) type Counts = BTreeMap<&'static str, usize>;
 
-/// Makes one file.
+/// Generates one file.
 pub(crate) fn sample(random: &mut Random, counts: &mut Counts) -> Sample {
     let mut writer = Writer { random, counts, anchors: Vec::new(), next_anchor: 0 };
     let lines = writer.lines();
@@ -26,7 +26,7 @@ pub(crate) fn sample(random: &mut Random, counts: &mut Counts) -> Sample {
 struct Writer<'a> {
     random: &'a mut Random,
     counts: &'a mut Counts,
-    /// Names that may be referred to, and whether each is a mapping.
+    /// Anchors that aliases can use, and whether each is a mapping.
     anchors: Vec<(String, bool)>,
     next_anchor: usize,
 }
@@ -180,7 +180,7 @@ impl Writer<'_> {
         head.split('\n').map(str::to_owned).chain(value).collect()
     }
 
-    /// What follows a colon: the rest of its line, then the lines below.
+    /// The text after a colon: the rest of its line, then the lines below.
     fn value(&mut self, column: usize, depth: usize) -> Vec<String> {
         let mut lines = match self.random.below(if depth == 0 { 8 } else { 16 }) {
             0 => {
@@ -417,7 +417,7 @@ impl Writer<'_> {
         for key in ["at", "by", "outcome"].iter().take(1 + self.random.below(3)) {
             lines.extend(self.entry(key, column, depth.saturating_sub(1)));
         }
-        // A mark of an explicit key cannot be moved behind a dash.
+        // An explicit key or an anchor cannot follow a dash.
         if lines[0].trim_start().starts_with(['?', '&']) {
             vec![format!("{}at: x", " ".repeat(column))]
         } else {

@@ -1,8 +1,8 @@
-//! Says whether a value is as a JSON Schema describes it, for the words of JSON Schema that planwatch's own use.
+//! Validates values with JSON Schemas, for the keywords that planwatch's schemas use.
 
 use serde_json::{Map, Value};
 
-/// What is compared, and what `$ref` finds.
+/// The definitions for `$ref`, and the mode of validation.
 pub(crate) struct Schemas {
     /// By the last part of the reference.
     pub(crate) parts: Map<String, Value>,
@@ -10,11 +10,11 @@ pub(crate) struct Schemas {
     pub(crate) is_partial: bool,
 }
 
-/// Words that say nothing about a value.
+/// Keywords that do not restrict values.
 const SILENT: [&str; 7] = ["description", "format", "example", "examples", "default", "title", "deprecated"];
 
 impl Schemas {
-    /// The first thing that is not as it should be, with its place.
+    /// The first fault of a value, with its place.
     pub(crate) fn fault(&self, schema: &Value, value: &Value) -> Option<String> {
         self.at("$", schema, value)
     }
@@ -25,67 +25,67 @@ impl Schemas {
             Value::Object(words) => words,
             other => return Some(format!("{place}: the schema is {other}")),
         };
-        schema.iter().find_map(|(word, says)| self.word(place, (word, says), schema, value))
+        schema.iter().find_map(|(word, rule)| self.word(place, (word, rule), schema, value))
     }
 
     fn word(
         &self,
         place: &str,
-        (word, says): (&str, &Value),
+        (word, rule): (&str, &Value),
         schema: &Map<String, Value>,
         value: &Value,
     ) -> Option<String> {
-        let not = |what: &str| Some(format!("{place}: {value} is not {what} {says}"));
+        let not = |what: &str| Some(format!("{place}: {value} is not {what} {rule}"));
         match word {
             "$ref" => {
-                let name = says.as_str()?.rsplit('/').next()?;
+                let name = rule.as_str()?.rsplit('/').next()?;
                 let Some(part) = self.parts.get(name) else { return Some(format!("there is no `{name}`")) };
                 self.at(place, part, value)
             }
             "type" => {
-                if is_type(says, value) {
+                if is_type(rule, value) {
                     None
                 } else {
                     not("of the type")
                 }
             }
             "const" => {
-                if says == value {
+                if rule == value {
                     None
                 } else {
                     not("")
                 }
             }
             "enum" => {
-                let is_one = says.as_array().is_some_and(|it| it.contains(value));
+                let is_one = rule.as_array().is_some_and(|it| it.contains(value));
                 if is_one { None } else { not("one of") }
             }
             "minimum" => {
-                let is_more = value.as_f64() >= says.as_f64() || !value.is_number();
+                let is_more = value.as_f64() >= rule.as_f64() || !value.is_number();
                 if is_more { None } else { not("at least") }
             }
             "maximum" => {
-                let is_less = value.as_f64() <= says.as_f64() || !value.is_number();
+                let is_less = value.as_f64() <= rule.as_f64() || !value.is_number();
                 if is_less { None } else { not("at most") }
             }
             "anyOf" => {
-                let all: Vec<_> = says.as_array()?.iter().map(|it| self.at(place, it, value)).collect();
+                let all: Vec<_> = rule.as_array()?.iter().map(|it| self.at(place, it, value)).collect();
                 let faults: Option<Vec<_>> = all.into_iter().collect();
-                faults.map(|it| format!("{place}: none of all fits: {}", it.join("; ")))
+                faults.map(|it| format!("{place}: no alternative matches: {}", it.join("; ")))
             }
             "items" => {
                 let items = value.as_array()?.iter().enumerate();
-                items.map(|(at, it)| self.at(&format!("{place}[{at}]"), says, it)).find_map(|it| it)
+                items.map(|(at, it)| self.at(&format!("{place}[{at}]"), rule, it)).find_map(|it| it)
             }
             "properties" => {
                 let fields = value.as_object()?.iter();
-                let known = fields.filter_map(|(name, it)| Some((name, says.get(name)?, it)));
+                let known = fields.filter_map(|(name, it)| Some((name, rule.get(name)?, it)));
                 let faults = known.map(|(name, schema, it)| self.at(&format!("{place}.{name}"), schema, it));
                 faults.into_iter().find_map(|it| it)
             }
             "required" => {
                 let object = value.as_object().filter(|_| !self.is_partial)?;
-                let names = says.as_array()?.iter().filter_map(Value::as_str);
+                let names = rule.as_array()?.iter().filter_map(Value::as_str);
                 names
                     .map(str::to_owned)
                     .find(|it| !object.contains_key(it))
@@ -95,19 +95,19 @@ impl Schemas {
                 let known = schema.get("properties");
                 let is_known = |name: &str| known.is_some_and(|it| it.get(name).is_some());
                 let others = value.as_object()?.iter().filter(|(name, _)| !is_known(name));
-                let fault = |(name, it): (&String, &Value)| match says {
+                let fault = |(name, it): (&String, &Value)| match rule {
                     Value::Bool(false) => Some(format!("{place}: `{name}` is not expected")),
                     schema => self.at(&format!("{place}.{name}"), schema, it),
                 };
                 others.map(fault).find_map(|it| it)
             }
             silent if SILENT.contains(&silent) => None,
-            unknown => Some(format!("{place}: `{unknown}` is not compared")),
+            unknown => Some(format!("{place}: `{unknown}` is not supported")),
         }
     }
 }
 
-fn is_type(says: &Value, value: &Value) -> bool {
+fn is_type(rule: &Value, value: &Value) -> bool {
     let is_one = |name: &str| match name {
         "string" => value.is_string(),
         "integer" => value.is_i64() || value.is_u64(),
@@ -118,7 +118,7 @@ fn is_type(says: &Value, value: &Value) -> bool {
         "null" => value.is_null(),
         _ => false,
     };
-    match says {
+    match rule {
         Value::String(name) => is_one(name),
         Value::Array(names) => names.iter().filter_map(Value::as_str).any(is_one),
         _ => false,

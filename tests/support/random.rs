@@ -1,6 +1,6 @@
-//! Random numbers from a seed, and the keys, words and comments that random front matters are made of.
+//! Random numbers from a seed, and the keys, words and comments of random front matters.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
+/// SplitMix64 (Steele, Lea, Flood 2014), which gives the same numbers on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -12,11 +12,11 @@ mod steps;
 pub use knowledge::{DecideRequest, ImportRequest, InsightRequest, NewScriptRequest};
 pub use plans::{NewRequest, PlanText, ReplaceRequest, SquashRequest, StepRequest, UndoRequest};
 pub use queries::{
-    DecisionsRequest, InsightsRequest, ListRequest, NextRequest, RemoveRequest, SearchRequest, ShowRequest,
-    StaleRequest, StatusRequest,
+    DecisionsRequest, DiffRequest, InsightsRequest, ListRequest, LogRequest, NextRequest, RemoveRequest,
+    SearchRequest, ShowRequest, StaleRequest, StatusRequest,
 };
 pub use steps::{
-    AddRequest, Answer, Asker, AttemptRequest, ClaimRequest, ConfirmRequest, MoveRequest, NoteRequest,
+    AddRequest, Answer, AttemptRequest, ClaimRequest, ConfirmRequest, Confirmer, MoveRequest, NoteRequest,
     PatchRequest, ReleaseRequest, RenewRequest, RenumberRequest, StepText,
 };
 
@@ -79,7 +79,7 @@ fn yaml<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> 
 fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let read = |it: String| {
         read_seconds(&it).ok_or_else(|| {
-            D::Error::custom(format!("`{it}` is not a lease, as in 90s, 30m, 2h or 1d, at most 366d"))
+            D::Error::custom(format!("`{it}` is not a lease, for example 90s, 30m, 2h or 1d, at most 366d"))
         })
     };
     Option::<String>::deserialize(from)?.map(read).transpose()

@@ -114,7 +114,7 @@ pub struct ReplaceRequest {
     #[serde(skip)]
     pub plan: String,
     /// Titles, or objects as `list` shows them; or the list as one Markdown text.
-    // Here as Markdown or JSON.
+    // Here as Markdown or JSON; as YAML if `shown` ends in `.yaml` or `.yml`.
     #[serde(rename = "steps", deserialize_with = "list")]
     #[schemars(schema_with = "list_schema")]
     pub list: String,
@@ -127,6 +127,9 @@ pub struct ReplaceRequest {
     pub created_by: Option<String>,
     #[serde(default)]
     pub force: bool,
+    /// Numbers of other branches and working trees may be used again.
+    #[serde(skip)]
+    pub ignores_branches: bool,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,
 }

@@ -37,9 +37,9 @@ pub struct ListRequest {
     pub all: bool,
     #[serde(skip)]
     pub sort: Sort,
-    /// Only steps that this person is to do; plans that have one
+    /// Only steps of this assignee, or plans that have such a step
     pub assignee: Option<String>,
-    /// Only what something has happened to since then: as `since` of a search
+    /// Only what has changed since then: as `since` of a search
     #[schemars(extend("pattern" = SINCE))]
     pub updated_since: Option<String>,
 }
@@ -50,7 +50,7 @@ pub struct StaleRequest {
     /// Only the steps of this plan
     // Of a program those of its plans, too.
     pub plan: Option<String>,
-    /// For so many days
+    /// The days after which a step is stale
     // In seconds; none: the `stale_days` of the configuration.
     #[serde(rename = "days", default, deserialize_with = "days")]
     #[schemars(with = "Option<u32>", range(max = 3650))]
@@ -64,10 +64,13 @@ fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
 /// Shows what needs attention.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StatusRequest {
-    /// Call a step stale after so many days
+    /// The days after which a step is stale
     // Also the days for which finished steps are listed.
     #[schemars(range(max = 3650))]
     pub days: Option<u32>,
+    /// Also what unmerged branches say about steps.
+    #[serde(skip)]
+    pub branches: bool,
 }
 
 /// Shows a plan, a step, a decision or an insight.
@@ -78,7 +81,7 @@ pub struct ShowRequest {
     /// Also the text of every step
     #[serde(default)]
     pub full: bool,
-    /// Draw what waits for what
+    /// Draw the dependencies
     pub graph: Option<GraphForm>,
 }
 
@@ -96,7 +99,7 @@ pub struct NextRequest {
 /// Searches the full text.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct SearchRequest {
-    /// Words; "…" for a phrase, -word for what must not be there
+    /// Words; "…" for a phrase, -word excludes a word
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub query: String,
     /// Only this: plan, step, decision or insight
@@ -144,6 +147,51 @@ pub struct InsightsRequest {
     pub since: Option<String>,
     #[serde(skip)]
     pub limit: usize,
+}
+
+/// Shows what happened to plans and steps, newest first.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct LogRequest {
+    /// Only this plan or step
+    // It may be gone by now.
+    pub id: Option<String>,
+    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    #[schemars(extend("pattern" = SINCE))]
+    pub since: Option<String>,
+    /// Only until then: as `since`
+    #[schemars(extend("pattern" = SINCE))]
+    pub until: Option<String>,
+    /// Only what this person or agent did, or committed
+    pub by: Option<String>,
+    /// Only these changes, separated by commas
+    #[serde(default)]
+    pub what: Vec<String>,
+    /// Only the commits of this range, such as main..feature
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub rev: Option<String>,
+    /// Only events with all of these words; none: all events.
+    #[serde(skip)]
+    pub words: Vec<String>,
+    /// The most events in the answer; none: all.
+    #[serde(skip)]
+    pub limit: Option<usize>,
+}
+
+/// Shows how the plans differ between two states.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct DiffRequest {
+    /// Only this plan
+    pub plan: Option<String>,
+    /// A revision, or two as main..feature or main...feature; else HEAD
+    // One is compared with the working tree.
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub rev: Option<String>,
+    /// Compare with what is staged, not with the working tree
+    #[serde(default)]
+    pub staged: bool,
+    /// Also the text that differs
+    #[serde(default)]
+    pub patch: bool,
 }
 
 /// Removes steps or plans.

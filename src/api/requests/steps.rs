@@ -45,6 +45,9 @@ pub struct AddRequest {
     /// The text's own front matter is kept, except for the id.
     #[serde(skip)]
     pub keeps_own: bool,
+    /// Numbers of other branches and working trees may be used again.
+    #[serde(skip)]
+    pub ignores_branches: bool,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,
 }
@@ -147,7 +150,7 @@ pub struct AttemptRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
-    /// A plan or a step; none: `PLANWATCH_PLAN`, else whatever is most urgent.
+    /// A plan or a step; none: `PLANWATCH_PLAN`, else the most urgent step of all plans.
     #[serde(skip)]
     pub target: Option<String>,
     pub by: Option<String>,
@@ -235,13 +238,16 @@ pub struct RenumberRequest {
     pub claim: Option<String>,
     #[serde(default)]
     pub force: bool,
+    /// Numbers of other branches and working trees may be used again.
+    #[serde(skip)]
+    pub ignores_branches: bool,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,
 }
 
-/// Who asks for a confirmation to be recorded.
+/// Whether a person is known to confirm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Asker {
+pub enum Confirmer {
     /// A person typed it at a terminal, or answered a question.
     Person,
     #[default]
@@ -280,7 +286,7 @@ pub struct ConfirmRequest {
     pub note: Option<String>,
     pub by: Option<String>,
     #[serde(skip)]
-    pub asker: Asker,
+    pub confirmer: Confirmer,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,
 }

@@ -27,6 +27,7 @@ pub(super) fn change() -> Object {
         .field("changes", list(part("Changed")))
         .field("refused", list(part("Refused")))
         .optional("not_repointed", list(text()))
+        .optional("committed", text())
         .optional("kept", list(part("Kept")))
         .optional("not_recorded", flag())
 }

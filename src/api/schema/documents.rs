@@ -11,6 +11,10 @@ pub(super) fn answers() -> Answers {
         ("rendered-prompt", rendered()),
         ("instructions", Object::new().fields(["topic", "text"], &text()).field("topics", list(text()))),
         ("init", init()),
+        ("commit", commit()),
+        ("git-setup", git_setup()),
+        ("git-resolve", git_resolve()),
+        ("git-review", git_review()),
         ("export", shown_plan()),
         (
             "export-text",
@@ -31,6 +35,45 @@ fn init() -> Object {
         .field("commands", list(command.closed()))
         .field("diff", text())
         .optional("kept", list(part("Kept")))
+}
+
+/// `store::commit::CommitReport`.
+fn commit() -> Object {
+    let file = Object::new().field("path", text()).field("did", word(["added", "changed", "removed"]));
+    let why = word(["edited", "staged", "conflict", "submodule", "link", "unreadable"]);
+    Object::new()
+        .field("dry_run", flag())
+        .fields(["commit", "branch", "message"], &maybe_text())
+        .field("files", list(file.closed()))
+        .field("left", list(Object::new().field("path", text()).field("why", why).closed()))
+}
+
+/// `ops::git_setup::GitSetupReport`.
+fn git_setup() -> Object {
+    let did = word(["made", "changed", "removed", "unchanged"]);
+    Object::new()
+        .fields(["undo", "dry_run"], &flag())
+        .fields(["driver", "attributes"], &did)
+        .fields(["diff", "jj"], &text())
+}
+
+/// `ops::git_resolve::GitResolveReport`.
+fn git_resolve() -> Object {
+    let state = word(["resolved", "conflict", "edited", "number-taken", "removed"]);
+    let file = Object::new().field("path", text()).field("state", state).field("decided", list(text()));
+    let file = file.optional("renumbered", text());
+    Object::new()
+        .field("dry_run", flag())
+        .field("files", list(file.closed()))
+        .field("diff", text())
+        .optional("kept", list(part("Kept")))
+}
+
+/// `ops::git_review::GitReviewReport`.
+fn git_review() -> Object {
+    let file = Object::new().field("path", text()).field("state", word(["lost", "differs", "conflict"]));
+    let file = file.field("lost", list(text())).field("status", list(text()));
+    Object::new().field("merge", text()).field("files", list(file.closed()))
 }
 
 fn named() -> Object {

@@ -22,7 +22,6 @@ use crate::api::views::SCHEMA_VERSION;
 /// The place of the named parts, as in OpenAPI.
 pub const PLACE: &str = "#/components/schemas/";
 
-/// Every named part, by its name.
 pub fn parts() -> Vec<(&'static str, Value)> {
     let all = [plans::parts(), changes::parts(), knowledge::parts()];
     all.into_iter().flatten().collect()
@@ -37,7 +36,6 @@ pub struct Answer {
     pub schema: Value,
 }
 
-/// Every answer.
 pub fn answers() -> Vec<Answer> {
     let all = [queries::answers(), changes::answers(), knowledge::answers(), documents::answers()];
     let named = |(name, object): (&'static str, Object)| {
@@ -82,7 +80,6 @@ fn close(schema: &mut Value) {
     properties.into_iter().flat_map(Map::values_mut).for_each(close);
 }
 
-/// By their names.
 type Answers = Vec<(&'static str, Object)>;
 
 /// A closed object under construction.
@@ -199,7 +196,6 @@ fn open_object() -> Value {
     json!({"type": "object", "additionalProperties": true})
 }
 
-/// A named part.
 pub fn part(name: &str) -> Value {
     json!({"$ref": format!("{PLACE}{name}")})
 }

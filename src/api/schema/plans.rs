@@ -38,7 +38,6 @@ pub fn step() -> Object {
     Object::of::<StepShape>()
 }
 
-/// [`Granted`].
 pub(super) fn granted() -> Object {
     Object::of::<Granted>()
 }

@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 
 use super::plans::{plan, step};
-use super::{Answers, Object, count, list, maybe, maybe_text, maybe_time, part, state_word, text, word};
+use super::{
+    Answers, Object, count, flag, list, maybe, maybe_text, maybe_time, part, state_word, text, word,
+};
 use crate::api::views::Reason;
+use crate::plan::history::What;
 
 pub(super) fn answers() -> Answers {
     vec![
@@ -20,6 +23,9 @@ pub(super) fn answers() -> Answers {
         ("status", status()),
         ("stale-list", stale_list()),
         ("search", search()),
+        ("log", log()),
+        ("timeline", timeline()),
+        ("diff", diff()),
         ("problem-list", problem_list()),
         ("table", table()),
         ("doctor", doctor()),
@@ -101,7 +107,14 @@ fn status() -> Object {
         .field("problems", problems.closed())
         .field("kept", list(text()))
         .optional("interrupted", interrupted.closed())
+        .optional("branches", list(on_branch().closed()))
         .field("days", count())
+}
+
+/// `ops::status::OnBranch`.
+fn on_branch() -> Object {
+    let words = Object::new().fields(["id", "title", "here", "there", "branch", "by"], &text());
+    words.field("more", count()).field("at", maybe_time())
 }
 
 fn stale_list() -> Object {
@@ -115,6 +128,63 @@ fn search() -> Object {
         .fields(["id", "title", "path", "snippet"], &text())
         .field("plan", maybe_text());
     Object::new().field("query", text()).field("hits", list(hit.closed()))
+}
+
+fn log() -> Object {
+    let what = json!({"type": "string", "enum": What::ALL.map(What::word)});
+    let event = Object::new()
+        .field("at", maybe_time())
+        .fields(["by", "author", "commit"], &maybe_text())
+        .field("committed_at", maybe_time())
+        .fields(["plan", "step"], &maybe_text())
+        .field("what", what)
+        .fields(["from", "to", "outcome", "notes", "subject"], &maybe_text())
+        .field("path", text())
+        .fields(["lines_added", "lines_removed"], &json!({"type": ["integer", "null"], "minimum": 0}))
+        .field("keys", list(text()));
+    Object::new().field("events", list(event.closed())).field("begins_at", maybe_text()).and(page())
+}
+
+fn timeline() -> Object {
+    let time = json!({"type": "string", "format": "date-time"});
+    let span = Object::new().field("status", text()).field("from", time.clone()).field("to", maybe_time());
+    let tried = Object::new().field("at", time).fields(["by", "outcome"], &maybe_text());
+    let step = Object::new()
+        .fields(["step", "title", "status"], &text())
+        .field("spans", list(span.closed()))
+        .field("attempts", list(tried.closed()));
+    Object::new()
+        .fields(["plan", "title"], &text())
+        .fields(["from", "to"], &maybe_time())
+        .field("steps", list(step.closed()))
+        .field("begins_at", maybe_text())
+}
+
+fn diff() -> Object {
+    let turn = || maybe(Object::new().fields(["from", "to"], &maybe_text()).closed());
+    let added =
+        Object::new().field("at", maybe_time()).fields(["by", "outcome", "notes"], &maybe_text()).closed();
+    let change = word(["created", "removed", "moved", "archived", "restored", "changed"]);
+    let difference = Object::new()
+        .field("of", word(["plan", "step", "decision", "insight"]))
+        .field("id", text())
+        .field("plan", maybe_text())
+        .field("title", text())
+        .field("change", change)
+        .field("was", maybe_text())
+        .fields(["status", "renamed"], &turn())
+        .fields(["attempts", "notes", "claims", "confirmations"], &list(added))
+        .field("released", maybe_text())
+        .fields(["depends_added", "depends_removed"], &list(text()))
+        .fields(["lines_added", "lines_removed"], &count())
+        .field("keys", list(text()))
+        .field("problem", maybe_text())
+        .field("path", text());
+    Object::new()
+        .fields(["from", "to"], &maybe_text())
+        .field("staged", flag())
+        .field("differences", list(difference.closed()))
+        .field("diff", maybe_text())
 }
 
 fn problem_list() -> Object {

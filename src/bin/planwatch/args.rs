@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod bring;
 pub(crate) mod draft;
+pub(crate) mod git;
 pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod run;
@@ -84,121 +85,138 @@ impl Colour {
     }
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+/// The verbs with their names: the one that help shows, and others that mean the same.
+macro_rules! verbs {
+    ($($(#[$about:meta])* $verb:ident($arguments:ty) = $name:literal $(| $alias:literal)*;)*) => {
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Verb {
+            $($(#[$about])* #[command(name = $name $(, alias = $alias)*)] $verb($arguments),)*
+        }
+
+        /// The verb of this name, as it is among all.
+        fn verb_alone(name: &str) -> Option<clap::Command> {
+            let (name, aliases, arguments): (_, &[&str], fn(clap::Command) -> clap::Command) = match name {
+                $($name $(| $alias)* => ($name, &[$($alias),*], <$arguments>::augment_args),)*
+                _ => return None,
+            };
+            Some(arguments(clap::Command::new(name)).aliases(aliases))
+        }
+    };
+}
+
+verbs! {
     /// Show what needs attention, is in progress, and is ready
-    #[command(alias = "briefing")]
-    Status(look::Status),
+    Status(look::Status) = "status" | "briefing";
     /// List the plans, or the steps of one
-    #[command(alias = "ls")]
-    List(look::List),
+    List(look::List) = "list" | "ls";
     /// List the steps of a plan
     #[command(hide = true)]
-    Steps(look::Steps),
+    Steps(look::Steps) = "steps";
     /// List the steps that have not changed for a while
-    Stale(look::Stale),
+    Stale(look::Stale) = "stale";
     /// Show a plan or a step with its text
-    Show(look::Show),
+    Show(look::Show) = "show";
     /// Show the next ready step, and why it is next
-    Next(look::Next),
+    Next(look::Next) = "next";
     /// Search plans, steps, decisions and insights
-    #[command(alias = "recall")]
-    Search(look::Search),
+    Search(look::Search) = "search" | "recall";
+    /// Show what happened to plans and steps, from the commits
+    Log(look::Log) = "log";
+    /// Show how plans differ between commits and the working tree
+    Diff(look::Diff) = "diff";
     /// Report problems in the files, with line and column
-    Check(look::Check),
+    Check(look::Check) = "check";
     /// Claim a step exclusively
-    Claim(work::Claim),
+    Claim(work::Claim) = "claim";
     /// Release claimed steps without finishing them
-    Release(work::Release),
+    Release(work::Release) = "release";
     /// Start steps, or activate a draft plan
-    Start(work::Start),
+    Start(work::Start) = "start";
     /// Complete steps, or a plan
-    #[command(alias = "complete")]
-    Done(work::Done),
+    Done(work::Done) = "done" | "complete";
     /// Mark steps as failed, with the reason
-    Fail(work::Fail),
+    Fail(work::Fail) = "fail";
     /// Mark steps as blocked, with the reason
-    Block(work::Block),
+    Block(work::Block) = "block";
     /// Skip steps, or abandon a plan
-    Skip(work::Skip),
+    Skip(work::Skip) = "skip";
     /// Reopen closed steps, or a closed plan
-    Reopen(work::Reopen),
+    Reopen(work::Reopen) = "reopen";
     /// Record an attempt at a step and its outcome
-    Attempt(work::Attempt),
+    Attempt(work::Attempt) = "attempt";
     /// Add a note to a plan or a step
-    Note(work::Note),
+    Note(work::Note) = "note";
     /// Approve or reject a step, or a phase of a plan
-    Confirm(work::Confirm),
+    Confirm(work::Confirm) = "confirm";
     /// Create a plan with its steps
-    New(write::New),
+    New(write::New) = "new";
     /// Add a step to a plan
-    Add(write::Add),
+    Add(write::Add) = "add";
     /// Edit a plan or a step in your editor, and check it afterwards
-    Edit(write::Edit),
+    Edit(write::Edit) = "edit";
     /// Change a field of a plan or a step
-    Set(write::Set),
+    Set(write::Set) = "set";
     /// Remove a field of a plan or a step
     #[command(hide = true)]
-    Unset(write::Unset),
+    Unset(write::Unset) = "unset";
     /// Move a step to another place in its plan
-    Move(write::Move),
+    Move(write::Move) = "move";
     /// Merge several steps into one
-    #[command(alias = "consolidate")]
-    Squash(write::Squash),
+    Squash(write::Squash) = "squash" | "consolidate";
     /// Replace the steps of a plan with those of a list
-    #[command(alias = "restructure")]
-    Replace(write::Replace),
+    Replace(write::Replace) = "replace" | "restructure";
     /// Remove steps or plans; `undo` brings them back
-    #[command(alias = "delete", alias = "rm")]
-    Remove(write::Remove),
+    Remove(write::Remove) = "remove" | "delete" | "rm";
     /// Archive plans, or restore them
-    Archive(write::Archive),
+    Archive(write::Archive) = "archive";
     /// Restore archived plans
     #[command(hide = true)]
-    Restore(write::Restore),
+    Restore(write::Restore) = "restore";
     /// Undo the last change, or an older one by its id
-    Undo(write::Undo),
+    Undo(write::Undo) = "undo";
     /// Record a decision and its reason, or show decisions
-    Decide(know::Decide),
+    Decide(know::Decide) = "decide";
     /// Record an insight, or show insights
-    Insight(know::Insight),
+    Insight(know::Insight) = "insight";
     /// Save commands under a name, and run them
-    Script(know::Script),
+    Script(know::Script) = "script";
     /// Run an agent on a plan's steps, one process for each step
-    Run(run::Run),
+    Run(run::Run) = "run";
     /// Draft a plan from a conversation, in several passes
-    Draft(draft::Draft),
+    Draft(draft::Draft) = "draft";
     /// Choose which commands of this repository may run
-    Trust(know::Trust),
+    Trust(know::Trust) = "trust";
     /// Create plans from Markdown documents and other tools' data
-    Import(bring::Import),
+    Import(bring::Import) = "import";
     /// Print a plan as one document
-    Export(bring::Export),
+    Export(bring::Export) = "export";
     /// List, show or try the plan templates and prompts
-    Template(bring::Template),
+    Template(bring::Template) = "template";
     /// Print changes as they happen
-    Watch(setup::Watch),
+    Watch(setup::Watch) = "watch";
     /// Print the token that requests over HTTP need
-    Token(setup::Token),
+    Token(setup::Token) = "token";
+    /// Commit plan files, and merge them by their meaning
+    Git(git::Git) = "git";
     /// Serve tools for agents (Model Context Protocol)
-    Mcp(setup::Mcp),
+    Mcp(setup::Mcp) = "mcp";
     /// Set up a project for plans, and for agents
-    Init(agents::Init),
+    Init(agents::Init) = "init";
     /// Print the context for an agent's session
     #[command(hide = true)]
-    Hook(agents::Hook),
+    Hook(agents::Hook) = "hook";
     /// Diagnose this setup: index, locks, file system, watching
-    Doctor(setup::Doctor),
+    Doctor(setup::Doctor) = "doctor";
     /// Run a read-only SQL query on the index
-    Sql(setup::Sql),
+    Sql(setup::Sql) = "sql";
     /// Print the completion script of a shell
-    Completions(setup::Completions),
+    Completions(setup::Completions) = "completions";
     /// Write the manual pages into a directory
-    Man(setup::Man),
+    Man(setup::Man) = "man";
     /// Print instructions for agents
-    Instructions(setup::Instructions),
+    Instructions(setup::Instructions) = "instructions";
     /// Explain a verb or a topic
-    Help(setup::Help),
+    Help(setup::Help) = "help";
 }
 
 const VERB_HELP: &str = "\
@@ -232,62 +250,7 @@ pub(crate) fn command() -> clap::Command {
 ///
 /// To make all verbs takes longer than many of them do.
 pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
-    let (names, arguments): (&'static [&'static str], fn(clap::Command) -> clap::Command) = match verb {
-        "status" | "briefing" => (&["status", "briefing"], look::Status::augment_args),
-        "list" | "ls" => (&["list", "ls"], look::List::augment_args),
-        "steps" => (&["steps"], look::Steps::augment_args),
-        "stale" => (&["stale"], look::Stale::augment_args),
-        "show" => (&["show"], look::Show::augment_args),
-        "next" => (&["next"], look::Next::augment_args),
-        "search" | "recall" => (&["search", "recall"], look::Search::augment_args),
-        "check" => (&["check"], look::Check::augment_args),
-        "claim" => (&["claim"], work::Claim::augment_args),
-        "release" => (&["release"], work::Release::augment_args),
-        "start" => (&["start"], work::Start::augment_args),
-        "done" | "complete" => (&["done", "complete"], work::Done::augment_args),
-        "fail" => (&["fail"], work::Fail::augment_args),
-        "block" => (&["block"], work::Block::augment_args),
-        "skip" => (&["skip"], work::Skip::augment_args),
-        "reopen" => (&["reopen"], work::Reopen::augment_args),
-        "attempt" => (&["attempt"], work::Attempt::augment_args),
-        "note" => (&["note"], work::Note::augment_args),
-        "confirm" => (&["confirm"], work::Confirm::augment_args),
-        "new" => (&["new"], write::New::augment_args),
-        "add" => (&["add"], write::Add::augment_args),
-        "edit" => (&["edit"], write::Edit::augment_args),
-        "set" => (&["set"], write::Set::augment_args),
-        "unset" => (&["unset"], write::Unset::augment_args),
-        "move" => (&["move"], write::Move::augment_args),
-        "squash" | "consolidate" => (&["squash", "consolidate"], write::Squash::augment_args),
-        "replace" | "restructure" => (&["replace", "restructure"], write::Replace::augment_args),
-        "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
-        "archive" => (&["archive"], write::Archive::augment_args),
-        "restore" => (&["restore"], write::Restore::augment_args),
-        "undo" => (&["undo"], write::Undo::augment_args),
-        "decide" => (&["decide"], know::Decide::augment_args),
-        "insight" => (&["insight"], know::Insight::augment_args),
-        "script" => (&["script"], know::Script::augment_args),
-        "run" => (&["run"], run::Run::augment_args),
-        "draft" => (&["draft"], draft::Draft::augment_args),
-        "trust" => (&["trust"], know::Trust::augment_args),
-        "import" => (&["import"], bring::Import::augment_args),
-        "export" => (&["export"], bring::Export::augment_args),
-        "template" => (&["template"], bring::Template::augment_args),
-        "watch" => (&["watch"], setup::Watch::augment_args),
-        "token" => (&["token"], setup::Token::augment_args),
-        "mcp" => (&["mcp"], setup::Mcp::augment_args),
-        "init" => (&["init"], agents::Init::augment_args),
-        "hook" => (&["hook"], agents::Hook::augment_args),
-        "doctor" => (&["doctor"], setup::Doctor::augment_args),
-        "sql" => (&["sql"], setup::Sql::augment_args),
-        "completions" => (&["completions"], setup::Completions::augment_args),
-        "man" => (&["man"], setup::Man::augment_args),
-        "instructions" => (&["instructions"], setup::Instructions::augment_args),
-        "help" => (&["help"], setup::Help::augment_args),
-        _ => return None,
-    };
-    let (name, aliases) = names.split_first()?;
-    let own = arguments(clap::Command::new(*name)).aliases(aliases);
+    let own = verb_alone(verb)?;
     let root = clap::Command::new("planwatch").disable_help_subcommand(true).disable_help_flag(true);
     Some(Everywhere::augment_args(root).subcommand(own))
 }
@@ -310,7 +273,7 @@ pub(crate) fn visible_command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
         .disable_help_flag(true);
-    let verbs = help::GROUPS.iter().flat_map(|(_, of)| of.iter().map(|(name, _)| *name));
+    let verbs = help::GROUPS.iter().flat_map(|(_, of)| of.iter().copied());
     let verbs = verbs.filter_map(|name| Some(shown(whole.find_subcommand(name)?, clap::Command::new(name))));
     shown(&whole, root).subcommands(verbs)
 }
@@ -320,12 +283,14 @@ const INSTEAD: [(&str, &str); 4] =
     [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
 /// Words that people type for a verb, by what they mean. Letters alone would lead from `create` to `reopen` or to nothing.
-const SYNONYMS: [(&str, &[&str]); 33] = [
+const SYNONYMS: [(&str, &[&str]); 36] = [
     ("status", &["info", "overview", "dashboard", "summary", "state", "st", "stat", "report"]),
     ("list", &["all", "plans", "dir", "index"]),
-    ("show", &["view", "cat", "get", "print", "read", "display", "describe", "open", "inspect", "log"]),
+    ("show", &["view", "cat", "get", "print", "read", "display", "describe", "open", "inspect"]),
     ("next", &["ready", "todo", "what", "queue"]),
     ("search", &["find", "grep", "query", "lookup"]),
+    ("log", &["history", "timeline", "events", "changes", "activity"]),
+    ("diff", &["compare", "changed", "delta"]),
     ("check", &["lint", "validate", "fsck", "verify", "test"]),
     ("claim", &["take", "grab", "lock", "acquire", "assign", "pick", "checkout"]),
     ("release", &["unclaim", "unlock", "give", "drop", "unassign"]),
@@ -353,6 +318,7 @@ const SYNONYMS: [(&str, &[&str]); 33] = [
     ("import", &["convert", "load", "migrate"]),
     ("watch", &["serve", "daemon", "follow", "monitor", "server", "tail", "http"]),
     ("init", &["setup", "install", "configure"]),
+    ("git", &["commit", "merge-driver"]),
     ("help", &["man-page", "manual", "usage", "commands", "topics"]),
 ];
 

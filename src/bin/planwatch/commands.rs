@@ -9,11 +9,13 @@ mod doctor;
 mod draft;
 mod edit;
 mod export;
+mod git;
 mod help;
 mod import;
 mod init;
 mod know;
 mod list;
+mod log;
 mod mcp;
 mod moves;
 mod new;
@@ -58,7 +60,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error, words),
     };
-    let output = context::output_for(&everywhere);
+    let output = context::output_for(&everywhere, verb.as_ref());
     let is_looking = verb.as_ref().is_none_or(is_looking);
     let session = Session::begin(&everywhere, output.clone()).map(|it| it.looking(is_looking));
     let done = session.and_then(|session| dispatch(&session, verb));
@@ -90,7 +92,7 @@ fn is_looking(verb: &Verb) -> bool {
         Verb::List(_) | Verb::Steps(_) | Verb::Stale(_) | Verb::Show(_) | Verb::Next(_) | Verb::Search(_) => {
             true
         }
-        Verb::Export(_) | Verb::Sql(_) | Verb::Doctor(_) => true,
+        Verb::Export(_) | Verb::Sql(_) | Verb::Doctor(_) | Verb::Log(_) | Verb::Diff(_) => true,
         Verb::Undo(args) => args.list,
         _ => false,
     }
@@ -106,6 +108,8 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Show(args) => show::run(session, args),
         Verb::Next(args) => next::run(session, args),
         Verb::Search(args) => search::run(session, &args),
+        Verb::Log(args) => log::run(session, args),
+        Verb::Diff(args) => log::diff(session, args),
         Verb::Check(args) => check::run(session, &args),
         Verb::Claim(args) => claim::run(session, args),
         Verb::Release(args) => claim::release(session, args),
@@ -145,6 +149,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Import(args) => import::run(session, args),
         Verb::Export(args) => export::run(session, args),
         Verb::Template(args) => template::run(session, args),
+        Verb::Git(args) => git::run(session, args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

@@ -174,7 +174,6 @@ fn with_values(command: Command, above: &str, line: &Arc<Line>) -> Command {
     command.mut_subcommands(|it| with_values(it, &verb, line))
 }
 
-/// What an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Plan,
@@ -285,7 +284,6 @@ fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
     Some((session, context))
 }
 
-/// The words of the line that is being typed.
 struct Line(Vec<String>);
 
 impl Line {

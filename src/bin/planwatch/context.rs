@@ -30,13 +30,14 @@ use planwatch::serve::daemon::context_factory::ContextFactory;
 use planwatch::serve::ipc::client::Daemon;
 use planwatch::store::idempotency;
 use planwatch::store::interrupted;
+use serde_json::Value;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::Everywhere;
 use crate::args::work::Key;
+use crate::args::{Everywhere, Verb};
 use crate::completing;
 use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output, Pager};
@@ -156,11 +157,27 @@ impl Session {
     /// The surroundings of `new`, which makes the plans directory if there is none.
     pub(crate) fn context_to_make(&self) -> Result<Context, Failure> {
         let workspace = self.workspace()?;
-        let plans = match &workspace.plans_dir {
-            Some(plans) => plans.clone(),
-            None => workspace::make(&self.disk, &workspace)?,
-        };
+        let plans = self.found_or_made(&workspace)?;
         self.context_in(&workspace, &plans)
+    }
+
+    fn found_or_made(&self, found: &Workspace) -> Result<PathBuf, Error> {
+        found.plans_dir.clone().map_or_else(|| workspace::make(&self.disk, found), Ok)
+    }
+
+    /// Prints an answer that only informs: as JSON, or else as a screen of the terminal's width. Returns the exit code.
+    pub(crate) fn answer(
+        &self,
+        kind: &str,
+        json: impl FnOnce() -> Value,
+        screen: impl FnOnce(Option<usize>) -> String,
+    ) -> Result<u8, Failure> {
+        if self.output.is_json() {
+            self.output.json(kind, json())?;
+        } else {
+            self.output.long(&screen(self.output.width))?;
+        }
+        Ok(0)
     }
 
     /// A path as it was typed, relative to the working directory.
@@ -188,7 +205,7 @@ impl Session {
     pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {
         let context = Context { kept: self.output.kept.clone(), ..self.look(workspace, plans)? };
         if self.is_looking {
-            interrupted::tell(&context);
+            interrupted::report(&context);
         }
         Ok(context)
     }
@@ -212,16 +229,7 @@ impl Session {
 
     /// As [`Self::look_again`] for surfaces that run long, each request with surroundings of its own.
     pub(crate) fn contexts(&self, plans: &Path) -> ContextFactory {
-        let own = Self {
-            output: self.output.clone(),
-            directory: self.directory.clone(),
-            plans: self.plans.clone(),
-            reading: self.reading,
-            disk: Arc::clone(&self.disk),
-            is_looking: false,
-            is_told: Arc::new(AtomicBool::new(true)),
-            is_memory_told: Arc::clone(&self.is_memory_told),
-        };
+        let own = Self { is_looking: false, is_told: Arc::new(AtomicBool::new(true)), ..self.clone() };
         let plans = plans.to_path_buf();
         Arc::new(move || own.look(&own.find()?, &plans))
     }
@@ -281,11 +289,7 @@ impl Session {
         let session = self.clone();
         Arc::new(move || {
             let found = session.find()?;
-            let plans = match &found.plans_dir {
-                Some(plans) => plans.clone(),
-                None => workspace::make(&session.disk, &found)?,
-            };
-            session.look(&found, &plans)
+            session.look(&found, &session.found_or_made(&found)?)
         })
     }
 
@@ -330,7 +334,7 @@ impl Session {
             },
             expected: None,
             key: None,
-            tell: Box::new(move |notice| {
+            on_notice: Box::new(move |notice| {
                 let is_memory = matches!(notice, Notice::IndexInMemory { .. });
                 if !is_memory || !is_told.swap(true, Ordering::Relaxed) {
                     output.notice(&notice);
@@ -352,7 +356,6 @@ fn cache_home() -> Option<PathBuf> {
     variable("XDG_CACHE_HOME").filter(|it| it.is_absolute()).or_else(native)
 }
 
-/// The user's own state directory.
 pub(crate) fn state_home() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir())
 }
@@ -374,7 +377,7 @@ pub(crate) fn output(typed: &Typed, loudness: Loudness) -> Output {
 }
 
 /// As [`output`], once the command line is understood.
-pub(crate) fn output_for(everywhere: &Everywhere) -> Output {
+pub(crate) fn output_for(everywhere: &Everywhere, verb: Option<&Verb>) -> Output {
     let form = match &everywhere.json {
         Some(fields) => Form::Json(crate::fields::read(fields)),
         None => Form::Text,
@@ -385,15 +388,18 @@ pub(crate) fn output_for(everywhere: &Everywhere) -> Output {
         _ => Loudness::Normal,
     };
     let output = output(&Typed { form, colour: everywhere.color.choice() }, loudness);
-    if everywhere.no_pager || output.is_json() { output } else { output.with_pager(pager()) }
+    if everywhere.no_pager || output.is_json() { output } else { output.with_pager(pager(verb)) }
 }
 
 /// The pager for long answers, and what it finds in its environment beside what this process has.
-fn pager() -> Option<Pager> {
+fn pager(verb: Option<&Verb>) -> Option<Pager> {
+    // What comes from git is shown as git shows it.
+    let is_of_git = matches!(verb, Some(Verb::Log(_) | Verb::Diff(_)));
+    let of_git = env::var("GIT_PAGER").ok().filter(|_| is_of_git);
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let said = pager::Said {
         own: env::var("PLANWATCH_PAGER").ok(),
-        common: env::var("PAGER").ok(),
+        common: of_git.or_else(|| env::var("PAGER").ok()),
         terminal: text("TERM"),
         is_person: is_terminal && !is_in_step(),
     };

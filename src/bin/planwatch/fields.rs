@@ -1,6 +1,6 @@
 //! `--json=FIELDS`: keeps the named fields of a list's items, else of the object itself.
 //!
-//! The envelope (`schema_version`, `kind`) always stays.
+//! The envelope (`schema_version`, `kind`) always stays. Fields that are known beforehand are words between spaces.
 
 use planwatch::plan::words::nearest;
 use serde_json::{Map, Value};
@@ -8,106 +8,44 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
-pub(crate) const CHANGE: [&str; 7] =
-    ["verb", "dry_run", "changes", "refused", "diff", "not_repointed", "kept"];
+pub(crate) const CHANGE: &str = "verb dry_run changes refused diff not_repointed committed kept";
 
 /// The fields of what `claim` answers; known beforehand for the same reason.
-pub(crate) const CLAIM: [&str; 7] = ["state", "step", "why", "claim", "dry_run", "diff", "kept"];
+pub(crate) const CLAIM: &str = "state step why claim dry_run diff kept";
 
-/// The fields of what `import` answers.
-pub(crate) const IMPORT: [&str; 10] =
-    ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped", "problems", "already", "kept"];
+pub(crate) const IMPORT: &str = "verb dry_run changes refused diff form unmapped problems already kept";
 
-/// The fields of what `init` answers.
-pub(crate) const INIT: [&str; 7] = ["undo", "dry_run", "plans", "files", "commands", "diff", "kept"];
+/// The fields of what `git commit` answers.
+pub(crate) const COMMIT: &str = "dry_run commit branch message files left";
+/// The fields of what the verbs of `git` answer.
+pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj";
+pub(crate) const GIT_REVIEW: &str = "merge files";
+pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept";
+
+pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept";
 
 /// The fields of all events together; one event has not all of them.
-pub(crate) const EVENT: [&str; 15] = [
-    "event",
-    "of",
-    "id",
-    "plan",
-    "title",
-    "path",
-    "at",
-    "source",
-    "verb",
-    "by",
-    "old",
-    "new",
-    "attempt",
-    "plans_total",
-    "steps_total",
-];
+pub(crate) const EVENT: &str =
+    "event of id plan title path at source verb by old new attempt plans_total steps_total";
 
 /// The fields of the answers of `draft`; no object has all of them.
-pub(crate) const DRAFT: [&str; 20] = [
-    "event",
-    "pass",
-    "passes",
-    "focus",
-    "change",
-    "added",
-    "removed",
-    "diff",
-    "why",
-    "seconds",
-    "state",
-    "plan",
-    "path",
-    "incomplete",
-    "beside",
-    "steps",
-    "prompt",
-    "notes",
-    "command",
-    "checked",
-];
+pub(crate) const DRAFT: &str = "event pass passes focus change added removed diff why seconds state plan path incomplete beside \
+     steps prompt notes command checked";
 
 /// The fields of all events of a run together, and of what it comes to; none has all of them.
-pub(crate) const RUN: [&str; 31] = [
-    "event",
-    "step",
-    "title",
-    "attempt",
-    "of",
-    "why",
-    "log",
-    "text",
-    "command",
-    "outcome",
-    "status",
-    "exit_code",
-    "seconds",
-    "cost",
-    "notes",
-    "closed",
-    "total",
-    "plan",
-    "end",
-    "attempts",
-    "next",
-    "prompt",
-    "environment",
-    "untrusted",
-    "verify_only",
-    "directory",
-    "timeout",
-    "idle",
-    "max_attempts",
-    "checked",
-    "verify",
-];
+pub(crate) const RUN: &str = "event step title attempt of why log text command outcome status exit_code seconds cost notes closed \
+     total plan end attempts next prompt environment untrusted verify_only directory timeout idle \
+     max_attempts checked verify";
 
 /// Objects that need not have every field that was asked for: those of a stream, and answers whose fields were checked before.
 const PARTIAL: [&str; 9] =
     ["event", "ready", "draft-event", "draft", "run-event", "run", "change", "claim", "import"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
-pub(crate) const DAEMON: [&str; 7] = ["state", "pid", "release", "since", "plans", "steps", "http"];
+pub(crate) const DAEMON: &str = "state pid release since plans steps http";
 
 /// The fields of each thing that `doctor` looks at.
-pub(crate) const CHECK: [&str; 4] = ["name", "state", "value", "hint"];
+pub(crate) const CHECK: &str = "name state value hint";
 
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
@@ -121,6 +59,8 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "doctor" => "checks",
         "template-list" => "templates",
         "search" => "hits",
+        "log" => "events",
+        "diff" => "differences",
         "decision-list" => "decisions",
         "insight-list" => "insights",
         "topic-list" => "topics",

@@ -13,69 +13,32 @@ use crate::table::paint;
 
 pub(crate) use topics::{names, topic};
 
-/// The verbs by group; those with `true` are on the first screen.
-pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
-    (
-        "Look",
-        &[
-            ("status", true),
-            ("list", true),
-            ("show", true),
-            ("stale", false),
-            ("next", true),
-            ("search", false),
-            ("check", true),
-        ],
-    ),
+pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
+    ("Look", &["status", "list", "show", "stale", "next", "search", "log", "diff", "check"]),
     (
         "Work",
         &[
-            ("claim", true),
-            ("release", false),
-            ("start", false),
-            ("done", true),
-            ("fail", false),
-            ("block", false),
-            ("skip", false),
-            ("reopen", false),
-            ("attempt", false),
-            ("note", false),
-            ("confirm", false),
+            "claim", "release", "start", "done", "fail", "block", "skip", "reopen", "attempt", "note",
+            "confirm",
         ],
     ),
     (
         "Write",
         &[
-            ("new", true),
-            ("add", true),
-            ("edit", false),
-            ("set", false),
-            ("move", false),
-            ("squash", false),
-            ("replace", false),
-            ("remove", false),
-            ("archive", false),
-            ("undo", false),
-            ("import", false),
-            ("export", false),
+            "new", "add", "edit", "set", "move", "squash", "replace", "remove", "archive", "undo", "import",
+            "export",
         ],
     ),
-    ("Know", &[("decide", false), ("insight", false), ("script", false), ("template", false)]),
-    ("Agents", &[("run", true), ("draft", false), ("trust", false)]),
-    ("Serve", &[("watch", false), ("token", false), ("mcp", false)]),
-    (
-        "Set up",
-        &[
-            ("init", false),
-            ("doctor", false),
-            ("sql", false),
-            ("completions", false),
-            ("man", false),
-            ("instructions", false),
-            ("help", false),
-        ],
-    ),
+    ("Know", &["decide", "insight", "script", "template"]),
+    ("Git", &["git"]),
+    ("Agents", &["run", "draft", "trust"]),
+    ("Serve", &["watch", "token", "mcp"]),
+    ("Set up", &["init", "doctor", "sql", "completions", "man", "instructions", "help"]),
 ];
+
+/// The verbs on the first screen.
+const FIRST: [&str; 11] =
+    ["status", "list", "show", "next", "diff", "check", "claim", "done", "new", "add", "run"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verbs {
@@ -110,10 +73,9 @@ pub(crate) fn whole_screen(command: &Command) -> String {
 }
 
 fn verbs(command: &Command, which: Verbs) -> String {
-    let is_shown = |is_first: bool| which == Verbs::All || is_first;
-    let verbs = |of: &[(&'static str, bool)]| -> Vec<(String, String)> {
-        let shown = of.iter().filter(|(_, is_first)| is_shown(*is_first));
-        let found = shown.filter_map(|(name, _)| command.find_subcommand(name));
+    let verbs = |of: &[&'static str]| -> Vec<(String, String)> {
+        let shown = of.iter().filter(|it| which == Verbs::All || FIRST.contains(*it));
+        let found = shown.filter_map(|name| command.find_subcommand(name));
         found.map(|it| (synopsis(it), it.get_about().map(ToString::to_string).unwrap_or_default())).collect()
     };
     let groups: Vec<_> =
@@ -181,7 +143,7 @@ mod tests {
     #[test]
     fn every_verb_is_in_one_group() {
         let command = args::command();
-        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, of)| of.iter().map(|(it, _)| *it)).collect();
+        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, of)| of.iter().copied()).collect();
         let known: BTreeSet<_> =
             command.get_subcommands().filter(|it| !it.is_hide_set()).map(Command::get_name).collect();
         assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);

@@ -41,7 +41,6 @@ pub(crate) fn standard_input() -> Result<String, Failure> {
     text(path, bounded(io::stdin(), path))
 }
 
-/// Why there is no text.
 enum Unread {
     Disk(DiskError),
     System(io::Error),

@@ -23,7 +23,6 @@ use crate::screens::DIM;
 use crate::screens::text::{self, hanging};
 use crate::table::paint;
 
-/// How a verb's answer is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
@@ -114,9 +113,9 @@ impl Output {
     }
 
     /// Refuses fields of `--json` that are not among the known ones, before anything is done.
-    pub(crate) fn check_fields(&self, known: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn check_fields(&self, known: &str) -> Result<(), Failure> {
         match &self.form {
-            Form::Json(wanted) => fields::known(wanted, known),
+            Form::Json(wanted) => fields::known(wanted, &known.split(' ').collect::<Vec<_>>()),
             Form::Text => Ok(()),
         }
     }
@@ -172,7 +171,6 @@ impl Output {
         self.bytes(format!("{}\n", printable(&object)).as_bytes())
     }
 
-    /// Prints bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<Reader, Failure> {
         self.delivered(whole(bytes))
     }

@@ -1,6 +1,7 @@
 //! What screens have in common: marks, colours, bars, and the tables of plans and steps.
 
 pub(crate) mod change;
+pub(crate) mod history;
 pub(crate) mod knowledge;
 pub(crate) mod plans;
 pub(crate) mod problems;
@@ -38,7 +39,6 @@ pub(crate) fn mark(status: &str) -> char {
     }
 }
 
-/// The colour of a step's or a plan's status.
 pub(crate) fn colour(status: &str) -> Style {
     match status {
         "completed" => GOOD,

@@ -19,7 +19,6 @@ const FILLED: usize = 60;
 /// The width of such a column.
 const UNFILLED: usize = usize::MAX;
 
-/// One place in a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -56,7 +55,6 @@ pub(crate) fn cell(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), ..Cell::default() }
 }
 
-/// Makes a cell in a style.
 pub(crate) fn styled(style: Style, text: impl Into<String>) -> Cell {
     Cell { text: text.into(), style, ..Cell::default() }
 }
@@ -96,7 +94,6 @@ pub(crate) fn column(head: &'static str, yields: Yields) -> Column {
     Column { head, align: Align::Left, yields }
 }
 
-/// Makes a column of numbers.
 pub(crate) fn numbers(head: &'static str, yields: Yields) -> Column {
     Column { head, align: Align::Right, yields }
 }

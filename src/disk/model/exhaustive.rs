@@ -2,11 +2,12 @@
 //! the old text, the new one, or a text that is preserved and reported.
 //!
 //! A plain `cargo test` runs every n-th combination; `PLANWATCH_R3=full` runs all.
-#![expect(clippy::disallowed_methods, reason = "the size of the run is told by the environment")]
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
+use super::sample::sample_pairs;
+pub(super) use super::sample::{Sample, sample};
 use super::state::Unsynced;
 use super::*;
 use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
@@ -472,28 +473,6 @@ impl Run<'_> {
     }
 }
 
-/// Selects every n-th of a stream of combinations.
-pub(super) struct Sample {
-    every: usize,
-    at: usize,
-}
-
-impl Sample {
-    pub(super) fn takes(&mut self) -> bool {
-        self.at += 1;
-        self.at.is_multiple_of(self.every)
-    }
-}
-
-pub(super) fn sample(bounded: usize) -> Sample {
-    let every = match std::env::var("PLANWATCH_R3").as_deref() {
-        Ok("full") => 1,
-        Ok(number) => number.parse().unwrap_or(bounded),
-        Err(_) => bounded,
-    };
-    Sample { every, at: 0 }
-}
-
 #[derive(Default)]
 pub(super) struct Tally {
     runs: usize,
@@ -529,10 +508,14 @@ pub(super) fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sa
 pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     let calls = run(case, &start, Script::default()).calls();
+    let mut pairs = sample_pairs();
     for how in SAVES {
         for (begins, ends) in
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
         {
+            if begins != ends && !pairs.takes() {
+                continue;
+            }
             let editor = Editor { how, begins, again: 0, ends };
             if with_editor(case, &start, editor, tally, sample) < ends && ends > calls {
                 break;
@@ -585,7 +568,7 @@ pub(super) fn report(what: &str, tally: &Tally) {
 fn after_any_crash_and_fault_a_file_is_old_or_new() {
     let mut tally = Tally::default();
     for case in CASES {
-        crashes_and_faults(case, &mut tally, &mut sample(97));
+        crashes_and_faults(case, &mut tally, &mut sample(293));
     }
     report("crashes and faults", &tally);
 }
@@ -594,7 +577,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample(499));
+        editors(case, &mut tally, &mut sample(71));
     }
     report("editors", &tally);
 }

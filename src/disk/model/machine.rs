@@ -169,6 +169,14 @@ impl Machine {
         self.0.world().calls.saturating_sub(OPENING)
     }
 
+    /// The Markdown files of plans that were opened, each once, below the plans directory.
+    pub(crate) fn opened(&self) -> Vec<String> {
+        let world = self.0.world();
+        let files = world.opened.iter().filter(|it| it.extension().is_some_and(|it| it == "md"));
+        let below = files.filter_map(|it| it.strip_prefix("/plans").ok()?.to_str());
+        below.filter(|it| !it.starts_with('.')).map(str::to_owned).collect()
+    }
+
     /// Whether the editor has saved.
     pub(crate) fn has_saved(&self) -> bool {
         !self.0.world().saved.is_empty()

@@ -258,6 +258,27 @@ fn a_change_of_several_files_is_undone_whole_or_not_at_all_whichever_call_failed
 }
 
 #[test]
+fn a_first_change_that_was_not_recorded_is_named() {
+    let start = Machine::with(&[("/plans/p/step-1.md", "old\n")]);
+    let quiet = start.after_kill();
+    assert!(changed(&quiet.plans()));
+    let mut n_unrecorded = 0;
+    for call in 1..=quiet.calls() {
+        let machine = start.failing_at(call, Fault::Broken);
+        if !changed(&machine.plans()) {
+            continue;
+        }
+        let next = machine.after_kill();
+        match next.plans().lock(&mut || {}).unwrap().undo() {
+            Ok(_) => assert_eq!(next.tree(), start.tree(), "{call}"),
+            Err(UndoError::Unrecorded) => n_unrecorded += 1,
+            Err(error) => panic!("{call}: {error:?}"),
+        }
+    }
+    assert!(n_unrecorded > 0);
+}
+
+#[test]
 fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named() {
     let start = start();
     let machine = (0..4096).map(|room| start.with_room(room)).find(|it| created(&it.plans())).unwrap();

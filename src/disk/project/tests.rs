@@ -82,7 +82,7 @@ fn what_is_displaced_lies_in_the_state_of_the_plans_if_there_is_one() {
     fs::write(root.join("CLAUDE.md"), "a").unwrap();
     in_plans.write("CLAUDE.md", Some(b"a"), Some(b"b")).unwrap();
     assert!(!root.join(HIDDEN).exists());
-    let displaced = in_plans.project.place.as_ref().unwrap().join(DIR);
+    let displaced = in_plans.project.place.as_ref().unwrap().join(DISPLACED);
     let version = fs::read_dir(displaced).unwrap().next().unwrap().unwrap().path();
     fs::write(version, "late").unwrap();
     let kept = open().kept();

@@ -9,10 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::*;
 
-/// The fewest hexadecimal digits of an id.
 const DIGITS: usize = 6;
 
-/// A change, as errors and lists name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoChange {
     /// `u` and hexadecimal digits.
@@ -33,7 +31,6 @@ pub struct UndoEntry {
     pub blocked: Option<UndoError>,
 }
 
-/// The result of `undo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
     pub verb: String,
@@ -41,7 +38,6 @@ pub struct Undone {
     pub paths: Vec<PathBuf>,
 }
 
-/// Why nothing was undone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
@@ -74,7 +70,6 @@ impl fmt::Display for UndoChange {
 }
 
 impl UndoError {
-    /// The error code of all surfaces.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Nothing => "nothing-to-undo",
@@ -135,7 +130,6 @@ impl Choice {
         }
     }
 
-    /// Refuses a change whose files a later one wrote.
     fn check_later(&self, nth: usize) -> Result<(), UndoError> {
         let own = touched(&self.units[nth]);
         for (later, unit) in self.units.iter().enumerate().skip(nth + 1) {

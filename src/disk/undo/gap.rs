@@ -6,9 +6,10 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::{DIR, LOG, records};
+use super::{LOG, records};
 use crate::disk::file_system::Rename;
-use crate::disk::fs_ops::read_own;
+use crate::disk::fs_ops::{Safe, read_own, write_new};
+use crate::disk::names::UNDO;
 use crate::disk::plans_dir::PlansDir;
 use crate::disk::write_lock::Locked;
 
@@ -21,7 +22,7 @@ const LINE: &[u8] = b"\n{\"what\":\"unrecorded\"}\n";
 impl PlansDir {
     /// The bytes of the whole undo log, with a marker line in place of the missing record.
     pub(in crate::disk) fn undo_log_bytes(&self, state: &Path) -> Vec<u8> {
-        let dir = state.join(DIR);
+        let dir = state.join(UNDO);
         let read = |name| read_own(&*self.disk, &dir.join(name), u64::MAX).ok().flatten();
         let (gap, log) = (read(GAP), read(LOG).unwrap_or_default());
         match gap {
@@ -40,7 +41,7 @@ impl Locked<'_> {
     /// Marks that a record is missing at the end of the log.
     pub(super) fn mark_gap(&self) {
         self.is_unrecorded.store(true, Ordering::Relaxed);
-        let (disk, dir) = (&*self.plans.disk, self.plans.known_state_dir().join(DIR));
+        let (disk, dir) = (&*self.plans.disk, self.plans.known_state_dir().join(UNDO));
         let has_gap = disk.lstat(&dir.join(GAP)).is_ok();
         let log = read_own(disk, &dir.join(LOG), u64::MAX).ok().flatten().unwrap_or_default();
         if has_gap && records(&log).next().is_none() {
@@ -51,11 +52,12 @@ impl Locked<'_> {
         if marked.is_err() {
             // Without a log nothing can be undone, so no wrong change is undone.
             disk.remove(&dir.join(LOG)).ok();
+            write_new(disk, &dir.join(GAP), 0o600, b"", Safe::No).ok();
         }
     }
 
     /// Removes the older part of a log that is about to be replaced as a whole.
     pub(super) fn close_gap(&self) {
-        self.plans.disk.remove(&self.plans.known_state_dir().join(DIR).join(GAP)).ok();
+        self.plans.disk.remove(&self.plans.known_state_dir().join(UNDO).join(GAP)).ok();
     }
 }

@@ -1,6 +1,7 @@
 use crate::disk::model::Machine;
 
 use super::*;
+use crate::disk::journal::FileOp;
 
 const FILES: &[(&str, &str)] = &[
     ("/plans/p/plan.md", "# P\n"),

@@ -69,7 +69,7 @@ pub(super) struct Answers {
 }
 
 fn ask(index: &Index) -> Result<Answers, IndexError> {
-    let seen = index.look()?;
+    let seen = crate::index::Snapshot::new(&index.store)?;
     let mut heads = seen.heads()?;
     let data = seen.summaries(&heads)?;
     let summaries = heads.iter().enumerate().map(|(at, head)| seen.judged(head.summary(data.of(at))));
@@ -421,8 +421,9 @@ fn every_reader_sees_one_writing_whole() {
 #[test]
 fn an_index_can_go_to_another_thread() {
     let dir = with_index("old");
-    let index = open(dir.path()).0;
-    let asked = std::thread::spawn(move || index.load()).join().expect("it does not panic");
+    let mut index = open(dir.path()).0;
+    let load = move || index.snapshot().and_then(|it| it.load());
+    let asked = std::thread::spawn(load).join().expect("it does not panic");
     assert_eq!(asked.expect("it is sound").len(), 8);
 }
 

@@ -22,7 +22,7 @@ fn a_file_deleted_while_open_is_made_again() {
 }
 
 #[test]
-fn who_has_a_deleted_file_open_reads_on_while_others_make_a_new_one() {
+fn a_deleted_file_stays_readable_while_a_new_one_is_made() {
     let dir = with_index("old");
     let indexes = [open(dir.path()).0, open(dir.path()).0];
     let before = indexes.each_ref().map(sound);
@@ -47,7 +47,7 @@ fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_copy_gives_way_because_what_lies_beside_it_may_be_another_s() {
+fn a_copy_is_rebuilt_because_its_log_may_belong_to_another_file() {
     let dir = with_index("old");
     let mut index = open(dir.path()).0;
     replace_by_a_copy(&file(dir.path()));
@@ -63,7 +63,7 @@ fn a_copy_gives_way_because_what_lies_beside_it_may_be_another_s() {
 }
 
 #[test]
-fn who_has_a_file_open_reads_on_where_another_took_its_name_and_found_its_log() {
+fn a_replaced_file_stays_readable_beside_its_successor() {
     let dir = with_index("old");
     let index = open(dir.path()).0;
     let before = sound(&index);
@@ -75,7 +75,7 @@ fn who_has_a_file_open_reads_on_where_another_took_its_name_and_found_its_log() 
 }
 
 #[test]
-fn a_file_that_lost_its_log_while_it_is_open_gives_way() {
+fn an_open_file_that_lost_its_log_is_replaced() {
     for (end, is_first) in [("-wal", true), ("-shm", true), ("-wal", false), ("-shm", false)] {
         let dir = with_index("old");
         let (mut index, others) = (open(dir.path()).0, open(dir.path()).0);
@@ -114,7 +114,7 @@ fn an_empty_file_in_the_place_of_one_that_others_have_open_is_filled() {
 }
 
 #[test]
-fn what_lies_beside_a_file_stays_when_it_is_closed() {
+fn closing_keeps_the_log_and_shared_memory_files() {
     let dir = with_index("old");
     let beside = ["-wal", "-shm"].map(|end| dir.path().join(format!("{}{end}", Index::file_name())));
     assert!(beside.iter().all(|it| it.exists()), "by its name it might be another file's");

@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn a_row_speaks_of_the_files_that_it_was_made_of_and_no_others(
+    fn a_row_is_current_only_for_the_files_it_was_made_from(
         plan in arbitrary::plan(),
         files in arbitrary::files(),
         others in arbitrary::files(),
@@ -72,10 +72,10 @@ proptest! {
         let of = |files: &[FileRow]| stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
         let head = Packed::new(key(&plan), 7, &files, &plan).head;
         let is_sure = !files.iter().any(FileRow::is_in_doubt);
-        prop_assert_eq!(head.speaks_of(7, &of(&files)), is_sure);
-        prop_assert!(!head.speaks_of(8, &of(&files)));
+        prop_assert_eq!(head.is_current_for(7, &of(&files)), is_sure);
+        prop_assert!(!head.is_current_for(8, &of(&files)));
         let named = |files: &[FileRow]| files.iter().map(|it| (it.name.clone(), it.stamp)).collect::<Vec<_>>();
-        prop_assert_eq!(head.speaks_of(7, &of(&others)), is_sure && named(&files) == named(&others));
+        prop_assert_eq!(head.is_current_for(7, &of(&others)), is_sure && named(&files) == named(&others));
     }
 
     #[test]
@@ -111,7 +111,10 @@ fn a_live_plan_wins_and_a_name_is_found_in_any_normal_form() {
     };
     let mut index = memory();
     put(&mut index, &[], &[of("a", true), of("a", false), of("b", true), of("caf\u{e9}", false)]);
-    let title = |name: &str| index.load_plan(&PlanId::new(name)).expect("it is sound").map(|it| it.title);
+    let mut title = |name: &str| {
+        let found = index.snapshot().and_then(|it| it.load_plan(&PlanId::new(name)));
+        found.expect("it is sound").map(|it| it.title)
+    };
     assert_eq!(title("a").as_deref(), Some("a false"));
     assert_eq!(title("b").as_deref(), Some("b true"));
     assert_eq!(title("cafe\u{301}").as_deref(), Some("caf\u{e9} false"));
@@ -119,7 +122,7 @@ fn a_live_plan_wins_and_a_name_is_found_in_any_normal_form() {
 }
 
 #[test]
-fn a_plan_in_doubt_speaks_of_nothing() {
+fn a_doubtful_row_is_never_current() {
     let plan = super::sample::plans().remove(0);
     let stamp = Stamp::new(1, 2, 3, 4, 5);
     for (file, is_sure) in [
@@ -128,6 +131,6 @@ fn a_plan_in_doubt_speaks_of_nothing() {
         (FileRow::new("plan.md", stamp, "", i64::MAX), false),
     ] {
         let head = Packed::new(key(&plan), 1, &[file], &plan).head;
-        assert_eq!(head.speaks_of(1, &stamps([("plan.md", stamp)].into_iter())), is_sure);
+        assert_eq!(head.is_current_for(1, &stamps([("plan.md", stamp)].into_iter())), is_sure);
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn index() -> FullText {
 
 /// Puts the texts of plans in.
 pub(super) fn fill(index: &mut FullText, plans: &[Plan]) {
-    let texts = plans.iter().map(|plan| Texts::new(&packed(plan), plan));
+    let texts = plans.iter().map(|plan| Texts::of_head(&packed(plan).head, plan));
     put(index, texts.collect(), &[]).expect("they fit");
 }
 

@@ -19,7 +19,7 @@ fn open(dir: &Path) -> (FullText, Opened) {
 }
 
 fn texts(word: &str) -> Vec<Texts> {
-    packed(word).zip(plans(word)).map(|(packed, plan)| Texts::new(&packed, &plan)).collect()
+    packed(word).zip(plans(word)).map(|(packed, plan)| Texts::of_head(&packed.head, &plan)).collect()
 }
 
 fn heads(word: &str) -> Vec<Head> {
@@ -257,7 +257,7 @@ fn it_is_filled_from_one_commit_of_one_file_with_one_reader() {
 }
 
 #[test]
-fn who_did_not_see_what_another_wrote_changes_nothing() {
+fn a_write_without_a_current_origin_changes_nothing() {
     let dir = tempfile::tempdir().expect("room");
     let mut index = index_in(dir.path());
     let origin = index.snapshot().and_then(|it| it.origin(1)).expect("it is sound").expect("it has one");

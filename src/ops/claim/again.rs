@@ -1,4 +1,4 @@
-//! A claim that an earlier request with the same key made and did not answer.
+//! A claim that an earlier request with the same key made without a reply.
 
 use super::{ClaimReport, Granted, begin};
 use crate::api::context::Context;
@@ -10,9 +10,9 @@ use crate::store::load::{LoadQuery, Loaded};
 use crate::store::resolve;
 use crate::store::transaction::Mode;
 
-/// Finds the claim that the request's key has made, and makes its record whole.
+/// Finds the claim that was made for the request's key, and completes its record.
 ///
-/// None if there is no such claim, or the step has another claim by now. The first claim was never answered then, and the
+/// None if there is no such claim, or the step has another claim by now. The first claim was never returned then, and the
 /// request is carried out again.
 pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
     let Some((key, made)) = context.key.as_deref().and_then(|key| Some((key, key.made()?.claim.as_ref()?)))
@@ -27,21 +27,15 @@ pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
         return Ok(None);
     }
     locked.complete(&id, &made.id)?;
-    let plans = locked.tell(plans);
+    let plans = locked.annotate(plans);
     let Ok((plan, step)) = resolve::find_step(&plans, &id) else { return Ok(None) };
     if plans.claims().overtaken_by(step).is_some() {
         return Ok(None);
     }
-    let root = context.root_name();
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let views = Views::of(context, &plans);
     key.replay();
-    Ok(Some(ClaimReport {
-        state: "next",
-        step: Some(value(&views.step(plan, step))),
-        why: made.why.clone(),
-        claim: Some(Granted { id: made.id.clone(), until: made.until }),
-        plan: Some(id.plan.to_string()),
-        is_dry_run: false,
-        diff: key.made().map(|it| it.diff().to_owned()).unwrap_or_default(),
-    }))
+    let claim = Granted { id: made.id.clone(), until: made.until };
+    let report = ClaimReport::of(value(&views.step(plan, step)), made.why.clone(), claim);
+    let diff = key.made().map(|it| it.diff().to_owned()).unwrap_or_default();
+    Ok(Some(ClaimReport { plan: Some(id.plan.to_string()), diff, ..report }))
 }

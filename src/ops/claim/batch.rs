@@ -2,11 +2,11 @@
 //!
 //! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon makes
 //! simultaneous claims together: it reads the plans once and takes the locks once. It only replies with claimed steps. A
-//! command that gets none, for whatever reason, claims on its own and finds the reason itself.
+//! command that gets none for any reason claims on its own and finds the reason itself.
 //!
 //! # Lost replies
-//! The caller chooses the claim's id, and the daemon begins a claim only before a certain time, which it checks under the
-//! lock. So a caller that has waited longer and then takes the lock finds in the records whether the claim was made.
+//! The caller chooses the claim's id and a deadline. The daemon checks the deadline under the lock. A caller that takes the
+//! lock after the deadline therefore finds in the records whether the claim was made.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,6 @@ use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first
 use crate::api::context::{Context, Reading};
 use crate::api::daemon::{ClaimReply, ClaimedStep, DelegatedClaim, Freshness};
 use crate::api::error::Error;
-use crate::plan::rules::State;
 use crate::plan::time::Time;
 use crate::store::claims::candidates::{self, Ready};
 use crate::store::claims::daemon_queue::{Resident, Since};
@@ -25,21 +24,13 @@ use crate::store::leases::{Leases, NEAR, Sharing};
 use crate::store::load;
 use crate::store::transaction::Mode;
 
-/// The daemon begins no claim that is older. From then on the caller claims on its own.
+/// The deadline of a delegated claim. After it the caller claims on its own.
 const BEGIN_WITHIN: Duration = Duration::from_millis(800);
 
 impl From<ClaimedStep> for ClaimReport {
     fn from(handed: ClaimedStep) -> Self {
         let ClaimedStep { claim, step, why, diff, notices: _ } = handed;
-        Self {
-            state: State::Next.word(),
-            step: Some(step),
-            why,
-            claim: Some(claim),
-            plan: None,
-            is_dry_run: false,
-            diff,
-        }
+        Self { diff, ..Self::of(step, why, claim) }
     }
 }
 
@@ -50,11 +41,11 @@ impl DelegatedClaim {
         Ok(Self {
             claim: fresh_id(context)?,
             by: request.by.clone().unwrap_or_else(|| context.by.clone()),
-            asker: context.by.clone(),
+            requester: context.by.clone(),
             lease: request.lease.unwrap_or(context.config.lease()),
             at: context.now,
             begin_before: i64::try_from(before).unwrap_or(0),
-            surroundings: surroundings(context),
+            environment: environment(context),
         })
     }
 
@@ -65,24 +56,24 @@ impl DelegatedClaim {
     }
 }
 
-/// What lets two processes claim the same step in the same way, and leave the same record of it.
-fn surroundings(context: &Context) -> String {
+/// A hash of the settings that claims depend on; the daemon serves only callers with the same value.
+fn environment(context: &Context) -> String {
     let (root, reader) = (context.plans.root(), candidates::reader_of(context));
-    let place = Leases::of(context).whereabouts();
+    let place = Leases::of(context).location();
     let how = format!("{reader} {root:?} {place} {}", context.config.max_attempts());
     blake3::hash(how.as_bytes()).to_hex()[..32].to_owned()
 }
 
 /// Delegates the claim to the daemon; none if this process has to make it.
 pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Option<ClaimReport>, Error> {
-    let Freshness::Attested(witness) = &context.freshness else { return Ok(None) };
+    let Freshness::Attested(daemon) = &context.freshness else { return Ok(None) };
     let ClaimRequest { force, mode, pid, .. } = *request;
-    // A process id has a meaning only on its own machine, or in its container.
+    // A process id is valid only on its own machine, or in its container.
     let is_usual = mode == Mode::Write && !force && pid.is_none() && context.expected.is_none();
     if !is_usual || context.reading == Reading::Files {
         return Ok(None);
     }
-    match witness.claim(&|| DelegatedClaim::of(context, request).ok()) {
+    match daemon.claim(&|| DelegatedClaim::of(context, request).ok()) {
         ClaimReply::Claimed(mut handed) => {
             context.kept.note_change();
             std::mem::take(&mut handed.notices).into_iter().for_each(|it| context.notify(it));
@@ -107,7 +98,7 @@ fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option
 /// Makes all of these claims together, and returns the reply to each.
 ///
 /// `resident` is this process's own queue; no other call may use `since` meanwhile. Under the lock each caller is checked
-/// again: a claim is not made for one that has gone.
+/// again: no claim is made for a caller that has disconnected.
 pub fn claim_together(
     context: &Context,
     delegated_claims: &[DelegatedClaim],
@@ -115,8 +106,8 @@ pub fn claim_together(
     since: Since<'_>,
     is_there: &(dyn Fn(&DelegatedClaim) -> bool + Sync),
 ) -> Vec<ClaimReply> {
-    let own = surroundings(context);
-    let is_ours = |it: &&DelegatedClaim| it.surroundings == own && it.may_be_begun(context);
+    let own = environment(context);
+    let is_ours = |it: &&DelegatedClaim| it.environment == own && it.may_be_begun(context);
     let ours: Vec<_> = delegated_claims.iter().filter(is_ours).collect();
     let mut ran = HashMap::new();
     // The cached queue is limited, and a search may find more.
@@ -125,30 +116,29 @@ pub fn claim_together(
         if left.is_empty() {
             break;
         }
-        let (queue, is_kept) = match resident.queue(context, &own, since) {
-            Some((queue, is_kept)) => (Ok(queue), is_kept),
+        let (queue, is_cached) = match resident.queue(context, &own, since) {
+            Some((queue, is_cached)) => (Ok(queue), is_cached),
             None => (candidates::look(context, None, &HashSet::new()), false),
         };
         let claims = queue.and_then(|queue| claim_all(context, &left, queue, is_there));
-        for Claimed { delegated, lease, file: (path, hash), told } in claims.unwrap_or_default() {
+        for Claimed { delegated, lease, file: (path, hash), reply } in claims.unwrap_or_default() {
             resident.claimed(&path, &hash, lease);
-            ran.insert(delegated, told);
+            ran.insert(delegated, reply);
         }
-        if !is_kept {
+        if !is_cached {
             break;
         }
     }
     delegated_claims.iter().map(|it| ran.remove(&it.claim).unwrap_or(ClaimReply::Nothing)).collect()
 }
 
-/// A claim that was made.
 struct Claimed {
-    /// Its id.
+    /// The claim's id.
     delegated: String,
     lease: i64,
-    /// The path of the step's file, and a hash of what it holds by that.
+    /// The path of the step's file, and the hash of its content after the claim.
     file: (String, String),
-    told: ClaimReply,
+    reply: ClaimReply,
 }
 
 /// Makes claims of the first steps of a queue while the locks are held once; some callers may get none.
@@ -167,7 +157,7 @@ fn claim_all(
     let granted = load::at_once(delegated_claims, |nth, delegated| {
         let is_wanted = delegated.may_be_begun(context) && is_there(delegated);
         let ask = is_wanted.then(|| delegated.ask(context))?;
-        let mut writing = writing.beside(nth as u64, "claim", &delegated.asker);
+        let mut writing = writing.beside(nth as u64, "claim", &delegated.requester);
         let tried = &mut HashSet::new();
         let grant =
             take_first(&ask, &mut writing, &locked, tried, std::iter::from_fn(next)).ok().flatten()?;
@@ -179,7 +169,7 @@ fn claim_all(
     let claimed = granted.into_iter().zip(delegated_claims).filter_map(|(it, delegated)| {
         let (grant, shown) = it?;
         let file = grant.made.file();
-        let told = match grant.made.told(context) {
+        let reply = match grant.made.told(context) {
             Ok(done) => {
                 let until = context.now.plus_seconds(delegated.lease);
                 let claim = Granted { id: delegated.claim.clone(), until: Some(until) };
@@ -189,7 +179,7 @@ fn claim_all(
             // The claim is made; its caller finds the record.
             Err(_) => ClaimReply::Unheard((*delegated).clone()),
         };
-        Some(Claimed { delegated: delegated.claim.clone(), lease: delegated.lease, file, told })
+        Some(Claimed { delegated: delegated.claim.clone(), lease: delegated.lease, file, reply })
     });
     Ok(claimed.collect())
 }

@@ -19,7 +19,6 @@ use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, is_half_saved, once_saved};
 
-/// What a run wants to claim.
 pub(crate) struct RunAsk<'a> {
     pub(crate) plan: &'a PlanId,
     pub(crate) by: &'a str,
@@ -99,7 +98,7 @@ pub(crate) fn wanted(context: &Context, id: &PlanId) -> Result<Vec<NamedStep>, E
 }
 
 fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedStep>, Error> {
-    let plans = Leases::of(context).tell_hopefully(plans);
+    let plans = Leases::of(context).annotate_optimistically(plans);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     let of = |plan: &Plan| {
         let steps = plan.steps.iter().filter(|it| task(context, &plans, plan, it).is_some());

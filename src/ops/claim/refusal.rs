@@ -2,13 +2,12 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::shown_path;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::rules::Obstacle;
 use crate::plan::transitions::Verb;
-use crate::store::{fencing, step_moves};
+use crate::store::{fencing, step_moves, transaction};
 use crate::text::typed::shell_word;
 
 /// The error for the first obstacle of a step, with a hint how to remove it.
@@ -18,13 +17,11 @@ pub(super) fn against(
     obstacles: &[Obstacle],
 ) -> Error {
     let id = step.id.to_string();
-    let of_problem = |it: &Problem| {
-        let path = shown_path(&context.root_name(), &it.path);
-        Error::File { problem: Box::new(Problem { path, ..it.clone() }) }
+    let first_error = |all: &[Problem]| {
+        let error = all.iter().find(|it| it.severity() == Severity::Error);
+        error.map(|it| transaction::file_error(context, it))
     };
-    let first_error =
-        |all: &[Problem]| all.iter().find(|it| it.severity() == Severity::Error).map(of_problem);
-    let conflict = |message: String, hint: String| Error::Conflict { code: "not-allowed", message, hint };
+    let conflict = |message: String, hint: String| Error::conflict("not-allowed", message, hint);
     let told = obstacles.iter().find_map(|it| match it {
         Obstacle::Claimed { by } => Some(fencing::held_by(plans, step, by.as_deref())),
         Obstacle::PlanClosed => {
@@ -38,14 +35,14 @@ pub(super) fn against(
             Some(conflict(format!("`{id}` is {word}"), hint))
         }
         Obstacle::Status(word) => {
-            let hint = format!("`planwatch reopen {id_word}` makes it pending again", id_word = shell_word(&id));
+            let hint = format!("`planwatch reopen {}` makes it pending again", shell_word(&id));
             Some(conflict(format!("`{id}` is {word}; only pending steps can be claimed"), hint))
         }
         _ => None,
     });
     let told = told.or_else(|| step_moves::refusal(context, (plans, plan, step), Verb::Start));
     told.unwrap_or_else(|| {
-        let hint = format!("`planwatch show {id_word}` shows it", id_word = shell_word(&id));
+        let hint = format!("`planwatch show {}` shows it", shell_word(&id));
         conflict(format!("`{id}` has no file of its own, or is not ready"), hint)
     })
 }

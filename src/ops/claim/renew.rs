@@ -23,7 +23,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     };
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
     let loaded = LoadQuery::step(&step).settled(load::Rests::Plan(&step.plan)).load(context);
-    let plans = locked.tell(loaded.map_err(|it| if is_half_saved(&it) { it } else { gone() })?.plans);
+    let plans = locked.annotate(loaded.map_err(|it| if is_half_saved(&it) { it } else { gone() })?.plans);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim = step.claim_in_force().filter(|it| it.id == request.claim);
     let claim = claim.ok_or_else(gone)?;
@@ -34,30 +34,17 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     let renewed = locked.renew(&step.id, &claim.id, request.lease);
     if renewed.is_none() && request.mode == Mode::Write {
         let (by, at) = (claim.by.as_deref().unwrap_or(&context.by), context.now);
-        locked.adopt(&NewRecord {
-            step,
-            claim: &claim.id,
-            by,
-            at,
-            lease,
-            process: None,
-            run: None,
-            key: None,
-        })?;
+        let (claim, process, run, key) = (claim.id.as_str(), None, None, None);
+        locked.adopt(&NewRecord { step, claim, by, at, lease, process, run, key })?;
     }
-    let root = context.root_name();
-    let plans = locked.tell(plans.clone());
-    let views = Views { plans: &plans, now: context.now, root: &root };
+    let plans = locked.annotate(plans.clone());
+    let views = Views::of(context, &plans);
     let until = renewed.unwrap_or_else(|| context.now.plus_seconds(lease));
-    Ok(ClaimReport {
-        state: "next",
-        step: Some(value(&views.step(plan, step))),
-        why: "the claim is renewed".to_owned(),
-        claim: Some(Granted { id: claim.id.clone(), until: Some(until) }),
-        plan: Some(plan.id.to_string()),
-        is_dry_run: request.mode == Mode::DryRun,
-        diff: String::new(),
-    })
+    let (why, claim) =
+        ("the claim is renewed".to_owned(), Granted { id: claim.id.clone(), until: Some(until) });
+    let report = ClaimReport::of(value(&views.step(plan, step)), why, claim);
+    let is_dry_run = request.mode == Mode::DryRun;
+    Ok(ClaimReport { plan: Some(plan.id.to_string()), is_dry_run, ..report })
 }
 
 /// Finds the step whose file has the claim; only needed if this machine has no record of it.

@@ -120,17 +120,17 @@ fn dies(step: &str) {
 }
 
 #[test]
-fn who_dies_before_being_told_keeps_nobody_waiting() {
+fn a_claim_killed_before_it_is_recorded_frees_the_step() {
     dies(STEP);
 }
 
 #[test]
-fn who_dies_while_taking_over_keeps_nobody_waiting() {
+fn a_take_over_killed_before_it_is_recorded_frees_the_step() {
     dies(LAPSED);
 }
 
 #[test]
-fn a_claim_that_was_told_survives_a_power_cut_and_every_other_is_free_after_a_day() {
+fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
     each_death(STEP, |dead, granted| {
         for after in dead.after_power_cut() {
             if let Some(granted) = granted {
@@ -380,7 +380,7 @@ fn a_claim_without_a_record_is_named_by_its_error_and_does_not_hold() {
         };
         let text = failing.text("/plans/p/step-1.md").unwrap();
         let id = text.split("claim: {id: \"").nth(1).map(|it| &it[..8]);
-        assert_eq!(message.contains("has the claim"), id.is_some(), "{call}: {message}");
+        assert_eq!(message.contains("is already in the file"), id.is_some(), "{call}: {message}");
         if let Some(id) = id {
             assert!(message.contains(id), "{call}: {message}");
             assert!(claim_at(&failing, "bob", 1).unwrap().claim.is_some(), "{call}");

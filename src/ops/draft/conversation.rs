@@ -14,7 +14,6 @@ const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
 const OTHERS: [&str; 10] =
     ["assistant", "ai", "agent", "model", "bot", "system", "claude", "codex", "gemini", "chatgpt"];
 
-/// What an agent is given of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conversation {
     pub(super) text: String,
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_told_by_their_speakers() {
+    fn turns_are_split_by_their_speakers() {
         check_turns("User: a\nb\n\nAssistant: c\n\nUser: d", 2);
         check_turns("## User\na\n## Assistant\n\n### Why\nb", 1);
         check_turns("**Human:** a\n**AI:** b\n**AI:** c\n**Human:** d", 2);

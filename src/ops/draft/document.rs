@@ -6,7 +6,7 @@ use super::{DraftReport, DraftRequest, State};
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -49,14 +49,11 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
     }
     let wanted = PlanId::new(id::slug(&name, &|_| false));
     if load::taken_names(context).iter().any(|it| it.eq_ignore_ascii_case(wanted.as_str())) {
-        return Err(Error::Conflict {
-            code: "plan-exists",
-            message: format!("there is a plan `{wanted}` already"),
-            hint: format!(
-                "`planwatch draft {wanted_word} --continue` continues a draft; otherwise choose another name",
-                wanted_word = shell_word(&wanted)
-            ),
-        });
+        let hint = format!(
+            "`planwatch draft {} --continue` continues a draft; otherwise choose another name",
+            shell_word(&wanted)
+        );
+        return Err(Error::conflict("plan-exists", format!("there is a plan `{wanted}` already"), hint));
     }
     let title = if name == wanted.as_str() { title_of(&name) } else { name };
     let path = format!("{wanted}/{PLAN_FILE}");
@@ -99,11 +96,9 @@ fn conversation(request: &DraftRequest) -> Result<(Conversation, String), Error>
     let source = request.source.clone().unwrap_or_default();
     let conversation = conversation::fitted(&source.conversation, request.limit);
     if conversation.text.is_empty() {
-        return Err(Error::Failed {
-            code: "conversation-empty",
-            message: "there is no conversation to make a draft from".to_owned(),
-            hint: "--from FILE names one, --from - reads standard input".to_owned(),
-        });
+        let message = "there is no conversation to make a draft from";
+        let hint = "--from FILE names one, --from - reads standard input";
+        return Err(Error::failed("conversation-empty", message, hint));
     }
     Ok((conversation, source.name))
 }
@@ -184,9 +179,8 @@ impl Work for Document {
         if pass == 1 { "draft-requirements" } else { "draft-review" }
     }
 
-    fn values(&self) -> Map<String, Value> {
-        let values = json!({"title": one_line(&self.title), "conversation": self.conversation.text});
-        values.as_object().cloned().unwrap_or_default()
+    fn values(&self) -> Value {
+        json!({"title": one_line(&self.title), "conversation": self.conversation.text})
     }
 
     /// A document begins with its title; agents leave it out as often as not.

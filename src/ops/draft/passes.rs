@@ -1,11 +1,12 @@
 //! The passes: one question after the other, until nothing changes any more.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::said::{self, Said};
-use super::{Asker, Before, Change, DraftReport, Event, PASSES, Preview, State, Why};
+use super::{Answerer, Before, Change, DraftReport, Event, PASSES, Preview, State, Why};
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::views::with;
 use crate::ops::prompt::{self, Rendered};
 use crate::text::diff;
 
@@ -44,11 +45,10 @@ pub(super) trait Work {
     /// The first pass that is left to make.
     fn first(&self) -> u32;
     fn passes(&self) -> u32;
-    /// The text so far.
     fn text(&self) -> Option<String>;
     fn prompt(&self, pass: u32) -> &'static str;
     /// The values of the prompt beside those of every pass.
-    fn values(&self) -> Map<String, Value>;
+    fn values(&self) -> Value;
     /// Brings an answer into the form that is kept, or says why it is none.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String>;
     /// Puts a text where the one before it was; returns none if that is no longer there.
@@ -63,7 +63,6 @@ pub(super) trait Work {
     fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
     /// What is to be known before the first pass.
     fn notes(&self) -> Vec<String>;
-    /// The state afterwards.
     fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error>;
     fn place(&self, context: &Context) -> (String, String);
 }
@@ -90,16 +89,13 @@ fn rendered(context: &Context, work: &dyn Work, pass: u32, text: Option<&str>) -
         "focus_clarity": is("clarity"),
         "previous_output": text.unwrap_or_default(),
     });
-    let mut all = work.values();
-    all.extend(values.as_object().cloned().unwrap_or_default());
-    prompt::render(context, work.prompt(pass), &Value::Object(all))
+    prompt::render(context, work.prompt(pass), &with(&work.values(), values))
 }
 
-/// Makes the passes that are left.
 pub(super) fn run(
     context: &Context,
     work: &mut dyn Work,
-    asker: &mut dyn Asker,
+    answerer: &mut dyn Answerer,
     tell: &mut dyn FnMut(&Event),
     before: &Before,
 ) -> Result<DraftReport, Error> {
@@ -113,7 +109,7 @@ pub(super) fn run(
         let Rendered { text: prompt, notes: of_prompt } = rendered(context, work, pass, text.as_deref())?;
         tell_notes(&mut notes, of_prompt, tell);
         tell(&Event::Asking { pass, passes, focus: focus(pass) });
-        let answer = match answer(context, work, (pass, &prompt), text.as_deref(), asker, tell) {
+        let answer = match answer(context, work, (pass, &prompt), text.as_deref(), answerer, tell) {
             Ok(answer) => answer,
             Err(why) => return work.report(context, State::Incomplete { why }, pass - 1),
         };
@@ -185,12 +181,12 @@ fn answer(
     work: &dyn Work,
     (pass, prompt): (u32, &str),
     text: Option<&str>,
-    asker: &mut dyn Asker,
+    answerer: &mut dyn Answerer,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<String, Why> {
     let (mut n_late, mut n_empty, mut waited) = (0, 0, 0);
     loop {
-        let asked = asker.ask(prompt);
+        let asked = answerer.ask(prompt);
         let said = match (said::said(&asked), text) {
             (Said::Converged, None) => said::below_converged(&asked.stdout),
             (said, _) => said,
@@ -227,7 +223,7 @@ fn answer(
                     return Err(Why::Limited { seconds });
                 }
                 tell(&Event::Waiting { pass, seconds });
-                if asker.wait(seconds) == super::Waited::Interrupted {
+                if answerer.wait(seconds) == super::Waited::Interrupted {
                     return Err(Why::Interrupted);
                 }
                 continue;

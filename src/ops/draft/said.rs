@@ -6,7 +6,6 @@ use crate::plan::time::read_seconds;
 /// For how long a limit is waited for that does not say when it ends, in seconds.
 const PAUSE: u64 = 60;
 
-/// What to do about what was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     /// A text for people to read, without what was put around it.
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_from_a_failure_and_says_when_it_ends() {
+    fn a_limit_is_not_a_failure_and_has_an_end() {
         check(1, "", "Error: 429 Too Many Requests", &Said::Limited(60));
         check(1, "", "rate limit reached, try again in 20s", &Said::Limited(20));
         check(1, "", "Retry-After: 7\nrate_limit_error", &Said::Limited(7));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::document::{beside, body};
 use super::passes::{self, Work};
@@ -31,19 +31,14 @@ pub(super) struct Steps {
 
 pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Result<Steps, Error> {
     if Kept::of(&plan).is_incomplete {
-        return Err(Error::Conflict {
-            code: "draft-incomplete",
-            message: format!("the draft `{}` is not finished", plan.id),
-            hint: format!("`planwatch draft {} --continue` continues it", shell_word(&plan.id)),
-        });
+        let message = format!("the draft `{}` is not finished", plan.id);
+        let hint = format!("`planwatch draft {} --continue` continues it", shell_word(&plan.id));
+        return Err(Error::conflict("draft-incomplete", message, hint));
     }
     let requirements = body(&context.plans.read(Path::new(&plan.path))?.bytes);
     if requirements.lines().all(|it| it.trim().is_empty() || it.starts_with("# ")) {
-        return Err(Error::Failed {
-            code: "draft-empty",
-            message: format!("`{}` contains no steps", plan.id),
-            hint: format!("`planwatch edit {}`", shell_word(&plan.id)),
-        });
+        let hint = format!("`planwatch edit {}`", shell_word(&plan.id));
+        return Err(Error::failed("draft-empty", format!("`{}` contains no steps", plan.id), hint));
     }
     let (passes, by) = (passes::at_most(request.passes), request.by.clone());
     Ok(Steps { plan, requirements, words: context.config.words.clone(), text: None, passes, by })
@@ -76,15 +71,14 @@ impl Work for Steps {
         "draft-steps"
     }
 
-    fn values(&self) -> Map<String, Value> {
-        let values = json!({"title": one_line(&self.plan.title), "requirements": self.requirements});
-        values.as_object().cloned().unwrap_or_default()
+    fn values(&self) -> Value {
+        json!({"title": one_line(&self.plan.title), "requirements": self.requirements})
     }
 
     fn accepted(&self, _: &Context, answer: &str) -> Result<String, String> {
         match step_items::read(&self.plan, answer, &self.words) {
             Ok(_) => Ok(answer.to_owned()),
-            Err(error) => Err(format!("the answer is no list of steps: {error}")),
+            Err(error) => Err(format!("the answer is not a list of steps: {error}")),
         }
     }
 

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use serde_json::Map;
+use serde_json::{Value, json};
 
 use super::passes::{self, Work, at_most};
 use super::*;
@@ -14,7 +14,7 @@ struct Script {
     n_asked: usize,
 }
 
-impl Asker for Script {
+impl Answerer for Script {
     fn ask(&mut self, _prompt: &str) -> AgentOutput {
         self.n_asked += 1;
         self.answers.pop_front().expect("an answer is left")
@@ -52,8 +52,8 @@ impl Work for Memory {
         if pass == 1 { "draft-requirements" } else { "draft-review" }
     }
 
-    fn values(&self) -> Map<String, Value> {
-        Map::new()
+    fn values(&self) -> Value {
+        json!({})
     }
 
     fn accepted(&self, _: &Context, answer: &str) -> Result<String, String> {
@@ -149,7 +149,7 @@ fn blanks_at_the_ends_of_lines_stay_as_they_were() {
 }
 
 #[test]
-fn what_still_changes_is_read_once_more_as_a_whole() {
+fn a_text_that_still_changes_is_reviewed_once_more_as_a_whole() {
     check(&["a", "b", "c", "d", "e", "f"], &State::Finished, 6);
     assert_eq!((focus(5), focus(6), focus(7)), ("clarity", "everything together", "everything together"));
     let two = run_with(&["a", "b"], |it| it.passes = at_most(Some(2)));
@@ -188,7 +188,7 @@ fn a_limit_is_waited_for_but_not_for_ever() {
 }
 
 #[test]
-fn what_somebody_edited_is_left_alone() {
+fn an_edited_draft_is_not_overwritten() {
     let edited = |answers: &[&str]| run_with(answers, |it| it.edited_at = Some(2));
     let ran = edited(&["a", "b"]);
     assert_eq!((ran.state, ran.pass), (State::Edited { beside: Some("2: b".to_owned()) }, 1));
@@ -203,7 +203,7 @@ fn going_on_begins_behind_the_last_pass() {
 }
 
 #[test]
-fn what_is_left_below_converged_is_the_first_text() {
+fn text_below_converged_is_the_first_text() {
     let ran = check(&["CONVERGED\na", "a", "a"], &State::Converged, 3);
     assert_eq!(ran.kept[0].1, "a");
 }

@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    AgentOutput, Aim, Asker, Before, Change, DraftReport, DraftRequest, End, Event, Source, State, Waited,
+    AgentOutput, Aim, Answerer, Before, Change, DraftReport, DraftRequest, End, Event, Source, State, Waited,
     Why, document, focus, mark, preview,
 };
 use crate::api::context::Context;
@@ -29,7 +30,7 @@ pub struct BeginRequest {
 }
 
 /// What comes next, or how it ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
     /// `asking`, `edited` (asked again, because the text was edited), or the word of an end.
     pub state: &'static str,
@@ -58,7 +59,7 @@ impl Turn {
 }
 
 /// What is known between two calls.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Memory {
     name: String,
     conversation: String,
@@ -68,6 +69,7 @@ struct Memory {
     plan: Option<String>,
     /// The pass that is asked for.
     pass: u32,
+    #[serde(flatten)]
     before: Before,
     /// Of the file as the last pass left it.
     etag: Option<String>,
@@ -142,11 +144,8 @@ pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error
 fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Error> {
     match (&report.state, unusable) {
         (State::Incomplete { why: Why::Interrupted | Why::Nothing | Why::Failed(_) }, Some(why)) => {
-            Err(Error::Failed {
-                code: "answer-unusable",
-                message: format!("the answer cannot be used: {why}"),
-                hint: "answer the same prompt again, with the complete text only".to_owned(),
-            })
+            let hint = "answer the same prompt again, with the complete text only";
+            Err(Error::failed("answer-unusable", format!("the answer cannot be used: {why}"), hint))
         }
         (_, _) => match report.error() {
             Some(error) => Err(error),
@@ -158,14 +157,12 @@ fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Err
 fn ended(report: &DraftReport) -> Turn {
     Turn {
         state: report.word(),
-        handle: None,
-        prompt: None,
         pass: report.pass,
         passes: report.passes,
         plan: report.plan.clone(),
         path: report.path.clone(),
-        change: None,
         why: report.error().map(|it| it.to_string()),
+        ..Turn::default()
     }
 }
 
@@ -174,14 +171,12 @@ fn over(context: &Context, plan: &PlanId, memory: &Memory, pass: u32) -> Turn {
     let path = crate::api::views::shown_path(&context.root_name(), &format!("{plan}/plan.md"));
     Turn {
         state: "finished",
-        handle: None,
-        prompt: None,
         pass,
         passes,
         plan: Some(plan.to_string()),
         path: Some(path),
-        change: None,
         why: Some("no pass is left; a larger number of passes reads it again".to_owned()),
+        ..Turn::default()
     }
 }
 
@@ -194,7 +189,7 @@ fn ask(
     why: Option<String>,
 ) -> Result<Turn, Error> {
     let Some(preview) = preview(context, &request(memory))? else { return Err(unknown(id)) };
-    context.plans.put_draft(id, memory.to_json().to_string().as_bytes())?;
+    context.plans.put_draft(id, &serde_json::to_vec(&memory).unwrap_or_default())?;
     let notes = preview.notes.into_iter().chain(why).collect::<Vec<_>>().join("; ");
     Ok(Turn {
         state,
@@ -227,7 +222,7 @@ struct Once {
     answer: Option<String>,
 }
 
-impl Asker for Once {
+impl Answerer for Once {
     fn ask(&mut self, _: &str) -> AgentOutput {
         match self.answer.take() {
             Some(stdout) => AgentOutput { end: End::Exited(0), stdout, stderr: String::new() },
@@ -261,33 +256,7 @@ fn unknown(handle: &str) -> Error {
 fn remembered(context: &Context, id: &str) -> Result<Option<Memory>, Error> {
     // A name that can be none is not there.
     let Ok(found) = context.plans.draft(id) else { return Ok(None) };
-    Ok(found.and_then(|it| Memory::read(&serde_json::from_slice(&it).ok()?)))
-}
-
-impl Memory {
-    fn to_json(&self) -> Value {
-        json!({
-            "name": self.name, "conversation": self.conversation, "passes": self.passes, "limit": self.limit,
-            "plan": self.plan, "pass": self.pass, "unchanged": self.before.n_unchanged, "left": self.before.left,
-            "etag": self.etag,
-        })
-    }
-
-    fn read(of: &Value) -> Option<Self> {
-        let text = |key: &str| of[key].as_str().map(str::to_owned);
-        let number = |key: &str| of[key].as_u64().and_then(|it| u32::try_from(it).ok());
-        let left = of["left"].as_array()?.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect();
-        Some(Self {
-            name: text("name")?,
-            conversation: text("conversation")?,
-            passes: number("passes"),
-            limit: of["limit"].as_u64().and_then(|it| usize::try_from(it).ok())?,
-            plan: text("plan"),
-            pass: number("pass")?,
-            before: Before { n_unchanged: number("unchanged")?, left },
-            etag: text("etag"),
-        })
-    }
+    Ok(found.and_then(|it| serde_json::from_slice(&it).ok()))
 }
 
 #[cfg(test)]
@@ -365,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_can_be_answered_again() {
+    fn an_invalid_answer_can_be_repeated() {
         let machine = Machine::with(&[("/plans/a/plan.md", "# A\n")]);
         let turn = begun(&machine);
         let handle = turn.handle.as_deref().unwrap();

@@ -1,6 +1,6 @@
-//! Which plan was made of a source before: a plan remembers the path and the hash of what it was made of.
+//! Finds the plan that was imported from a source before: a plan stores the path and the hash of its source.
 
-use super::{Files, ImportRequest, said_key};
+use super::{Files, ImportRequest};
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::read;
-use crate::store::load::{self, LoadQuery};
-use crate::store::new_plan;
+use crate::store::load::{self, LoadQuery, Rests};
+use crate::store::{new_plan, relink};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 
@@ -73,7 +73,7 @@ impl Source {
             (Some(Change::Set { value: NewValue::Map(entries), .. }), Some(more)) => {
                 entries.extend(more.iter().map(|(key, it)| (key.clone(), to_value(it))));
             }
-            _ if said_key(&draft.text, "metadata") => {
+            _ if relink::has_key(draft.text.as_bytes(), "metadata") => {
                 changes.push(Change::Set { key: KEY.to_owned(), value: to_value(&value[KEY]) });
             }
             _ => changes.extend(set_metadata(KEY, &inner)),
@@ -135,9 +135,9 @@ pub(super) fn known(
     plans: &[BroughtPlan],
     sources: &[Option<Source>],
 ) -> Result<Vec<Option<PlanId>>, Error> {
-    let there = LoadQuery::all().load_summaries(context).plans;
+    let there = LoadQuery::all().settled(Rests::All).load(context)?.plans;
     let found = plans.iter().zip(sources).map(|(plan, source)| match source {
-        Some(source) => there.with_reduced_steps().iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
+        Some(source) => there.iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
         None => copied(context, plan),
     });
     Ok(found.collect())
@@ -179,7 +179,7 @@ pub(super) fn refused(request: &ImportRequest, known: &[PlanId]) -> Error {
     let message = format!("`{}` was already imported as {}", request.shown, names.join(", "));
     let word = shell_word(&request.shown);
     let hint = format!("change that plan, or make another one: planwatch import {word} --again");
-    Error::Conflict { code: "already-imported", message, hint }
+    Error::conflict("already-imported", message, hint)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
-use crate::api::views::shown_path;
 use crate::disk::FileOp;
 use crate::ops::decide;
 use crate::plan::bring::{BroughtDecision, Unmapped, set_metadata};
@@ -65,19 +64,10 @@ pub(super) fn recorded(
         let name = entry::name(at, &new.topic, decision::INSTEAD);
         let path = format!("{}/{name}.md", decision::DIRECTORY);
         let Ok((bytes, now)) = decide::written(context, &new, set_metadata_of(it), &path, at) else {
-            left("this decision would not be read again as it is");
+            left("this decision would be parsed differently when it is read back");
             continue;
         };
-        made.changes.push(Changed {
-            id: name.clone(),
-            title: new.topic.clone(),
-            path: shown_path(&context.root_name(), &path),
-            was_written: true,
-            was: None,
-            status: None,
-            did: "recorded".to_owned(),
-            now,
-        });
+        made.changes.push(Changed::new(context, &name, (&new.topic, &path), "recorded", now));
         taken.push(name);
         made.files.push((PathBuf::from(path), bytes));
     }

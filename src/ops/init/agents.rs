@@ -4,7 +4,6 @@ use crate::api::error::Error;
 use crate::ops::skills::{self, For};
 use crate::text::json_entry::Entry;
 
-/// An agent that planwatch can be made known to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agent {
     Claude,
@@ -46,7 +45,6 @@ impl Agent {
         skills::ALL.iter().map(file).collect()
     }
 
-    /// The directory of its skills or commands.
     pub(super) fn place(self) -> &'static str {
         match self {
             Self::Claude => ".claude/skills",
@@ -86,7 +84,6 @@ impl Agent {
         }
     }
 
-    /// How a user begins, in the agent itself.
     pub(super) fn begin(self) -> &'static str {
         match self {
             Self::Claude => {

@@ -20,7 +20,6 @@ pub struct FileReport {
     /// From the project's root, as it was asked for.
     pub path: String,
     pub did: Did,
-    /// Why it was kept.
     pub why: Option<String>,
 }
 
@@ -47,7 +46,6 @@ impl Did {
     }
 }
 
-/// A file before and after.
 #[derive(Debug)]
 pub(super) struct File {
     path: String,
@@ -216,43 +214,31 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The text of a file as it is by now.
 fn text_of(file: &File) -> Result<Option<String>, Error> {
     let Some(bytes) = &file.now else { return Ok(None) };
     let text = String::from_utf8(bytes.clone()).map_err(|error| {
         let place = line_index::place(error.as_bytes(), error.utf8_error().valid_up_to());
-        refused(
-            &file.path,
-            "not-utf8",
-            place,
-            "this is not UTF-8".to_owned(),
-            "save the file as UTF-8".to_owned(),
-        )
+        refused(&file.path, "not-utf8", place, "this is not UTF-8", "save the file as UTF-8")
     })?;
     Ok(Some(text))
 }
 
 fn unpaired(path: &str, it: &Unpaired) -> Error {
-    let by_hand = "remove the marks that have no other one".to_owned();
-    refused(path, "not-a-block", it.place, it.reason.to_owned(), by_hand)
+    refused(path, "not-a-block", it.place, it.reason, "remove the marks that have no other one")
 }
 
 fn not_json(path: &str, it: &NotJson) -> Error {
     let entry = format!("\"{}\": {}", SERVER.key, SERVER.value);
     let by_hand = format!("write {entry} into \"{}\", or take it out there", SERVER.outer);
-    refused(
-        path,
-        "not-json",
-        it.place,
-        format!("{}; files that are no strict JSON are not written", it.reason),
-        by_hand,
-    )
+    let reason = format!("{}; files that are not strict JSON are not written", it.reason);
+    refused(path, "not-json", it.place, &reason, &by_hand)
 }
 
-fn refused(path: &str, code: &'static str, place: Place, reason: String, by_hand: String) -> Error {
+fn refused(path: &str, code: &'static str, place: Place, reason: &str, by_hand: &str) -> Error {
+    let (reason, by_hand) = (reason.to_owned(), by_hand.to_owned());
     Error::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
 }
 
 fn bug(path: &str) -> Error {
-    Error::Failed { code: "bug", message: format!("`{path}` was lost"), hint: String::new() }
+    Error::failed("bug", format!("`{path}` was lost"), "")
 }

@@ -54,7 +54,7 @@ impl Place {
         let state_home = Some(self.top.path().join("state"));
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let disk = Arc::new(RealDisk);
-        init(&Around { disk, workspace: &workspace, root, state_home, now, tell: &|_| {} }, request)
+        init(&Around { disk, workspace: &workspace, root, state_home, now, on_notice: &|_| {} }, request)
     }
 
     /// Everything in the project but the versions that were displaced: files with their bytes, directories and links.
@@ -109,7 +109,7 @@ fn directories_that_were_there_stay() {
 }
 
 #[test]
-fn the_plans_directory_goes_only_if_init_made_it_and_nothing_is_in_it() {
+fn the_plans_directory_is_removed_only_if_init_made_it_and_it_is_empty() {
     let place = Place::new();
     let before = place.tree();
     assert_eq!(place.init(&[], false).unwrap().plans.unwrap().did, Did::Made);
@@ -150,7 +150,7 @@ fn two_agents_share_a_file_until_the_last_one_goes() {
 }
 
 #[test]
-fn what_somebody_changed_is_kept_and_told() {
+fn files_that_a_user_changed_are_kept_and_reported() {
     let place = Place::new();
     place.init(&[Agent::Claude], false).unwrap();
     let skill = ".claude/skills/ps-plan/SKILL.md";

@@ -1,11 +1,11 @@
 //! The last answer of `next` for all plans, cached in the daemon's memory.
 //!
-//! The answer depends on the files, on the claims that are recorded beside them, on the configuration and on the time. The
-//! daemon knows which commit of the index holds what the files say now. The rest is compared here. An answer that depends
-//! on anything else (processes, other working trees, branches), or on a claim that may lapse soon, is not cached, and
-//! nothing is cached without a daemon. So a cached answer is the one that the plans would give now; a test compares the two.
+//! The answer depends on the files, the claim records, the configuration and the time. The daemon knows which commit of the
+//! index matches the current files; the rest is compared here. An answer that depends on anything else (processes, other
+//! working trees, branches), or on a claim that may lapse soon, is not cached, and nothing is cached without a daemon. So a
+//! cached answer equals a new one; a test compares the two.
 //!
-//! Only the first candidates are cached, as many as people are shown; an answer with all of them is made each time.
+//! Only the first candidates are cached, as many as a person is shown; an answer with all of them is made each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,24 +19,23 @@ use crate::plan::rules::State;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 
-/// The version of how answers are made and cached.
+/// The version of the cached form.
 const FORM: u32 = 1;
 
-/// How many candidates are cached.
 pub(super) const FEW: usize = 10;
 
-/// For how many seconds at most an answer is cached: until then no claim lapses by its own time stamp.
+/// How many seconds an answer is cached at most: until then no claim lapses by its own time stamp.
 const HOLDS: i64 = 600;
 
-/// An answer and what it was made from.
+/// An answer and its cache key.
 #[derive(Debug, Serialize, Deserialize)]
 struct Cached {
     reader: String,
     commit: String,
-    /// As [`Leases::stand`] has it.
+    /// The result of [`Leases::fingerprint`].
     records: String,
     at: Time,
-    /// From then on the answer may change because of the time alone.
+    /// From then on the answer may change only because time passes.
     until: Time,
     state: String,
     step: Option<StepShape>,
@@ -48,19 +47,19 @@ struct Cached {
 /// The cached answer, or what is needed to cache a new one.
 pub(super) enum CacheReply {
     Cached(Box<NextReport>),
-    /// The commit of the index that is known to be right, if any, and the records before anything was read.
+    /// The commit of the index that is known to be current, if any, and the records before anything was read.
     Look(Option<Generation>, Records),
 }
 
-/// As [`Leases::stand`] has it; none where nothing is to be cached.
+/// The result of [`Leases::fingerprint`]; none if the answer must not be cached.
 pub(super) struct Records(Option<String>);
 
-/// Asks the daemon for the cached answer, and whether it is one to this question, for no more than so many candidates.
+/// Gets the cached answer from the daemon, if it is current and has enough candidates.
 pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
         return CacheReply::Look(None, Records(None));
     };
-    let records = Leases::of(context).stand();
+    let records = Leases::of(context).fingerprint();
     let (commit, cached) = daemon.commit_and_next();
     let cached = cached.and_then(|it| serde_json::from_str::<Cached>(&it).ok());
     let is_right = |it: &Cached| commit.is_some_and(|commit| it.holds(context, &records, commit));
@@ -85,7 +84,7 @@ pub(super) fn keep(
     let (Some(records), Some(commit)) = (records, commit) else { return };
     let Freshness::Attested(daemon) = &context.freshness else { return };
     let until = context.now.plus_seconds(HOLDS);
-    if leases.asked_more() || !plans.is_steady(context.now, until) {
+    if leases.is_uncacheable() || !plans.is_steady(context.now, until) {
         return;
     }
     let candidates = report.candidates.as_deref().unwrap_or_default();

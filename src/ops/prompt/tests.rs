@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn what_comes_with_planwatch_is_sound() {
+fn built_in_prompts_are_valid() {
     for it in ALL {
         let sample = (it.sample)();
         assert_eq!(placeholders::check(it.text, &sample), Ok(()), "{}", it.name);

@@ -14,7 +14,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
-use crate::store::fencing::{Owner, Who};
+use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::step_moves::{self, MoveRequest};
 use crate::store::steps_list_line::{self, LineEdit};
@@ -247,7 +247,7 @@ impl Making<'_> {
         };
         let (status, claim, run) = (step.status.clone(), step.claim.clone(), step.run.clone());
         let now = Step { status, claim, run, ..then.clone() };
-        let who = Who::of(context, &step.id, *by, None, self.is_forced);
+        let who = Caller::of(context, &step.id, *by, None, self.is_forced);
         let request = MoveRequest {
             verb,
             ids: Vec::new(),
@@ -328,10 +328,10 @@ impl Making<'_> {
     /// The attempt that `--force` records in the file of a step in progress.
     fn forced(&self, step: &Step, notes: String) -> Result<Option<Change>, Error> {
         let Wanted { context, plans, by, .. } = self.wanted;
-        let who = Who::of(context, &step.id, *by, None, self.is_forced);
+        let who = Caller::of(context, &step.id, *by, None, self.is_forced);
         let owner = removed::refuse_worked_on(plans, step, &who)?;
-        let (at, outcome, notes) = (context.now, "forced".to_owned(), Some(notes));
-        let attempt = NewAttempt { at, by: who.by, outcome, notes, claim: None };
+        let attempt = NewAttempt::new(context.now, &who.by, "forced");
+        let attempt = NewAttempt { notes: Some(notes), ..attempt };
         Ok((owner == Owner::Forced).then(|| attempt.change()))
     }
 

@@ -11,9 +11,7 @@ use crate::ops::claim::{Begun, Task};
 use crate::ops::prompt;
 use crate::ops::run::outcome::{self, ClaimState, How, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
-use crate::ops::run::{
-    Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
-};
+use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, environment};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
 use crate::store::verify;
@@ -22,7 +20,6 @@ use crate::store::{leases, load};
 /// How often a file that changes during the run is read again.
 const TRIES: usize = 5;
 
-/// The input of an attempt.
 pub(super) struct Attempt<'a> {
     pub(super) request: &'a RunRequest,
     pub(super) surface: &'a dyn Surface,
@@ -30,7 +27,6 @@ pub(super) struct Attempt<'a> {
     pub(super) begun: &'a Begun,
 }
 
-/// The result of an attempt.
 pub(super) struct Made {
     pub(super) verdict: Verdict,
     /// The step as it is now; none if it is gone.
@@ -70,13 +66,12 @@ impl Attempt<'_> {
         let plan = load::existing_plan(context, &id.plan)?;
         let values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
         let rendered = prompt::render(context, "step", &values)?;
-        rendered.notes.iter().for_each(|text| self.surface.tell(&Event::Note { text }));
+        rendered.notes.iter().for_each(|text| self.surface.report(&Event::Note { text }));
         let prompt = context.plans.run_prompt(&begun.log, rendered.text.as_bytes())?;
         let step = id.to_string();
-        let directory = directory(context);
         let environment = environment(context, self.request, &step, id.plan.as_str(), &begun.claim);
         let max = context.config.max_attempts() as usize;
-        self.surface.tell(&Event::Started {
+        self.surface.report(&Event::Started {
             step: &step,
             title: &begun.step.title,
             attempt: begun.step.tries() + 1,
@@ -87,14 +82,14 @@ impl Attempt<'_> {
         let job = Job {
             command: &self.request.agent.command,
             prompt: Some((&prompt, self.request.agent.prompt)),
-            directory: &directory,
+            directory: &context.here.root,
             environment: &environment,
             log,
             timeout: self.timeout(self.request.timeout()),
             idle: self.request.idle(),
         };
         let told = |told: Told<'_>| match told {
-            Told::Output(bytes) => self.surface.tell(&Event::Output { step: &step, bytes }),
+            Told::Output(bytes) => self.surface.report(&Event::Output { step: &step, bytes }),
             Told::Started(pid) => {
                 if let Some(process) = Process::find(context.plans.disk(), pid) {
                     leases::note_worker(context, id, &begun.claim, &process);
@@ -186,7 +181,7 @@ impl Attempt<'_> {
             if self.workers.is_stopped() {
                 return Ok(Verified::Stopped);
             }
-            self.surface.tell(&Event::Verifying { step: &step, command: &check.command });
+            self.surface.report(&Event::Verifying { step: &step, command: &check.command });
             let Some(directory) = &check.directory else {
                 return Ok(Verified::Failed(format!("the directory of `{}` is not there", check.command)));
             };
@@ -202,7 +197,7 @@ impl Attempt<'_> {
             };
             let ended = self.workers.work(&job, &|told| {
                 if let Told::Output(bytes) = told {
-                    self.surface.tell(&Event::Output { step: &step, bytes });
+                    self.surface.report(&Event::Output { step: &step, bytes });
                 }
             });
             match (&ended.how, ended.exit_code) {
@@ -306,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_a_cursor_is_no_word() {
+    fn control_sequences_are_removed() {
         assert_eq!(plain("\u{1b}[1;31mred\u{1b}[0m\u{7} and\tplain\r\n"), "red and\tplain\n");
     }
 }

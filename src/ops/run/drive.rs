@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::api::agents::{self, Agent, AgentCommand, OF_AGENT, SHELL};
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::requests::Mode;
 use crate::api::trust;
 use crate::ops::claim::{self, Begun, RunAsk, RunClaim, Task};
 use crate::ops::run::attempt::{Attempt as Making, Made};
@@ -19,8 +20,9 @@ use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::load::{self, LoadQuery, Loaded};
-use crate::store::{resolve, verify};
+use crate::store::load::{self, LoadQuery, Loaded, Rests};
+use crate::store::transaction::once_saved;
+use crate::store::{commit, resolve, verify};
 use crate::text::typed::quoted;
 
 /// How often a waiting run checks again.
@@ -47,7 +49,7 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
         // The panic is on stderr, and the next run takes up the step.
         more.into_iter().for_each(|it| drop(it.join()));
     });
-    driver.report()
+    driver.into_report()
 }
 
 struct Driver<'a> {
@@ -60,7 +62,6 @@ struct Driver<'a> {
     changed: Condvar,
 }
 
-/// Why no further step is begun.
 #[derive(Debug)]
 struct Halt {
     end: End,
@@ -70,7 +71,6 @@ struct Halt {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Steps in progress in this process.
     active: usize,
     attempts: usize,
     begun: BTreeSet<StepId>,
@@ -86,12 +86,6 @@ struct Progress {
 impl Driver<'_> {
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn context(&self) -> Result<Context, Error> {
-        let mut context = self.surface.context()?;
-        context.config.max_attempts = self.request.max_attempts.or(context.config.max_attempts);
-        Ok(context)
     }
 
     fn check_agent(&self, context: &Context) -> Result<(), Error> {
@@ -111,19 +105,15 @@ impl Driver<'_> {
 
     /// Begins one step after the other; runs in each thread.
     fn work(&self) {
-        while let Some(begun) = self.next() {
-            let attempt = Making {
-                request: self.request,
-                surface: &Limits { driver: self },
-                workers: self.workers,
-                begun: &begun,
-            };
+        while let Some(claimed) = self.next() {
+            let begun = &*claimed.begun;
+            let attempt = Making { request: self.request, surface: self, workers: self.workers, begun };
             let made = attempt.make();
-            let confirmed = self.new_confirmation(&begun);
+            let confirmed = self.new_confirmation(&claimed);
             let mut state = self.lock();
             state.active -= 1;
             match made {
-                Ok(made) => self.take(&mut state, &begun, &made),
+                Ok(made) => self.take(&mut state, begun, &made),
                 Err(error) => fail(&mut state, error),
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
@@ -151,7 +141,7 @@ impl Driver<'_> {
                 Ok(Next::Begun(begun)) => return Some(begun),
                 Ok(Next::Wait(why)) => {
                     if state.active == 0 && !std::mem::replace(&mut state.has_said_waiting, true) {
-                        self.surface.tell(&Event::Waiting { why: &why });
+                        self.surface.report(&Event::Waiting { why: &why });
                     }
                     let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -209,8 +199,7 @@ impl Driver<'_> {
                 Ok(Next::Begun(Claimed { confirmed: confirmed(&context, &self.plan, &begun), begun }))
             }
             Ok(RunClaim::Failed(id)) => {
-                let why =
-                    format!("{} workers began `{id}` and did not end it", context.config.max_attempts());
+                let why = format!("`{id}` had {} failed or lapsed attempts", context.config.max_attempts());
                 state.halt = Some(Halt { end: End::Halted, why, step: Some(id) });
                 Ok(Next::Again)
             }
@@ -265,7 +254,8 @@ impl Driver<'_> {
 
     /// Nothing can be begun: others may be at work, or it is over.
     fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
-        let plans = LoadQuery::plan(&self.plan).load(context)?.plans;
+        let load = || LoadQuery::plan(&self.plan).settled(Rests::Plan(&self.plan)).load(context);
+        let plans = once_saved(context, load)?.plans;
         let own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, &self.plan));
         let live = Leases::of(context).runs().into_iter().filter(|(_, is_live)| *is_live);
         let others = live.filter_map(|(it, _)| read_step_id(&it.step)).filter(|it| own(it));
@@ -297,7 +287,10 @@ impl Driver<'_> {
         if made.step.as_ref().is_some_and(Step::is_closed) {
             state.closed.insert(id.clone());
         }
-        self.surface.tell(&Event::Ended(&made.told));
+        self.surface.report(&Event::Ended(&made.told));
+        if self.request.commits {
+            self.commit(id);
+        }
         let why = self.halts(state, begun, made);
         if let (Some((end, why)), None) = (why, &state.halt) {
             state.halt = Some(Halt { end, why, step: Some(id.clone()) });
@@ -307,8 +300,22 @@ impl Driver<'_> {
             && let Some(plan) = plans.get(&self.plan)
         {
             let progress = rules::progress(&plans, plan, context.now);
-            self.surface.tell(&Event::Progress { closed: progress.closed(), total: progress.total });
+            self.surface.report(&Event::Progress { closed: progress.closed(), total: progress.total });
         }
+    }
+
+    /// Commits the step's file; if that fails, the change stays uncommitted and the run goes on.
+    fn commit(&self, id: &StepId) {
+        let names = [id.to_string()];
+        let done = self.context().and_then(|it| commit::commit(&it, &names, None, Mode::Write));
+        let text = match done {
+            Err(error) => format!("`{id}` is not committed: {error}"),
+            Ok(report) => match report.left.first() {
+                Some(left) => format!("not committed: {}", commit::why_left(&left.path, left.why)),
+                None => return,
+            },
+        };
+        self.surface.report(&Event::Note { text: &text });
     }
 
     fn halts(&self, state: &mut Progress, begun: &Begun, made: &Made) -> Option<(End, String)> {
@@ -353,7 +360,7 @@ impl Driver<'_> {
         })
     }
 
-    fn report(self) -> Result<RunReport, Error> {
+    fn into_report(self) -> Result<RunReport, Error> {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.error.take() {
             return Err(error);
@@ -374,26 +381,24 @@ impl Driver<'_> {
     }
 }
 
-/// The surface of a run with the limits that it was given.
-struct Limits<'a, 'b> {
-    driver: &'a Driver<'b>,
-}
-
-impl Surface for Limits<'_, '_> {
+/// The surface of the run, with the limits that it was given.
+impl Surface for Driver<'_> {
     fn context(&self) -> Result<Context, Error> {
-        self.driver.context()
+        let mut context = self.surface.context()?;
+        context.config.max_attempts = self.request.max_attempts.or(context.config.max_attempts);
+        Ok(context)
     }
 
     fn elapsed(&self) -> Duration {
-        self.driver.surface.elapsed()
+        self.surface.elapsed()
     }
 
-    fn tell(&self, event: &Event<'_>) {
-        self.driver.surface.tell(event);
+    fn report(&self, event: &Event<'_>) {
+        self.surface.report(event);
     }
 
     fn may_trust(&self, subject: &trust::Subject) -> bool {
-        self.driver.surface.may_trust(subject)
+        self.surface.may_trust(subject)
     }
 }
 
@@ -403,25 +408,16 @@ struct Claimed {
     confirmed: Vec<String>,
 }
 
-impl std::ops::Deref for Claimed {
-    type Target = Begun;
-
-    fn deref(&self) -> &Begun {
-        &self.begun
-    }
-}
-
 enum Next {
     Begun(Claimed),
     Wait(String),
     Again,
 }
 
-/// The code of [`full`].
 const FULL: &str = "run-limit";
 
 fn full() -> Error {
-    Error::Failed { code: FULL, message: "no further step is begun".to_owned(), hint: String::new() }
+    Error::failed(FULL, "no further step is begun", "")
 }
 
 /// Whether the run's claim was ended with `--force`, without its `verify` commands.
@@ -457,7 +453,6 @@ fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
     .collect()
 }
 
-/// Why no step can be begun.
 fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     let parts: Vec<_> = match plan.kind {
@@ -487,7 +482,6 @@ fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
     })
 }
 
-/// What to type next.
 fn hints(agent: &Agent, plan: &PlanId, end: End, step: Option<&StepId>) -> Vec<(String, &'static str)> {
     let plan = quoted(plan.as_str());
     let by = match &agent.command {

@@ -7,11 +7,9 @@ use crate::plan::words::StepStatus;
 pub enum How {
     /// On its own, or by a signal from outside.
     Exited,
-    /// It exceeded its time limit.
     TimedOut,
     /// It exceeded the limit of time without output.
     Idle,
-    /// The run was stopped.
     Stopped,
     /// The program does not exist, or cannot be started.
     NotStarted(String),
@@ -55,7 +53,6 @@ pub(crate) enum Verdict {
     Close,
     /// Completed; the next run verifies it.
     Leave,
-    /// An attempt without success.
     Attempt(Outcome),
     /// Released without an attempt, because the step is not the cause.
     GiveBack(String),
@@ -67,7 +64,6 @@ pub(crate) enum Verdict {
     Unclear,
 }
 
-/// The outcome of an attempt without success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     NoOutcome,
@@ -118,7 +114,7 @@ mod tests {
         let failed = || Verified::Failed("no".to_owned());
         let not_started = || How::NotStarted("no such file".to_owned());
         let all = [How::Exited, How::TimedOut, How::Idle, How::Stopped, not_started()];
-        // The file counts, whatever the process did.
+        // The file decides, not the process.
         for how in &all {
             let said = |found, verified: Option<&Verified>| decide(found, how, verified);
             assert_eq!(said(ClaimState::Completed, None), Verdict::Verify);

@@ -9,14 +9,13 @@ use crate::api::error::Error;
 use crate::api::{agents, trust};
 use crate::ops::claim::{self, Task};
 use crate::ops::prompt;
-use crate::ops::run::{RunRequest, directory, environment};
+use crate::ops::run::{RunRequest, environment};
 use crate::plan::rules;
 use crate::store::leases::Leases;
 use crate::store::load::{self, LoadQuery};
 use crate::store::resolve;
 use crate::store::verify;
 
-/// What the run would do first.
 #[derive(Debug, Clone)]
 pub struct Preview {
     pub plan: String,
@@ -61,7 +60,7 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let wanted = claim::wanted(context, &id)?;
     let first = wanted.first().map(|it| &it.id);
     let of = first.map_or(&id, |it| &it.plan);
-    let plans = Leases::of(context).tell_hopefully(LoadQuery::plan(of).load(context)?.plans);
+    let plans = Leases::of(context).annotate_optimistically(LoadQuery::plan(of).load(context)?.plans);
     let plan = plans.get(of).ok_or_else(|| load::missing(context, of))?;
     let step = first.and_then(|it| plan.find(it));
     let task = step.and_then(|it| claim::task(context, &plans, plan, it));
@@ -69,13 +68,9 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     untrusted.extend(step.and_then(|it| verify::subject(context, it)));
     untrusted.retain(|it| !trust::may_run(context, it, &request.trust_hashes));
     let claim = "CLAIM";
-    let rendered = match step.filter(|_| task == Some(Task::Work)) {
-        Some(step) => {
-            let values = prompt::step_values(context, plan, step, Some(claim));
-            Some(prompt::render(context, "step", &values)?)
-        }
-        None => None,
-    };
+    let values = |it| prompt::step_values(context, plan, it, Some(claim));
+    let values = step.filter(|_| task == Some(Task::Work)).map(values);
+    let rendered = values.map(|it| prompt::render(context, "step", &it)).transpose()?;
     let step_id = step.map(|it| it.id.to_string());
     let names = environment(context, request, step_id.as_deref().unwrap_or_default(), of.as_str(), claim);
     let shown = names.iter().filter(|(name, _)| name != "PATH");
@@ -97,7 +92,7 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
         why,
         is_verify: task == Some(Task::Verify),
         command: request.agent.command.shown(),
-        directory: directory(context).to_string_lossy().into_owned(),
+        directory: context.here.root.to_string_lossy().into_owned(),
         environment: shown.collect(),
         timeout: request.timeout(),
         idle: request.idle(),

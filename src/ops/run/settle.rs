@@ -1,5 +1,7 @@
 //! The end of an attempt in the step's file: reads its state, and writes the result.
 
+use std::path::Path;
+
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::claim::{Begun, Task};
@@ -9,9 +11,9 @@ use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
 use crate::store::decision::Decision;
 use crate::store::leases::Leases;
-use crate::store::load::LoadQuery;
+use crate::store::load::{LoadQuery, Rests};
 use crate::store::resolve::NamedStep;
-use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
 
 /// How many characters of a process's output an attempt keeps.
@@ -27,18 +29,22 @@ pub(crate) struct Facts {
     pub(crate) said: String,
 }
 
-/// Reads the state of a claim from the step's file.
+/// Reads the state of a claim from the step's file. Waits for a save in progress.
 pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(ClaimState, Option<Step>), Error> {
-    let id = &begun.step.id;
-    let plans = match LoadQuery::step(id).load(context) {
-        Ok(loaded) => Leases::of(context).tell(loaded.plans),
-        Err(Error::NotFound { .. }) => return Ok((ClaimState::Lost, None)),
-        Err(error) => return Err(error),
-    };
-    let Some(step) = plans.step(id).filter(|it| it.path == begun.step.path) else {
-        return Ok((ClaimState::Lost, None));
-    };
-    Ok((found(context, step, &begun.claim), Some(step.clone())))
+    once_saved(context, || {
+        let id = &begun.step.id;
+        let plans = match LoadQuery::step(id).settled(Rests::Plan(&id.plan)).load(context) {
+            Ok(loaded) => Some(Leases::of(context).annotate(loaded.plans)),
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let step = plans.as_ref().and_then(|it| it.step(id)).filter(|it| it.path == begun.step.path);
+        if step.is_none_or(|it| !it.has_file()) {
+            context.plans.saves(context).refuse_vanished(Path::new(&begun.step.path))?;
+        }
+        let state = step.map_or(ClaimState::Lost, |it| found(context, it, &begun.claim));
+        Ok((state, step.cloned()))
+    })
 }
 
 /// Whether the claim is still recorded as the run's.
@@ -80,24 +86,25 @@ pub(crate) fn write(
     verdict: &Verdict,
     facts: &Facts,
 ) -> Result<Option<Step>, Error> {
-    once_saved(context, || write_now(context, begun, seen, verdict, facts))
-}
-
-fn write_now(
-    context: &Context,
-    begun: &Begun,
-    seen: &Step,
-    verdict: &Verdict,
-    facts: &Facts,
-) -> Result<Option<Step>, Error> {
-    let mut writing = Transaction::begin(context, "run", Mode::Write)?;
-    let decided = step_file::update_with(context, &mut writing, &NamedStep::of(seen), &|now| {
-        let step = now.step;
-        let is_same = (&step.status, &step.claim, &step.verify) == (&seen.status, &seen.claim, &seen.verify);
-        if !is_same || found(context, step, &begun.claim) != found(context, seen, &begun.claim) {
-            return Ok(Decision::Leave(()));
+    let what = |it: &Step| (it.status.clone(), it.claim.clone(), it.verify.clone());
+    let decided = once_saved(context, || {
+        let mut writing = Transaction::begin(context, "run", Mode::Write)?;
+        let done = step_file::update_with(
+            context,
+            &mut writing,
+            &NamedStep::of(seen),
+            &|Current { step, .. }| {
+                let is_same = what(step) == what(seen);
+                if !is_same || found(context, step, &begun.claim) != found(context, seen, &begun.claim) {
+                    return Ok(Decision::Leave(()));
+                }
+                Ok(Decision::Write(update(context, begun, step, verdict, facts), ()))
+            },
+        );
+        if done.as_ref().is_err_and(|it| it.code() == "not-found") {
+            context.plans.saves(context).refuse_vanished(Path::new(&seen.path))?;
         }
-        Ok(Decision::Write(update(context, begun, step, verdict, facts), ()))
+        done
     })?;
     match decided {
         Decision::Write(done, ()) => Ok(Some(done.after)),
@@ -158,13 +165,7 @@ fn new_attempt(
         cost: facts.cost.map(|it| it.to_string()),
         log: Some(begun.log.clone()),
     };
-    NewAttempt {
-        at: context.now,
-        by: facts.by.clone(),
-        outcome: outcome.to_owned(),
-        notes,
-        claim: Some(claim),
-    }
+    NewAttempt { notes, claim: Some(claim), ..NewAttempt::new(context.now, &facts.by, outcome) }
 }
 
 /// The end of the process's output, cut at a line end if possible.
@@ -180,4 +181,38 @@ fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
     let tail: String = said.chars().skip(count - NOTES).collect();
     let tail = tail.split_once('\n').map_or(tail.as_str(), |(_, rest)| rest);
     Some(format!("[cut; all of it is in {}]\n{}", begun.log, tail.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::ops::claim::{RunAsk, RunClaim, claim_for_run};
+    use crate::plan::id::PlanId;
+
+    const STEP: &str = "/plans/p/step-1.md";
+
+    #[test]
+    fn a_step_whose_file_is_being_written_again_is_waited_for() {
+        let machine = Machine::with(&[
+            ("/plans/p/plan.md", "# P\n\n## Steps\n\n- step-1: One\n"),
+            (STEP, "---\nstatus: pending\n---\n# One\n\nMore words than a claim adds to the file.\n"),
+        ]);
+        let plan = PlanId::new("p");
+        let ask = RunAsk { plan: &plan, by: "bot", lease: 600, process: None, check: &|_| Ok(()) };
+        let Ok(RunClaim::Begun(begun)) = claim_for_run(&Context::on_model(&machine), &ask) else {
+            panic!("the step is ready")
+        };
+        let quiet = machine.after_kill();
+        assert_eq!(look(&Context::on_model(&quiet), &begun).unwrap().0, ClaimState::Open);
+        for call in 1..=quiet.calls() {
+            for saving in [
+                machine.renamed_away_at(STEP, call, call + 100),
+                machine.saved_slowly_at(STEP, call, call + 100),
+            ] {
+                let (state, seen) = look(&Context::on_model(&saving), &begun).unwrap();
+                assert_eq!((state, seen.is_some()), (ClaimState::Open, true), "{call}");
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use super::full_text::Trouble;
@@ -13,7 +13,7 @@ use crate::api::context::Context;
 use crate::index::{FullText, Head, Index, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
 use crate::plan::model::Plan;
 use crate::plan::read::{body, etag};
-use crate::store::load::parallel::in_order;
+use crate::store::load::parallel::{in_order, taken};
 use crate::store::load::refresh::is_commit;
 use crate::store::load::scan::{How, read_whole, reader};
 use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
@@ -102,7 +102,6 @@ pub(crate) fn fill_while_read(
     })
 }
 
-/// Brings an index up to date with all files.
 pub(crate) fn scanned(context: &Context, index: Option<Index>) -> Fresh {
     Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, index)
 }
@@ -139,15 +138,11 @@ fn feed<'a>(
 }
 
 fn run<'a>(how: How<'_>, jobs: &Jobs<'a>, done: &SyncSender<Read<'a>>) {
-    while let Some((nth, head, data)) = next(jobs) {
+    for (nth, head, data) in taken(jobs) {
         if done.send((nth, (head, texts_of(how, head, &data)))).is_err() {
             return;
         }
     }
-}
-
-fn next<'a>(jobs: &Jobs<'a>) -> Option<Job<'a>> {
-    jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 fn write(
@@ -183,7 +178,7 @@ fn texts_of(how: How<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, Ind
     if add_bodies(how.context, &mut plan).is_some() {
         return Ok(Some(Texts::of_head(head, &plan)));
     }
-    Ok(read_whole(how, &head.key).map(|(packed, plan)| Texts::new(&packed, &plan)))
+    Ok(read_whole(how, &head.key).map(|(packed, plan)| Texts::of_head(&packed.head, &plan)))
 }
 
 fn add_bodies(context: &Context, plan: &mut Plan) -> Option<()> {
@@ -230,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_knows_nothing_is_filled_with_all_at_once() {
+    fn an_empty_full_text_is_filled_at_once() {
         let context = Context::on_model(&machine());
         let (index, mut texts) = empty();
         let records = [Texts::of_record("decisions/1.md", Document::of_record("1", "Granite it is", "", ""))];
@@ -254,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_text_holds_already_is_compared_with_what_there_is() {
+    fn a_filled_full_text_is_compared_with_the_plans() {
         let context = Context::on_model(&machine());
         let (first, mut texts) = empty();
         fill_while_read(&context, first, &mut texts, &[]);

@@ -2,18 +2,16 @@
 
 use super::fill::{body_of, fill, fill_while_read, scanned};
 
-use std::path::Path;
-
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::api::views::last_activity;
 use crate::index::{
-    Document, FullText, Generation, Index, IndexError, Kind, Match, Opened, Place, Query, Snapshot, Texts,
+    Document, FullText, Generation, Index, IndexError, Kind, Match, Place, Query, Snapshot, Texts,
     TextsSnapshot, snippets,
 };
 use crate::ops::search::{Hit, records};
 use crate::plan::time::Time;
-use crate::store::load::refresh::{after, attested_commit, is_commit, open_index};
+use crate::store::load::refresh::{after, attested_commit, is_commit, open_index, opened};
 use crate::store::load::scan::reader;
 use crate::store::load::{IndexCheck, Refresh, Wanted};
 
@@ -26,7 +24,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     let mut index = open_index(context);
     let dir = index.as_ref().and_then(|_| context.plans.index_dir());
     let told = index.as_ref().and_then(|_| attested_commit(context));
-    let mut texts = dir.as_deref().and_then(|it| kept_texts(context, it));
+    let mut texts = dir.as_deref().and_then(|it| opened(context, FullText::open(Place::Directory(it))));
     if let (Some(index), Some(texts), Some(_)) = (&mut index, &mut texts, told)
         && let Ok(hits) = ask(&asked, (index, told), texts)
     {
@@ -56,7 +54,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     in_memory(&asked)
 }
 
-/// Answers without anything kept.
+/// Answers without the stored full text.
 fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
@@ -68,30 +66,15 @@ fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     })
 }
 
-fn kept_texts(context: &Context, dir: &Path) -> Option<FullText> {
-    match FullText::open(Place::Directory(dir)) {
-        Ok((texts, opened)) => {
-            if let Opened::Rebuilt { why } = opened {
-                (context.tell)(Notice::IndexRebuilt { why });
-            }
-            Some(texts)
-        }
-        Err(error) => {
-            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
-            None
-        }
-    }
-}
-
 /// Says what is wrong with a full text, and makes another one in its place where that helps.
 fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -> Option<FullText> {
     let (mut texts, why) = (texts?, error.to_string());
     let is_damaged = matches!(error, IndexError::Damaged { .. });
     if is_damaged && texts.reopen().is_ok() {
-        (context.tell)(Notice::IndexRebuilt { why });
+        (context.on_notice)(Notice::IndexRebuilt { why });
         return Some(texts);
     }
-    (context.tell)(Notice::IndexInMemory { why });
+    (context.on_notice)(Notice::IndexInMemory { why });
     None
 }
 
@@ -113,7 +96,7 @@ pub(crate) enum Trouble {
 
 /// Searches, once the full text holds what the index does: where it was filled from the same commit nothing is compared.
 ///
-/// The index must show the commit that speaks of the files as they are.
+/// The index must show the commit that matches the current files.
 fn ask(
     asked: &FullTextSearch<'_>,
     (index, commit): (&mut Index, Option<Generation>),
@@ -152,7 +135,7 @@ fn found(
     snapshot: &Snapshot<'_>,
     look: &TextsSnapshot<'_>,
 ) -> Result<Vec<Hit>, Trouble> {
-    // What is too old may be among the best, so all are looked at until there are enough.
+    // Some of the best matches may be too old, so matches are read until there are enough.
     let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
     let query = Query { limit, ..asked.query.clone() };
     let matches = look.search(&query).map_err(Trouble::Texts)?;
@@ -180,7 +163,6 @@ impl FullTextSearch<'_> {
         self.records.iter().map(|it| it.texts.clone()).collect()
     }
 }
-/// A decision or an insight as it is found.
 pub(crate) struct Record {
     pub(crate) texts: Texts,
     pub(crate) document: Document,
@@ -188,7 +170,6 @@ pub(crate) struct Record {
     pub(crate) at: Option<Time>,
 }
 
-/// A match as it is going to be shown.
 struct Shown {
     hit: Hit,
     document: Document,

@@ -30,7 +30,7 @@ impl Skill {
         if self.edits {
             tools.push("Edit(plans/**)".to_owned());
         }
-        // Each of them is a thing that a user asks for by its name; none begins because an agent thinks of it.
+        // A user asks for a skill by its name; an agent must not start one on its own.
         write!(text, "disable-model-invocation: true\nallowed-tools: {}\n", tools.join(" ")).ok();
         if of == For::Project {
             text.push_str("metadata:\n  made-by: planwatch init\n  seal: \"\"\n");
@@ -74,7 +74,7 @@ mod tests {
         let value = |key| tree.root().get(key).and_then(View::text).unwrap_or_default();
         assert_eq!((value("name"), value("argument-hint")), ("ps-execute", "<plan>"));
         assert_eq!(value("disable-model-invocation"), "true");
-        assert!(value("description").starts_with("Carry out a plan"));
+        assert!(value("description").starts_with("Execute a plan"));
         assert!(value("allowed-tools").contains("Bash(planwatch run *)"));
         for person in ["trust", "confirm", "script"] {
             assert!(!file.contains(&format!("planwatch {person} *")), "{person}");

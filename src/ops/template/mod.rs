@@ -19,15 +19,14 @@ use crate::plan::problem::{Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::nearest;
-use crate::store::{new_plan, new_step, transaction};
+use crate::store::{new_plan, new_step, relink, transaction};
 use crate::text::header_edit::Change;
-use crate::text::placeholders::{self, Broken};
-use crate::text::{front_matter, markdown, yaml};
+use crate::text::placeholders;
+use crate::text::{front_matter, markdown};
 
 /// Where the project's own templates are, in the plans directory.
 const OWN: &str = "_templates";
 
-/// A plan to begin with.
 #[derive(Debug, Clone, Serialize)]
 pub struct Template {
     pub name: String,
@@ -72,7 +71,6 @@ pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
     json!({"templates": of_plans.chain(of_prompts).collect::<Vec<_>>()})
 }
 
-/// What a name means.
 #[derive(Debug, Clone)]
 pub enum Named {
     Template(Template),
@@ -94,7 +92,6 @@ pub fn named(context: &Context, name: &str) -> Result<Named, Error> {
     }
 }
 
-/// One template as it is written.
 pub fn show(context: &Context, name: &str) -> Result<Template, Error> {
     let own_names = own_names(context);
     if own_names.iter().any(|it| it == name) {
@@ -143,28 +140,16 @@ pub(crate) fn fill(
     let mut files = Vec::new();
     for file in &template.files {
         let values = values(context, request, id, &file.name);
-        let broken = |it: Broken| Error::Template {
-            path: file.path.clone(),
-            line: it.line,
-            column: it.column,
-            reason: it.reason,
-        };
-        let text = placeholders::fill_file(&file.text, &values).map_err(broken)?;
-        let bytes = match classify(&file.name) {
+        let text = placeholders::fill_file(&file.text, &values)
+            .map_err(|it| Error::template(file.path.clone(), it))?;
+        let (name, changes, keys) = match classify(&file.name) {
             FileName::Step(number) => {
                 let step = StepId { plan: id.clone(), number };
-                let changes = step_changes(context, request, &text, &step);
-                (
-                    step_file(&step.number),
-                    transaction::edit(&file.path, text.as_bytes(), &changes, STEP_KEYS)?,
-                )
+                (step_file(&step.number), step_changes(context, request, &text, &step), STEP_KEYS)
             }
-            _ => {
-                let changes = plan_changes(context, &text, plan);
-                (PLAN_FILE.to_owned(), transaction::edit(&file.path, text.as_bytes(), &changes, PLAN_KEYS)?)
-            }
+            _ => (PLAN_FILE.to_owned(), plan_changes(context, &text, plan), PLAN_KEYS),
         };
-        files.push(bytes);
+        files.push((name, transaction::edit(&file.path, text.as_bytes(), &changes, keys)?));
     }
     check(context, &template, id, &files)?;
     Ok(files)
@@ -226,9 +211,7 @@ fn step_changes(context: &Context, request: &NewRequest, text: &str, id: &StepId
 }
 
 fn has_key(text: &str, key: &str) -> bool {
-    let parts = front_matter::split(text.as_bytes());
-    let yaml = parts.yaml().and_then(|it| std::str::from_utf8(it).ok());
-    yaml.and_then(|it| yaml::parse(it).ok()).is_some_and(|it| it.root().get(key).is_some())
+    relink::has_key(text.as_bytes(), key)
 }
 
 fn has_heading(text: &str) -> bool {

@@ -137,3 +137,31 @@ type Tree = std::collections::BTreeMap<String, Option<String>>;
 fn without_empty(tree: &Tree) -> Vec<(&String, &Option<String>)> {
     tree.iter().filter(|(_, text)| text.is_some()).collect()
 }
+
+/// After a kill another program makes a file with the name of the new step, before the next command.
+#[test]
+fn a_file_that_another_program_made_after_a_kill_is_not_taken_for_the_new_step() {
+    const NEW: &str = "/plans/p/step-4.md";
+    const THEIRS: &str = "---\nstatus: completed\n---\n# Theirs\n";
+    let (mut n_taken_back, mut n_finished) = (0, 0);
+    for call in 1.. {
+        let dying = start("add").dying_before(call);
+        VERBS[0].1(&Context::on_model(&dying)).ok();
+        if !dying.has_died() {
+            break;
+        }
+        let after = dying.after_kill();
+        let is_made = after.text(NEW).is_some();
+        if !is_made {
+            after.save(NEW, THEIRS);
+        }
+        drop(after.plans().lock(&mut || {}).unwrap());
+        let list = after.text("/plans/p/plan.md").unwrap();
+        let text = after.text(NEW).unwrap();
+        assert_eq!(list.contains("step-4: New"), text.contains("# New"), "{call}: {list}{text}");
+        assert_eq!(text == THEIRS, !is_made, "{call}: {text}");
+        n_taken_back += usize::from(!is_made);
+        n_finished += usize::from(is_made);
+    }
+    assert!(n_taken_back > 5 && n_finished > 3, "{n_taken_back} {n_finished}");
+}

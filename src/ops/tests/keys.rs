@@ -42,14 +42,25 @@ fn ask(machine: &Machine, key: &str, act: Act) -> Result<Value, Error> {
         return Ok(serde_json::from_str(&answer.body).unwrap());
     }
     let key = Arc::new(RequestKey::new(&name, "request", context.now, earlier));
-    let context = Context { key: Some(Arc::clone(&key)), ..context };
-    let said = match key.made().filter(|it| !it.is_claim()) {
-        Some(made) => made.to_json(&context),
-        None => act(&context)?,
-    };
+    let context = Context { key: Some(key), ..context };
+    let said = carried_out(&context, act)?;
     let answer = Answer { status: 200, headers: Vec::new(), body: said.to_string() };
     keep(&context, &name, "request", answer).ok();
     Ok(said)
+}
+
+fn carried_out(context: &Context, act: Act) -> Result<Value, Error> {
+    match context.key.as_ref().and_then(|it| it.made()).filter(|it| !it.is_claim()) {
+        Some(made) => Ok(made.to_json(context)),
+        None => act(context),
+    }
+}
+
+/// As [`ask`], by a surface that is killed before it records the answer.
+fn ask_without_answer(machine: &Machine, act: Act) -> Result<Value, Error> {
+    let context = Context::on_model(machine);
+    let key = Some(Arc::new(begin(&context, "k", "request")?));
+    carried_out(&Context { key, ..context }, act)
 }
 
 fn note_step(context: &Context) -> Result<Value, Error> {
@@ -228,6 +239,35 @@ fn a_claim_waits_for_its_repetition() {
         assert_ne!(again["step"]["id"], other["step"]["id"], "call {call}");
         assert_eq!(claims(&after).len(), 2, "call {call}");
         assert_eq!(ask(&after, "k", claim_step).unwrap(), again, "call {call}");
+    }
+}
+
+/// An editor saves twice while the request runs; its second text may contain the change.
+#[test]
+fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
+    let cases: [(Act, &str); 4] =
+        [(note_step, "once"), (attempt, "partly"), (done, "merged"), (claim_step, "claim: {id: ")];
+    for (act, text) in cases {
+        let quiet = machine();
+        ask(&quiet, "k", act).unwrap();
+        let (n, mut n_included) = (quiet.calls(), 0);
+        for first in 1..=n {
+            for (again, second) in [1, 2, 4, 7].map(|it| (first + it, first + it + 1)) {
+                let saving = machine().saved_twice(first, again, second);
+                let is_made = ask_without_answer(&saving, act).is_ok();
+                let after = saving.after_kill();
+                let saved = after.text("/plans/p/step-1.md").unwrap();
+                if !is_made || saving.has_overwritten() || !saved.contains("token\n") {
+                    continue;
+                }
+                n_included += 1;
+                ask_without_answer(&after, act).unwrap();
+                let repeated = after.text("/plans/p/step-1.md").unwrap();
+                assert_eq!(repeated, saved, "{first} {again} {second}");
+                assert_eq!(saved.matches(text).count(), 1, "{first} {again} {second}\n{saved}");
+            }
+        }
+        assert!(n_included > 20, "{n_included}");
     }
 }
 

@@ -4,8 +4,11 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::model::Machine;
 use crate::ops::claim::{self, ClaimRequest, RenewRequest};
+use crate::ops::create::{self, NewRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::renumber::{self, RenumberRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::store::transaction::Mode;
 
 const PLAN: &str = "/plans/p/plan.md";
 const WORDS: &str =
@@ -146,4 +149,83 @@ fn a_claim_is_not_called_gone_while_its_file_is_being_saved() {
     assert_eq!(refused.code(), "file-changed", "{refused:?}");
     saving.finish_saves();
     claim::renew(&Context::on_model(&saving), &renewal).unwrap();
+}
+
+/// Programs, their child and a step that waits for the step of another plan.
+fn programs() -> Machine {
+    let child = format!("---\nstatus: draft\nprogram: big\n---\n# C\n{WORDS}");
+    let draft = format!("---\nstatus: draft\n---\n# D\n{WORDS}");
+    let waiting = format!("---\nstatus: pending\ndepends: [\"p:1\"]\n---\n# One\n{WORDS}");
+    let machine = Machine::with(&[
+        ("/plans/big/plan.md", "---\nkind: program\nstatus: active\n---\n# Big\n"),
+        ("/plans/c/plan.md", &child),
+        ("/plans/c/step-1.md", "---\nstatus: pending\n---\n# One\n"),
+        ("/plans/d/plan.md", &draft),
+        ("/plans/d/step-1.md", "---\nstatus: pending\n---\n# One\n"),
+        (PLAN, "# P\n"),
+        ("/plans/p/step-1.md", "---\nstatus: pending\n---\n# One\n"),
+        ("/plans/q/plan.md", "# Q\n"),
+        ("/plans/q/step-1.md", &waiting),
+    ]);
+    ["c", "d", "q:1"].iter().for_each(|it| note(&machine, it));
+    machine
+}
+
+fn complete(machine: &Machine) -> Result<(), Error> {
+    let request = SetRequest {
+        id: "big".to_owned(),
+        key: "status".to_owned(),
+        op: SetOp::Text("completed".to_owned()),
+        by: None,
+        claim: None,
+        force: false,
+        mode: Mode::Write,
+    };
+    set::set(&Context::on_model(machine), &request).map(drop)
+}
+
+fn depend(machine: &Machine) -> Result<(), Error> {
+    let request = SetRequest {
+        id: "p:1".to_owned(),
+        key: "depends".to_owned(),
+        op: SetOp::Add("q:1".to_owned()),
+        by: None,
+        claim: None,
+        force: false,
+        mode: Mode::Write,
+    };
+    set::set(&Context::on_model(machine), &request).map(drop)
+}
+
+fn adopt(machine: &Machine) -> Result<(), Error> {
+    let request = NewRequest {
+        title: "Bigger".to_owned(),
+        is_program: true,
+        children: vec!["d".to_owned()],
+        ..NewRequest::default()
+    };
+    create::new(&Context::on_model(machine), &request).map(drop)
+}
+
+/// The file of another plan keeps each of these from being made, or from being made so.
+#[test]
+fn a_plan_or_step_of_another_plan_is_not_ignored_while_it_is_being_saved() {
+    type Act = fn(&Machine) -> Result<(), Error>;
+    let cases: [(&str, &str, Act); 3] = [
+        ("/plans/c/plan.md", "steps-open", complete),
+        ("/plans/q/step-1.md", "dependency-cycle", depend),
+        ("/plans/d/plan.md", "", adopt),
+    ];
+    for (path, expected, act) in cases {
+        let machine = programs();
+        let quiet = act(&machine.after_kill());
+        assert_eq!(quiet.err().map_or("", |it| it.code()), expected, "{path}");
+        for saving in [machine.saved_slowly_at(path, 1, 100_000), machine.renamed_away_at(path, 1, 100_000)] {
+            let refused = act(&saving).expect_err(path);
+            // A step that is named and not there at that moment is not found.
+            assert!(["file-changed", "not-found"].contains(&refused.code()), "{path}: {refused:?}");
+            saving.finish_saves();
+            assert_eq!(act(&saving).err().map_or("", |it| it.code()), expected, "{path}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::api::error::Error;
 use crate::disk::model::Machine;
 use crate::ops::claim::{self, ClaimRequest};
 use crate::ops::note::{self, NoteRequest};
+use crate::ops::patch::{self, PatchRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
@@ -134,8 +135,8 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
         assert_eq!((case.count)(&quiet.text(STEP).unwrap()), 1, "{}", case.name);
         let n = quiet.calls();
         for first in 1..=n {
-            for again in (first..first + 12).step_by(3) {
-                for second in (again + 1..again + 14).step_by(4) {
+            for again in (first..first + 12).step_by(4) {
+                for second in (again + 1..again + 14).step_by(5) {
                     let saving = machine.saved_twice(first, again, second);
                     let answer = (case.run)(&Context::on_model(&saving));
                     let text = saving.text(STEP).unwrap();
@@ -190,4 +191,30 @@ fn a_slow_save_is_not_taken_for_a_short_text() {
         }
     }
     assert!(n_refused > 50 && n_done > 50, "{n_refused} {n_done}");
+}
+
+/// A text that replaces a body was written for the body that the command read. What an editor saves after that is not
+/// replaced.
+#[test]
+fn a_new_text_does_not_replace_what_an_editor_saves_meanwhile() {
+    let machine = machine(PENDING);
+    let patch = |machine: &Machine| {
+        let (id, text) = ("p:1".to_owned(), Some("A new text.".to_owned()));
+        let request = PatchRequest { id, text, ..PatchRequest::default() };
+        patch::patch(&Context::on_model(machine), &request).map(drop)
+    };
+    let quiet = machine.after_kill();
+    patch(&quiet).unwrap();
+    let mut n_refused = 0;
+    for call in 1..=quiet.calls() {
+        let saving = machine.saved_before(call);
+        let answer = patch(&saving);
+        let text = saving.text(STEP).unwrap();
+        let is_there = saving.saves().iter().all(|it| text.contains(it.as_str()));
+        let place = format!("{call}: {answer:?}\n{text}");
+        assert!(is_there || (answer.is_ok() && n_refused == 0), "{place}");
+        assert_eq!(text.contains("A new text."), answer.is_ok(), "{place}");
+        n_refused += usize::from(answer.is_err());
+    }
+    assert!(n_refused > 3, "{n_refused}");
 }

@@ -32,7 +32,7 @@ fn check_files(plan: &str, steps: &[(&str, &str)], now: &str, expected: &[&str])
 }
 
 #[test]
-fn what_is_due_is_overdue_when_the_day_has_ended() {
+fn a_step_is_overdue_after_the_end_of_its_due_day() {
     let due = |rest: &str| format!("due: 2026-11-05\n{rest}");
     let over = ["overdue since 2026-11-06T00:00:00Z"];
     check("active", &due(MADE), "05T23:59:59Z", &[]);
@@ -45,7 +45,7 @@ fn what_is_due_is_overdue_when_the_day_has_ended() {
 }
 
 #[test]
-fn an_overdue_plan_is_told_at_its_first_open_step_without_a_day_of_its_own() {
+fn an_overdue_plan_is_reported_at_its_first_open_step_without_a_due_day() {
     let steps = [
         ("p/step-1", "status: completed"),
         ("p/step-2", "due: 2026-12-01\ncreated_at: 2026-11-04T12:00:00Z"),
@@ -142,7 +142,7 @@ fn in_a_sequential_plan_the_step_before_is_a_dependency() {
 }
 
 #[test]
-fn what_is_over_or_waits_is_never_stale() {
+fn closed_or_waiting_steps_are_never_stale() {
     for plan in ["draft", "abandoned", "completed"] {
         check(plan, MADE, "20T12:00:00Z", &[]);
     }

@@ -9,10 +9,8 @@ use serde_json::{Map, Value, json};
 use records::Milestone;
 
 use super::waits::{ITSELF, NO_STEP};
-use super::{
-    Brought, BroughtPlan, Draft, Form, NO_DAY, Unmapped, left, set_depends, set_metadata, set_texts,
-};
-use crate::plan::change::{set_status, set_text, set_word};
+use super::{Brought, BroughtPlan, Draft, Form, NO_DAY, Unmapped, left, set_depends, set_metadata};
+use crate::plan::change::{set_status, set_text, set_texts, set_word};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
@@ -20,17 +18,14 @@ use crate::plan::words::{StepStatus, Words};
 use crate::text::header_edit::Change;
 use crate::text::{foreign, front_matter, placeholders};
 
-/// The folders that hold tasks.
 const FOLDERS: [&str; 4] = ["tasks", "completed", "drafts", "archive"];
 
-/// Whether a path is that of a task.
 pub(super) fn is_task(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     let is_markdown = parts.next().is_some_and(|it| it.ends_with(".md"));
     is_markdown && folder(path).is_some()
 }
 
-/// Whether a path is that of the store's configuration.
 pub(super) fn is_config(path: &str) -> bool {
     matches!(path.rsplit('/').next(), Some("config.yml" | "backlog.config.yml"))
 }
@@ -66,7 +61,6 @@ impl Task<'_> {
     }
 }
 
-/// All that a store holds, before the tasks become steps.
 #[derive(Default)]
 struct Store<'a> {
     title: Option<String>,
@@ -140,7 +134,7 @@ impl<'a> Store<'a> {
         let why = match path {
             it if is_in(it, "docs") => "a document of the store has no place in a plan",
             it if is_in(it, "decisions") => "this decision has no text",
-            _ => "this file is no task",
+            _ => "this file is not a task",
         };
         // A front matter begins with its marks, which say nothing of the file.
         let title = keys.and_then(|it| it.get("title").map(plain));
@@ -149,7 +143,6 @@ impl<'a> Store<'a> {
     }
 }
 
-/// Which task a name means.
 struct Names {
     by_id: HashMap<String, usize>,
     /// None: several tasks have it.
@@ -232,7 +225,6 @@ fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
         .collect()
 }
 
-/// A task with all that it may refer to.
 struct Of<'a> {
     task: &'a Task<'a>,
     number: &'a StepNumber,
@@ -289,7 +281,6 @@ impl Of<'_> {
         parent.keys.get("title").map(plain)
     }
 
-    /// The title of its milestone.
     fn milestone(&self) -> Option<String> {
         let name = self.task.keys.get("milestone").filter(|it| !is_empty(it)).map(plain)?;
         let known = self.store.milestones.iter().find(|it| it.is_called(&name));

@@ -5,14 +5,12 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Brought, BroughtPlan, Draft, Form, NO_DAY, Nothing, Unmapped, left, set_depends, set_metadata, set_texts,
-};
-use crate::plan::change::{NewAttempt, NewNote, set_status, set_text, set_word};
+use super::{Brought, BroughtPlan, Draft, Form, NO_DAY, Nothing, Unmapped, left, set_depends, set_metadata};
+use crate::plan::change::{NewAttempt, NewNote, set_status, set_text, set_texts, set_word};
 use crate::plan::records::{NoteType, Priority};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
-use crate::plan::words::StepStatus;
+use crate::plan::words::{Status, StepStatus};
 use crate::text::placeholders;
 
 /// Texts of an issue below its title, each with the heading that it gets.
@@ -96,7 +94,7 @@ fn read(
             _ => unmapped.push(Unmapped {
                 path: path.to_owned(),
                 line: Some(at),
-                why: "this line is no issue, or its id was read before",
+                why: "this line is not an issue, or its id was read before",
                 text: line.to_owned(),
             }),
         }
@@ -224,17 +222,13 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue], unmapped: &m
         let attempt = NewAttempt {
             at,
             by: by.unwrap_or("beads").to_owned(),
-            outcome: status_word(status).to_owned(),
+            outcome: status.word().to_owned(),
             notes: text(keys, "close_reason").map(str::to_owned),
             claim: None,
         };
         changes.push(attempt.change());
     }
     Draft { text: body, changes, ..Draft::default() }
-}
-
-fn status_word(status: StepStatus) -> &'static str {
-    crate::plan::words::Status::word(status)
 }
 
 fn status(word: &str) -> Option<StepStatus> {
@@ -265,15 +259,8 @@ fn comments(keys: &Map<String, Value>) -> Vec<crate::text::header_edit::Change> 
         let object = it.as_object()?;
         let at = text(object, "created_at")?.parse::<Time>().ok()?;
         let by = text(object, "author").unwrap_or("beads").to_owned();
-        Some(
-            NewNote {
-                at: at.whole_seconds(),
-                kind: NoteType::Info,
-                by,
-                text: text(object, "text")?.to_owned(),
-            }
-            .change(),
-        )
+        let (at, text) = (at.whole_seconds(), text(object, "text")?.to_owned());
+        Some(NewNote { at, kind: NoteType::Info, by, text }.change())
     };
     all.filter_map(note).collect()
 }

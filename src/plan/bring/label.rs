@@ -6,7 +6,6 @@ use crate::plan::references;
 use crate::plan::words::{StepStatus, Words};
 use crate::text::markdown;
 
-/// What a heading says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rank {
     Step,
@@ -15,39 +14,18 @@ pub(super) enum Rank {
     Bare,
 }
 
-/// The beginning of a heading or item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Label<'a> {
     pub(super) rank: Rank,
     pub(super) number: &'a str,
-    /// The text after it.
     pub(super) rest: &'a str,
 }
 
-const STEP_WORDS: [&str; 14] = [
-    "step", "task", "todo", "story", "ticket", "action", "passo", "tarefa", "paso", "tarea", "schritt",
-    "aufgabe", "tâche", "item",
-];
-
-const PHASE_WORDS: [&str; 17] = [
-    "phase",
-    "stage",
-    "milestone",
-    "sprint",
-    "week",
-    "part",
-    "chunk",
-    "iteration",
-    "wave",
-    "epic",
-    "etapa",
-    "fase",
-    "day",
-    "batch",
-    "round",
-    "étape",
-    "track",
-];
+/// Words separated by blanks, as are all lists of words here.
+const STEP_WORDS: &str =
+    "step task todo story ticket action passo tarefa paso tarea schritt aufgabe tâche item";
+const PHASE_WORDS: &str = "phase stage milestone sprint week part chunk iteration wave epic etapa fase day \
+                           batch round étape track";
 
 /// A text without code and comments, byte for byte as long. Only what is left of it can say something about a step.
 ///
@@ -77,17 +55,15 @@ pub(super) fn id(text: &str) -> Option<&str> {
     let digits = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
     let id = text[..text.len() - number.len() + digits].trim_end_matches('.');
     let is_cut = !text[id.len()..].starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/'));
-    let is_word = |of: &[&str]| of.contains(&text[..letters].to_lowercase().as_str());
+    let is_word = |of: &str| of.split(' ').any(|it| it == text[..letters].to_lowercase());
     let is_id = (1..=12).contains(&letters) && number.starts_with(|c: char| c.is_ascii_digit());
-    (is_id && is_cut && !is_word(&STEP_WORDS) && !is_word(&PHASE_WORDS)).then_some(id)
+    (is_id && is_cut && !is_word(STEP_WORDS) && !is_word(PHASE_WORDS)).then_some(id)
 }
 
 /// What a word says that the number behind it counts.
 pub(super) fn rank_of(word: &str) -> Option<Rank> {
-    if STEP_WORDS.contains(&word) {
-        return Some(Rank::Step);
-    }
-    PHASE_WORDS.contains(&word).then_some(Rank::Phase)
+    let ranks = [(STEP_WORDS, Rank::Step), (PHASE_WORDS, Rank::Phase)];
+    ranks.into_iter().find(|(words, _)| words.split(' ').any(|it| it == word)).map(|it| it.1)
 }
 
 /// The rank of a label, its number, and where the text behind it begins.
@@ -118,7 +94,6 @@ fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
     Some((rank, at..at + number.len(), rest))
 }
 
-/// A title without marks of emphasis around it.
 pub(super) fn clean(text: &str) -> String {
     let text = crate::text::placeholders::one_line(text);
     let text = text.trim_matches(|c: char| c == '*' || c.is_whitespace());

@@ -26,7 +26,7 @@ use crate::text::markdown::{self as text_markdown, Outline};
 use crate::text::yaml::{self, Kind as YamlKind};
 use titles::{content_column, dedented, titled, with_code, without_parentheses};
 
-/// A step before it has a number.
+#[derive(Default)]
 struct UnnumberedStep {
     /// The author's number.
     label: Option<(Rank, String)>,
@@ -44,7 +44,6 @@ struct UnnumberedStep {
 }
 
 impl UnnumberedStep {
-    /// The status that a new step gets.
     fn new_status(&self) -> StepStatus {
         self.status.unwrap_or(self.default)
     }
@@ -156,13 +155,12 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
             label: Some((Rank::Bare, number.to_owned())),
             title: title.to_owned(),
             status: Some(state.status),
-            default: StepStatus::Pending,
             phase: piece.phase.clone(),
             waits: own.chain(others).collect(),
             due: state.due,
             assignee: state.assignee.clone(),
-            metadata: Map::new(),
             body: format!("# {title}\n\n{}\n", below.trim()).trim_end().to_owned() + "\n",
+            ..UnnumberedStep::default()
         })
     });
     let found = found.flatten().collect();
@@ -226,7 +224,6 @@ fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<UnnumberedStep> {
     found
 }
 
-/// The number of an item of an ordered list.
 fn mark(of: &Document<'_>, piece: &Piece) -> Option<StepNumber> {
     let From::Item(nth) = piece.from else { return None };
     let line = &of.said[of.outline.items[nth].span.start..];
@@ -285,7 +282,7 @@ fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<U
     for nth in pieces::boxes(&of.said, &of.outline) {
         let item = &of.outline.items[nth];
         if !found.is_empty() && piece_at(item.span.start).is_none() {
-            let why = "this task box is no step, as the steps have another form";
+            let why = "this task box is not a step, as the steps have another form";
             unmapped.push(of.unmapped(item.span.start, why, of.body[item.span.clone()].trim_end()));
         }
     }
@@ -319,10 +316,8 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
         default: ticked.unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
         waits,
-        due: None,
-        assignee: None,
-        metadata: Map::new(),
         body: format!("# {}\n{}", heading.text, without_rule(&below)),
+        ..UnnumberedStep::default()
     }
 }
 
@@ -394,13 +389,10 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
         title,
         label: label.as_ref().map(|it: &Label<'_>| (it.rank, it.number.to_owned())),
         status,
-        default: StepStatus::Pending,
         phase: piece.phase.clone(),
         waits,
-        due: None,
-        assignee: None,
-        metadata: Map::new(),
         body: own,
+        ..UnnumberedStep::default()
     }
 }
 

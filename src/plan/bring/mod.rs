@@ -16,6 +16,7 @@ pub use own::STEPS as EXPORTED_STEPS;
 
 use serde_json::{Map, Value};
 
+use crate::plan::change::set;
 use crate::plan::id::StepId;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
@@ -30,7 +31,6 @@ pub struct SourceFile {
     pub bytes: Vec<u8>,
 }
 
-/// What the files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A document, whatever its structure.
@@ -52,7 +52,6 @@ impl Form {
     }
 }
 
-/// All that the files became.
 #[derive(Debug, Clone)]
 pub struct Brought {
     pub form: Form,
@@ -64,10 +63,8 @@ pub struct Brought {
     pub unread: Vec<Problem>,
 }
 
-/// A decision to be recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BroughtDecision {
-    /// The file that it was read from.
     pub path: String,
     pub topic: String,
     pub text: String,
@@ -79,7 +76,6 @@ pub struct BroughtDecision {
     pub metadata: Map<String, Value>,
 }
 
-/// A plan to be made.
 #[derive(Debug, Clone)]
 pub struct BroughtPlan {
     /// The document or the directory that it is made of; none: all files together.
@@ -101,18 +97,15 @@ pub struct Draft {
     pub has_own_status: bool,
 }
 
-/// Something that has no place in the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmapped {
     pub path: String,
     /// From 1; none: the whole file.
     pub line: Option<u32>,
     pub why: &'static str,
-    /// The words themselves.
     pub text: String,
 }
 
-/// Why there is nothing to bring.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Nothing {
@@ -169,7 +162,7 @@ fn documents(texts: &[(&str, &str)], words: &Words) -> Brought {
 }
 
 /// Why a document beside others is no plan; named alone it would be one.
-const NO_STEPS: &str = "no steps were found in this document, so it is no plan";
+const NO_STEPS: &str = "no steps were found in this document, so it is not a plan";
 
 fn not_utf8(file: &SourceFile, at: usize) -> Problem {
     let hint = "save it as UTF-8, then import it";
@@ -199,22 +192,15 @@ fn left(path: &str, text: &str, why: &'static str) -> Unmapped {
     Unmapped { path: path.to_owned(), line: None, why, text: text.to_owned() }
 }
 
-/// JSON as a value to be written.
 pub(crate) fn to_value(json: &Value) -> NewValue {
     match json {
         Value::Null => NewValue::Word("~".to_owned()),
-        Value::Bool(it) => NewValue::Word(it.to_string()),
-        Value::Number(it) => NewValue::Word(it.to_string()),
-        Value::String(it) => NewValue::Text(it.clone()),
         Value::Array(items) => NewValue::List(items.iter().map(to_value).collect()),
         Value::Object(map) => {
             NewValue::Map(map.iter().map(|(key, it)| (key.clone(), to_value(it))).collect())
         }
+        other => NewValue::of_json(other),
     }
-}
-
-fn set(key: &str, value: NewValue) -> Change {
-    Change::Set { key: key.to_owned(), value }
 }
 
 /// What has no key of its own is kept below `metadata`, with the name of where it came from.
@@ -243,11 +229,6 @@ fn day(text: &str) -> Option<Day> {
     let (day, time) = text.split_at_checked(10)?;
     let has_time = time.starts_with(['T', 't', ' ']);
     (time.is_empty() || has_time).then(|| day.parse().ok()).flatten()
-}
-
-fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
-    let items = texts.iter().map(|it| NewValue::Text(it.clone())).collect();
-    (!texts.is_empty()).then(|| set(key, NewValue::List(items)))
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub(super) struct State {
     pub(super) body: usize,
 }
 
-/// A document that `export` printed.
 pub(super) struct Exported {
     pub(super) pieces: Pieces,
     /// One for each piece.

@@ -10,7 +10,6 @@ use crate::text::markdown::{Heading, Item, Outline};
 /// A part of a body that becomes a step.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    /// All of it in the body.
     pub(super) span: Range<usize>,
     pub(super) from: From,
     pub(super) phase: Option<String>,
@@ -23,7 +22,6 @@ pub(super) enum From {
     Item(usize),
 }
 
-/// The steps of a document.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
     pub(super) pieces: Vec<Piece>,
@@ -34,47 +32,13 @@ pub(super) struct Pieces {
 }
 
 /// Names of sections that only hold steps.
-const CONTAINERS: [&str; 27] = [
-    "tasks",
-    "task",
-    "steps",
-    "step",
-    "implementation",
-    "plan",
-    "list",
-    "todo",
-    "todos",
-    "checklist",
-    "detailed",
-    "the",
-    "work",
-    "items",
-    "breakdown",
-    "order",
-    "sequence",
-    "action",
-    "actions",
-    "approach",
-    "next",
-    "execution",
-    "rollout",
-    "of",
-    "and",
-    "proposed",
-    "changes",
-];
+const CONTAINERS: &str = "tasks task steps step implementation plan list todo todos checklist detailed the \
+                          work items breakdown order sequence action actions approach next execution \
+                          rollout of and proposed changes";
 
 /// Words of sections whose boxes are no work but what the work is measured by.
-const MEASURES: [&str; 8] = [
-    "accept",
-    "criteria",
-    "success",
-    "definition of done",
-    "verif",
-    "deliverable",
-    "checklist before",
-    "dod",
-];
+const MEASURES: &str =
+    "accept, criteria, success, definition of done, verif, deliverable, checklist before, dod";
 
 pub(super) fn find(body: &str, outline: &Outline) -> Pieces {
     let of = Document { body, outline };
@@ -106,7 +70,7 @@ pub(super) fn all_items(body: &str, outline: &Outline) -> Pieces {
 pub(super) fn is_container(heading: &str) -> bool {
     let text = label::label(heading).map_or(heading, |it| it.rest).to_lowercase();
     let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).peekable();
-    words.peek().is_some() && words.all(|it| CONTAINERS.contains(&it))
+    words.peek().is_some() && words.all(|word| CONTAINERS.split(' ').any(|it| it == word))
 }
 
 struct Document<'a> {
@@ -123,7 +87,6 @@ impl Document<'_> {
         label::label(&self.outline.headings[nth].text)
     }
 
-    /// The heading with all below it.
     fn section(&self, nth: usize) -> Range<usize> {
         let own = self.heading(nth);
         let next = self.outline.headings[nth + 1..].iter().find(|it| it.level <= own.level);
@@ -215,7 +178,7 @@ impl Document<'_> {
         let line =
             above.lines().rev().find(|it| !is_item(it) && !it.starts_with([' ', '\t'])).unwrap_or_default();
         let heading = self.outline.headings.iter().rev().find(|it| it.span.end <= item.span.start);
-        let says = |text: &str| MEASURES.iter().any(|it| text.to_lowercase().contains(it));
+        let says = |text: &str| MEASURES.split(", ").any(|it| text.to_lowercase().contains(it));
         let is_label = line.trim_end().ends_with([':', '*']);
         (is_label && says(line)) || heading.is_some_and(|it| says(&it.text))
     }

@@ -6,7 +6,6 @@ use super::waits::{self, Name, Wait};
 use crate::plan::words::{StepStatus, Words};
 use crate::text::markdown::Outline;
 
-/// What a line, or a part of it, says.
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     /// Where it begins in the body.
@@ -17,7 +16,6 @@ pub(super) struct Statement {
     pub(super) form: Form,
 }
 
-/// How a statement is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// `(depends: …)`, which may be anywhere in a line.

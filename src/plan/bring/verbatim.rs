@@ -6,7 +6,6 @@ use super::{Brought, BroughtPlan, Draft, Form, NO_STEPS, left, markdown};
 use crate::plan::file_name::{FileName, PLAN_FILE, classify};
 use crate::plan::words::Words;
 
-/// Whether a path is that of a file of a plan.
 pub(super) fn is_own(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name == PLAN_FILE || is_step(name)
@@ -43,7 +42,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
             unmapped.push(left(
                 path,
                 text,
-                if is_document { NO_STEPS } else { "this file is no part of a plan" },
+                if is_document { NO_STEPS } else { "this file is not part of a plan" },
             ));
             continue;
         }

@@ -13,7 +13,6 @@ pub(super) struct Wait {
     pub(super) name: Name,
     /// As it is written.
     pub(super) text: String,
-    /// Its position in the body.
     pub(super) at: usize,
 }
 
@@ -25,11 +24,9 @@ pub(super) enum Name {
     Range(Rank, String, String),
     /// A name such as `T001`, the id of a todo, or a title.
     Text(String),
-    /// A step of another plan.
     Elsewhere(StepId),
 }
 
-/// What a step is called in the source.
 pub(super) struct Called<'a> {
     pub(super) label: Option<&'a (Rank, String)>,
     pub(super) id: Option<&'a str>,
@@ -43,20 +40,12 @@ pub(super) const NO_STEP: &str = "this dependency names no step of the source";
 pub(super) const SEVERAL: &str = "this dependency names several steps";
 pub(super) const ITSELF: &str = "a step cannot wait for itself";
 
-const KEYS: [&str; 8] = [
-    "depends on",
-    "depends",
-    "dependencies",
-    "dependency",
-    "blocked by",
-    "requires",
-    "waits for",
-    "prerequisites",
-];
+const KEYS: &str =
+    "depends on, depends, dependencies, dependency, blocked by, requires, waits for, prerequisites";
 
-/// Whether a key or a heading says that what follows is waited for.
 pub(super) fn is_key(text: &str) -> bool {
-    KEYS.contains(&text.trim_matches([':', '*', '_', ' ']).to_lowercase().as_str())
+    let key = text.trim_matches([':', '*', '_', ' ']).to_lowercase();
+    KEYS.split(", ").any(|it| it == key)
 }
 
 /// The value of a line that begins with these words and no colon: `Depends on Task 1`.
@@ -85,7 +74,7 @@ pub(super) fn in_sentence(line: &str) -> bool {
 /// A text between commas that names no step is a [`Name::Text`].
 pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {
     let mut waits = Vec::new();
-    // A number that follows `Phase 1,` is that of a phase; one that follows `node 20,` is none of a step.
+    // After `Phase 1,` a bare number is a phase number; after `node 20,` it is not a step number.
     let mut before = Some(Rank::Bare);
     for span in segments(value) {
         let text = value[span.clone()].trim_matches(|c: char| c.is_whitespace() || "*_`.()[]|".contains(c));
@@ -161,7 +150,7 @@ fn segments(value: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The names in one part, and what a number in the next part would be the number of.
+/// The names in one part, and the rank of a bare number in the next part.
 fn names(text: &str, before: Rank) -> (Vec<Name>, Option<Rank>) {
     let mut names = Vec::new();
     let (mut rank, mut is_known) = (before, true);
@@ -279,7 +268,7 @@ fn by_number(rank: Rank, number: &str, nth: usize, all: &[Called<'_>]) -> Result
     if !labelled.is_empty() {
         return one_of(labelled);
     }
-    // A step that the author did not number has the number that it gets.
+    // A step without an author's number is found by the number that the import assigns.
     let is_free = |it: &Called<'_>| it.label.is_none_or(|it| it.0 == Rank::Phase);
     let given = where_is(all, |it| is_free(it) && it.number.to_string() == number);
     let has_only_phases = all.iter().all(|it| it.label.is_some_and(|it| it.0 == Rank::Phase));

@@ -109,6 +109,11 @@ fn the_front_matters_depends_is_the_whole_truth() {
     assert_eq!(numbers(&own), ["p:1.5", "other:3", "p:2"]);
     assert_eq!(codes(&own.problems), [("dependencies-disagree", 2, 10)]);
     assert_eq!(numbers(&of("---\ndepends:\n---\n")), Vec::<String>::new());
+    let twice = of("---\ndepends: [2, 1, 2, 3, 1, 3]\n---\n");
+    assert_eq!(
+        (numbers(&twice), twice.depends_at.len()),
+        (vec!["p:2".into(), "p:1".into(), "p:3".into()], 3)
+    );
     assert_eq!(numbers(&of("---\ndepends: []\n---\n## Dependencies\nNone\n")), Vec::<String>::new());
 }
 

@@ -8,7 +8,6 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::ranges::{MOST_SPELLED_OUT, StepRange};
 use crate::plan::step_number::StepNumber;
 
-/// What a text names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mentions {
     /// In the order of the text, each once.
@@ -96,20 +95,8 @@ fn merged(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
 const PREVIOUS: [&str; 4] = ["previous", "preceding", "prior", "earlier"];
 
 /// Words that a list may begin with, so that a line of numbers alone is one.
-const INTRODUCTIONS: [&str; 12] = [
-    "depends on",
-    "depends",
-    "requires",
-    "needs",
-    "waits for",
-    "waiting for",
-    "after",
-    "blocked by",
-    "dependencies",
-    "dependency",
-    "prerequisites",
-    "prerequisite",
-];
+const INTRODUCTIONS: &str = "depends on, depends, requires, needs, waits for, waiting for, after, blocked by, \
+                             dependencies, dependency, prerequisites, prerequisite";
 
 /// What words such as "previous step" mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +142,6 @@ fn clause(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text[start..].split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty())
 }
 
-/// Whether a clause says that what follows is not needed.
 fn is_denied(text: &str) -> bool {
     let denies = |it: &str| {
         matches!(
@@ -244,7 +230,6 @@ impl Finder<'_> {
         self.add(plan, last);
     }
 
-    /// The number at a place, and where it ends.
     fn number(&self, at: usize, is_name: bool) -> Option<(StepNumber, usize)> {
         let digits = number_at(&self.text[at..]);
         let end = at + digits.len();
@@ -282,7 +267,7 @@ impl Finder<'_> {
         for line in text.split('\n') {
             let start = line.as_ptr() as usize - text.as_ptr() as usize;
             let mut rest = line.trim_start_matches([' ', '\t', '-', '*', '+', '_', '>']);
-            let words = INTRODUCTIONS.iter().find_map(|it| rest.strip_prefix(it));
+            let words = INTRODUCTIONS.split(", ").find_map(|it| rest.strip_prefix(it));
             rest = words.unwrap_or(rest).trim_start_matches([' ', ':', '*', '_', '#']);
             let at = start + line.len() - rest.len();
             let (n_known, n_ranges) = (self.steps.len(), self.ranges.len());

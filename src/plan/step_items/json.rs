@@ -3,67 +3,25 @@
 use serde_json::{Map, Value};
 
 use super::{Dependency, NotSteps, StepItem};
-use crate::plan::change::{set_status, set_texts, set_word};
+use crate::plan::change::{set, set_status, set_text, set_texts, set_word};
 use crate::plan::id::StepId;
 use crate::plan::model::Plan;
 use crate::plan::records::Priority;
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Day;
-use crate::plan::words::nearest;
-use crate::plan::words::{StepStatus, Words};
+use crate::plan::words::{StepStatus, Words, nearest};
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::placeholders::one_line;
 use crate::text::scalar;
 
-/// What an object can say.
-const KEYS: [&str; 19] = [
-    "title",
-    "task",
-    "number",
-    "step_number",
-    "body",
-    "description",
-    "status",
-    "depends",
-    "phase",
-    "type",
-    "assignee",
-    "priority",
-    "due",
-    "tags",
-    "touches",
-    "verify",
-    "confirm",
-    "metadata",
-    "notes",
-];
+const KEYS: &str = "title task number step_number body description status depends phase type assignee priority \
+                    due tags touches verify confirm metadata notes";
 
 /// What `list --json` says besides; a step keeps what it has of it.
-const SHOWN: [&str; 23] = [
-    "id",
-    "plan",
-    "ready",
-    "claim",
-    "lapsed",
-    "unverified",
-    "result",
-    "attempts",
-    "tasks_done",
-    "tasks_total",
-    "last_activity",
-    "last_activity_source",
-    "path",
-    "etag",
-    "problems",
-    "custom",
-    "created_by",
-    "created_at",
-    "confirmed",
-    "waits_for",
-    "depends_ranges",
-    "schema_version",
-    "kind",
-];
+const SHOWN: &str = "id plan ready claim lapsed unverified result attempts tasks_done tasks_total last_activity \
+                     last_activity_source path etag problems custom created_by created_at confirmed waits_for \
+                     depends_ranges schema_version kind";
 
 pub(super) fn read(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
     let text = text.trim_start_matches('\u{feff}');
@@ -115,9 +73,9 @@ fn item(
 ) -> Result<StepItem, NotSteps> {
     let title_alone = Map::from_iter(value.as_str().map(|it| ("title".to_owned(), Value::from(it))));
     let object = value.as_object().unwrap_or(&title_alone);
-    if let Some(key) = object.keys().find(|it| !KEYS.contains(&it.as_str()) && !SHOWN.contains(&it.as_str()))
-    {
-        let near = nearest(key, KEYS.iter().copied());
+    let is_known = |key: &str| [KEYS, SHOWN].iter().any(|keys| keys.split(' ').any(|it| it == key));
+    if let Some(key) = object.keys().find(|it| !is_known(it)) {
+        let near = nearest(key, KEYS.split(' '));
         let near = near.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
         return Err(wrong(nth, format!("`{key}` is not a field of a step{near}")));
     }
@@ -132,7 +90,7 @@ fn item(
         }
     };
     let title = text(&["title", "task"])?.unwrap_or_default();
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = one_line(&title);
     if title.is_empty() {
         return Err(wrong(nth, "it has no title"));
     }
@@ -153,14 +111,10 @@ fn item(
     }
     for key in ["phase", "type", "assignee", "priority"] {
         let Some(value) = text(&[key])? else { continue };
-        let is_known = match key {
-            "priority" => Priority::read(&value).is_some(),
-            _ => true,
-        };
-        if !is_known {
+        if key == "priority" && Priority::read(&value).is_none() {
             return Err(wrong(nth, format!("`{value}` is no `{key}`")));
         }
-        keys.push(Change::Set { key: key.to_owned(), value: NewValue::Text(value) });
+        keys.push(set_text(key, &value));
     }
     if let Some(value) = text(&["due"])? {
         let day = value.parse::<Day>().map_err(|it| wrong(nth, it.to_string()))?;
@@ -218,7 +172,7 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
         let texts: Option<Vec<&str>> = value.as_array().and_then(|it| it.iter().map(command).collect());
         changes.push(match texts {
             Some(texts) => list_of(key, texts),
-            None => Change::Set { key: key.to_owned(), value: NewValue::Yaml(scalar::json(value)) },
+            None => set(key, NewValue::Yaml(scalar::json(value))),
         });
     }
     if object.get("touches").and_then(Value::as_array).is_some_and(Vec::is_empty) {
@@ -247,7 +201,7 @@ fn command(value: &Value) -> Option<&str> {
 
 fn list_of(key: &str, texts: Vec<&str>) -> Change {
     let items = texts.into_iter().map(|it| NewValue::Text(it.to_owned())).collect();
-    Change::Set { key: key.to_owned(), value: NewValue::List(items) }
+    set(key, NewValue::List(items))
 }
 
 /// A number means the item that has it, else, where no item has one, the item at that place.

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::StepItem;
 use crate::plan::model::Plan;
 use crate::plan::step_number::{NoRoom, StepNumber};
+use crate::text::placeholders::one_line;
 
 /// What becomes of a list of items in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +16,6 @@ pub(crate) struct Places {
     pub(crate) numbers: Vec<StepNumber>,
 }
 
-/// Why items cannot be placed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotPlaced {
     #[error("step-{0} is in the list twice")]
@@ -23,20 +23,19 @@ pub(crate) enum NotPlaced {
     #[error("step-{later} precedes step-{earlier}")]
     OutOfOrder { earlier: StepNumber, later: StepNumber },
     #[error("there is no room for so many steps there")]
-    NoRoom,
-}
-
-impl From<NoRoom> for NotPlaced {
-    fn from(_: NoRoom) -> Self {
-        Self::NoRoom
-    }
+    NoRoom(#[from] NoRoom),
 }
 
 /// Matches items with steps, by number where the item has one, else by title, and numbers the rest.
 ///
 /// As many steps as possible keep their number: those of a longest run that is in the list's order. A closed step
 /// that no item names stays too. New ones get whole numbers where there is room, else places between.
-pub(crate) fn places(plan: &Plan, items: &[StepItem]) -> Result<Places, NotPlaced> {
+/// They avoid the numbers that steps have elsewhere.
+pub(crate) fn places(
+    plan: &Plan,
+    items: &[StepItem],
+    elsewhere: &BTreeSet<StepNumber>,
+) -> Result<Places, NotPlaced> {
     check_numbers(plan, items)?;
     let steps = matched(plan, items);
     let fixed = fixed(plan, items, &steps);
@@ -49,6 +48,7 @@ pub(crate) fn places(plan: &Plan, items: &[StepItem]) -> Result<Places, NotPlace
     let first = u32::from(plan.steps.first().is_none_or(|it| it.id.number != StepNumber::whole(0)));
     let mut taken: BTreeSet<StepNumber> = stays.union(&closed).cloned().collect();
     taken.extend(fixed.iter().flatten().cloned());
+    taken.extend(elsewhere.iter().cloned());
     let mut numbers: Vec<StepNumber> = Vec::new();
     while numbers.len() < items.len() {
         if let Some(number) = &fixed[numbers.len()] {
@@ -106,7 +106,7 @@ fn matched(plan: &Plan, items: &[StepItem]) -> Vec<Option<usize>> {
 }
 
 fn folded(title: &str) -> String {
-    title.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    one_line(title).to_lowercase()
 }
 
 /// The numbers that are settled: those that the list gives to new steps, and those of a longest run between them that is in order.

@@ -111,6 +111,13 @@ fn what_is_wrong_in_a_yaml_list_has_its_place() {
 /// The list as JSON, `number title` or `title`; the answer as `number<old` or `number` for a new one.
 #[track_caller]
 fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {
+    check_places_beside(&[], steps, list, expected);
+}
+
+/// As [`check_places`], where other branches have these numbers.
+#[track_caller]
+fn check_places_beside(elsewhere: &[&str], steps: &[&str], list: &[&str], expected: &[&str]) {
+    let elsewhere = elsewhere.iter().map(|it| it.parse().unwrap()).collect();
     let plan = plan(steps);
     let item = |it: &&str| {
         let number: Option<StepNumber> = it.split_once(' ').and_then(|it| it.0.parse().ok());
@@ -126,7 +133,7 @@ fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {
         }
     };
     let items: Vec<_> = list.iter().map(item).collect();
-    let shown = match places(&plan, &items) {
+    let shown = match places(&plan, &items, &elsewhere) {
         Ok(found) => found
             .numbers
             .iter()
@@ -150,6 +157,8 @@ fn items_find_their_steps_and_numbers() {
     check_places(abc, &["A", "x", "y", "C"], &["1<1", "2", "2.5", "3<3"]);
     check_places(abc, &["A", "B", "x", "C", "y"], &["1<1", "2<2", "2.5", "3<3", "4"]);
     check_places(abc, &["x", "A"], &["0", "1<1"]);
+    check_places_beside(&["4"], abc, &["A", "B", "C", "x"], &["1<1", "2<2", "3<3", "5"]);
+    check_places_beside(&["2.5"], abc, &["A", "B", "x", "C"], &["1<1", "2<2", "2.25", "3<3"]);
     check_places(abc, &["x", "y", "A"], &["0", "0.5", "1<1"]);
     // One that goes elsewhere takes a number that no file had.
     check_places(abc, &["C", "A", "B"], &["0<3", "1<1", "2<2"]);
@@ -198,7 +207,7 @@ mod laws {
                 title: format!("t{it}"), number: None, text: String::new(), keys: Vec::new(), status: None, notes: Vec::new(), depends: None,
             };
             let items: Vec<_> = new.iter().map(item).collect();
-            let Ok(found) = places(&plan, &items) else { return Ok(()) };
+            let Ok(found) = places(&plan, &items, &Default::default()) else { return Ok(()) };
             prop_assert!(found.numbers.windows(2).all(|it| it[0] < it[1]), "{found:?}");
             for (nth, step) in plan.steps.iter().enumerate() {
                 let of = found.steps.iter().position(|it| *it == Some(nth));

@@ -6,6 +6,7 @@ use super::{Listed, line};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::references::{self, Group, respelled};
 use crate::plan::step_number::StepNumber;
+use crate::text::placeholders::one_line;
 
 /// A range of the body and its replacement.
 pub(super) type Splice = (Range<usize>, String);
@@ -24,7 +25,6 @@ pub(super) fn apply(body: &str, mut splices: Vec<Splice>) -> String {
     text
 }
 
-/// A line to be added.
 pub(super) struct NewLine<'a> {
     pub(super) plan: &'a PlanId,
     pub(super) number: &'a StepNumber,
@@ -61,20 +61,19 @@ pub(super) fn moving(body: &str, lines: &[Listed], from: &StepNumber, to: &StepN
     vec![(deletion(body, lines, nth), String::new()), placed(body, lines, before, &text)]
 }
 
-/// Puts a new number wherever a line has its own.
 fn numbers(line: &Listed, to: &StepNumber) -> Vec<Splice> {
     let absolute = |it: &Range<usize>| line.at + it.start..line.at + it.end;
     line.line.numbers.iter().map(|it| (absolute(it), to.to_string())).collect()
 }
 
 /// Returns the line behind which a number belongs; none: before the first one.
-fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNumber) -> Option<usize> {
+pub(super) fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNumber) -> Option<usize> {
     let lower = lines.iter().enumerate().filter(|(nth, it)| Some(*nth) != without && it.number < *number);
     lower.max_by(|(_, a), (_, b)| a.number.cmp(&b.number)).map(|(nth, _)| nth)
 }
 
 /// Puts a line behind another one, or before the first, with the blank lines that a loose list has.
-fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: &str) -> Splice {
+pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: &str) -> Splice {
     let neighbour = before.unwrap_or(0);
     let own = block(body, &lines[neighbour]);
     let eol = eol_of(body, own.end);
@@ -91,13 +90,13 @@ pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
     start..line.span.start + body[line.span.clone()].trim_end().len()
 }
 
-/// Returns the bytes that go with a line: its own ending, and one of the gaps of a loose list.
 /// Writes another step into a line, in its own style; what stood below the line goes with the old one.
 pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice {
     let mark = unticked(&body[line.span.start..line.at]);
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
 }
 
+/// Returns the bytes that go with a line: its own ending, and one of the gaps of a loose list.
 pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize> {
     let own = block(body, &lines[nth]);
     let end = own.end + eol_at(body, own.end).len();
@@ -162,7 +161,7 @@ fn reindented(block: &str, from: &str, to: &str) -> String {
 
 /// Writes name and title as the model has them; where that would not be read back, in the plainest form.
 fn restyled(model: &Listed, new: &NewLine<'_>) -> String {
-    let title = new.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = one_line(new.title);
     let line = &model.line;
     let mut splices: Vec<_> = line.numbers.iter().map(|it| (it.clone(), new.number.to_string())).collect();
     let has_title = !line.title_span.is_empty();

@@ -27,7 +27,6 @@ pub trait Observer {
     fn mended(&mut self) {}
 }
 
-/// How watching ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The observer returned `Break`.
@@ -55,7 +54,6 @@ impl End {
     }
 }
 
-/// Why the event loop ends.
 #[derive(Debug)]
 pub(crate) enum Exit {
     End(End),

@@ -108,7 +108,7 @@ fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Co
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(it);
         }
     };
-    Context { tell: Box::new(tell), ..context }
+    Context { on_notice: Box::new(tell), ..context }
 }
 
 /// The plans that changed since the last call; `None` if unknown.
@@ -162,7 +162,7 @@ mod tests {
         let context = collecting_notices(Context::of(plans), &notices);
         let kept = Notice::Kept { path: "a".into(), kept: "b".into(), why: "late".into() };
         for notice in [Notice::WaitingForLock, kept.clone()] {
-            (context.tell)(notice);
+            (context.on_notice)(notice);
         }
         assert_eq!(*notices.lock().unwrap(), [kept]);
     }

@@ -32,7 +32,6 @@ pub(crate) struct PendingCookie {
 
 /// A request that waits for a cookie.
 pub(crate) enum Requester {
-    /// From a command.
     Command(SocketRequest),
     /// From the claim batcher of this process, which asks for the plans that changed.
     ClaimBatcher(SyncSender<Option<BTreeSet<String>>>),
@@ -54,7 +53,6 @@ impl Cookies {
         self.new_requests.push(request);
     }
 
-    /// Takes the requests that have no cookie yet.
     pub(crate) fn take_new(&mut self) -> Vec<Requester> {
         std::mem::take(&mut self.new_requests)
     }

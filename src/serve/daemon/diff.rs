@@ -21,7 +21,6 @@ fn is_in_doubt(problems: &[Problem], etag: Option<&str>) -> bool {
     problems.iter().any(|it| it.code.refuses_writing()) || etag == Some(read::etag(b"").as_str())
 }
 
-/// The result of comparing one plan.
 #[derive(Debug, Default)]
 pub(crate) struct PlanDiff {
     pub(crate) events: Vec<Event>,

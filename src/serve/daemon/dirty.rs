@@ -80,7 +80,7 @@ impl ChangedPlans {
         self.0 = None;
     }
 
-    /// Returns the changes, and begins anew.
+    /// Returns the changes, and forgets them.
     pub(crate) fn take(&mut self) -> Option<BTreeSet<String>> {
         std::mem::take(self).0
     }

@@ -31,7 +31,7 @@ use crate::serve::daemon::watching::Watching;
 use crate::serve::ipc::protocol::{Answer, Request, Status};
 use crate::serve::ipc::socket_path::SocketDirs;
 
-/// Watches until it is stopped. `context` is called anew for each turn, because time passes and the configuration may
+/// Watches until it is stopped. `context` is called again for each turn, because time passes and the configuration may
 /// change.
 ///
 /// One process watches a plans directory; any other returns [`End::Another`] at once.
@@ -109,8 +109,10 @@ impl<'a> Daemon<'a> {
             subscribers: Subscribers::new(observer, feed),
         };
         daemon.probe_events(&now);
-        let baseline = daemon.indexing.refresh_all(&now, |it| (it.id.clone(), BaselinePlan::of(it)))?;
+        let (baseline, hard_linked) =
+            daemon.indexing.refresh_all(&now, |it| (it.id.clone(), BaselinePlan::of(it)))?;
         daemon.publisher.baseline = baseline.into_iter().collect();
+        daemon.watch_hard_links(&now, &hard_linked);
         daemon.runtime_files.open_socket(&now.plans, daemon.subscribers.observer);
         Ok(daemon)
     }
@@ -363,13 +365,24 @@ impl<'a> Daemon<'a> {
         let linked = self.watching.linked();
         if self.indexing.dirty.is_everything {
             let publisher = &self.publisher;
-            let seen = self.indexing.refresh_all(&now, |it| (it.id.clone(), publisher.is_published(it)))?;
+            let (seen, hard_linked) =
+                self.indexing.refresh_all(&now, |it| (it.id.clone(), publisher.is_published(it)))?;
             self.publisher.mark_differing(seen);
+            self.watch_hard_links(&now, &hard_linked);
         } else {
             self.indexing.refresh_plans(&now, &linked);
         }
         linked.into_iter().for_each(|it| self.publisher.mark(PlanId::new(it)));
         Ok(())
+    }
+
+    /// Watches hard-linked files. One may have been saved through another name before, so its plan is read again.
+    fn watch_hard_links(&mut self, now: &Context, files: &[String]) {
+        let plans = self.watching.watch_hard_links(&now.plans, files);
+        if !plans.is_empty() {
+            self.indexing.refresh_plans(now, &plans);
+            plans.into_iter().for_each(|it| self.publisher.mark(PlanId::new(it)));
+        }
     }
 
     /// Answers the requests whose cookies arrived.

@@ -78,12 +78,10 @@ impl Feed {
         self.sender.send(numbered).ok();
     }
 
-    /// Subscribes to later notifications.
     pub fn subscribe(&self) -> Receiver {
         self.sender.subscribe()
     }
 
-    /// Returns the notifications after this number.
     pub fn since(&self, last_id: u64) -> Since {
         self.ring().since(last_id)
     }

@@ -1,9 +1,12 @@
 //! The index and what is answered from it, as far as events reported changes.
 
+use std::cell::RefCell;
+
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
+use crate::plan::problem::Code;
 use crate::serve::daemon::cookies::Requester;
 use crate::serve::daemon::dependents::{Dependents, PlanReferences};
 use crate::serve::daemon::dirty::{ChangedPlans, Dirty};
@@ -12,7 +15,7 @@ use crate::serve::ipc::protocol::{Answer, Request};
 use crate::store::live_index::LiveIndex;
 use crate::store::load;
 
-/// In bytes; a longer answer of `next` is made anew each time.
+/// In bytes; a longer answer of `next` is not cached.
 pub(crate) const NEXT_ANSWER_LIMIT: usize = 256 << 10;
 
 #[derive(Default)]
@@ -27,7 +30,6 @@ pub(crate) struct Indexing {
 }
 
 impl Indexing {
-    /// Records that a plan changed.
     pub(crate) fn mark(&mut self, name: String, write_kind: WriteKind) {
         self.changed.add(&name);
         if let Some(dependents) = &mut self.dependents {
@@ -36,7 +38,6 @@ impl Indexing {
         self.dirty.add(name, write_kind);
     }
 
-    /// Records that anything may have changed.
     pub(crate) fn mark_everything(&mut self) {
         self.changed.add_all();
         self.dirty.is_everything = true;
@@ -60,19 +61,24 @@ impl Indexing {
         }
     }
 
-    /// Indexes everything, and makes something of every live plan.
+    /// Indexes everything. Returns what is made of every live plan, and the paths of files that have several hard links.
     pub(crate) fn refresh_all<T>(
         &mut self,
         now: &Context,
         make: impl Fn(&Plan) -> T,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<(Vec<T>, Vec<String>), Error> {
         self.dirty = Dirty::default();
         self.index.refresh(now);
-        let all = self.index.each(now, |it| (PlanReferences::by(it), (!it.is_archived).then(|| make(it))))?;
+        let hard_linked = RefCell::new(Vec::new());
+        let all = self.index.each(now, |it| {
+            let found = it.problems.iter().filter(|it| it.code == Code::HardLinked);
+            hard_linked.borrow_mut().extend(found.map(|it| it.path.clone()));
+            (PlanReferences::by(it), (!it.is_archived).then(|| make(it)))
+        })?;
         let (references, made): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         // Another process may have written older rows since the refresh.
         self.dependents = self.index.is_current(now).then(|| Dependents::of(references));
-        Ok(made.into_iter().flatten().collect())
+        Ok((made.into_iter().flatten().collect(), hard_linked.into_inner()))
     }
 
     /// Returns a plan as it was last indexed, or reads its files if they may have changed since.

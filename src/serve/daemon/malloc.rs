@@ -50,8 +50,7 @@ pub fn give_back() {
     glibc::give_back();
 }
 
-/// Schedules a trim; calls until then are merged. Call it in a tokio runtime after work that may have used much
-/// memory.
+/// Schedules a trim; calls until then are merged. Call it in a tokio runtime after work that may have used much memory.
 pub(crate) fn trim_soon() {
     if !IS_DUE.swap(true, Ordering::Relaxed) {
         tokio::spawn(async {

@@ -62,7 +62,6 @@ impl Publisher {
         publisher
     }
 
-    /// Marks a plan as changed.
     pub(crate) fn mark(&mut self, id: PlanId) {
         let now = Instant::now();
         let news = &mut self.pending.entry(id).or_default().news;
@@ -83,7 +82,6 @@ impl Publisher {
         changed.chain(gone).for_each(|it| self.mark(it));
     }
 
-    /// Whether there are unhandled events.
     pub(crate) fn has_news(&self) -> bool {
         self.pending.values().any(|it| it.news.is_some())
     }

@@ -114,7 +114,6 @@ impl RuntimeFiles {
         self.deletion = Some(Deletion { first: self.deletion.take().map_or(now, |it| it.first), last: now });
     }
 
-    /// Whether a deletion seems to be in progress.
     pub(crate) fn is_deleting(&mut self) -> bool {
         self.deletion.take_if(|it| it.due() <= Instant::now());
         self.deletion.is_some()

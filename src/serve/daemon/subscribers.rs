@@ -31,7 +31,6 @@ impl<'a> Subscribers<'a> {
         }
     }
 
-    /// Sends the notices about changing plans that are due.
     pub(crate) fn send_dirty_notices(&mut self) {
         for plan in self.notices.take(Instant::now()) {
             let answer = Answer::Changed { plan: plan.as_ref().map(|it| it.as_str().to_owned()) };
@@ -53,7 +52,6 @@ impl<'a> Subscribers<'a> {
         self.observer.event(event)
     }
 
-    /// Ends all subscriptions with this reason.
     pub(crate) fn end(&mut self, why: &str) {
         self.observer.ending();
         for follower in self.followers.drain(..) {

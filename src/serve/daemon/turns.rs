@@ -39,7 +39,6 @@ impl<'a> Turns<'a> {
         self.receiver.try_recv().ok()
     }
 
-    /// The context of this turn.
     pub(crate) fn now(&self) -> Result<Rc<Context>, Error> {
         if let Some(context) = self.context.get() {
             return Ok(Rc::clone(context));

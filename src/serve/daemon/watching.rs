@@ -40,7 +40,7 @@ impl Watching {
         watching.have_mounts_changed(&now.plans);
         let file_system = now.plans.file_system();
         if file_system.is_remote {
-            let why = format!("others can write to {} without an event here", file_system.name);
+            let why = format!("on {}, writes from other machines cause no events here", file_system.name);
             watching.poll(&why, observer);
         }
         watching.check_coverage(observer);
@@ -64,7 +64,11 @@ impl Watching {
         self.watcher.is_some()
     }
 
-    /// Plans to reread with every change, because they contain links to places that are not watched.
+    pub(crate) fn watch_hard_links(&mut self, plans: &PlansDir, files: &[String]) -> Vec<String> {
+        let watched = self.watcher.iter_mut().flat_map(|it| it.watch_hard_links(plans, files));
+        watched.collect()
+    }
+
     pub(crate) fn linked(&self) -> Vec<String> {
         self.watcher.iter().flat_map(|it| it.linked()).cloned().collect()
     }

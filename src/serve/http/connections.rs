@@ -30,7 +30,6 @@ pub(super) enum Doing {
     Working,
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// This end's address.
@@ -47,7 +46,6 @@ struct State {
     abort: Option<AbortHandle>,
 }
 
-/// All that are open.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Connections {
     open: Arc<Mutex<BTreeMap<u64, Arc<Connection>>>>,

@@ -12,7 +12,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::api::precondition::Expected;
 use crate::serve::http::problem::Problem;
 
 /// Puts the etag of the file on an answer, if there is one.
@@ -80,13 +79,6 @@ async fn hash(bytes: &Bytes) -> String {
 /// The file etags of `If-Match`; `None` if any will do.
 #[derive(Debug, Default)]
 pub(super) struct IfMatch(pub(super) Option<Vec<String>>);
-
-impl IfMatch {
-    /// As operations expect it.
-    pub(super) fn expected(self) -> Option<Expected> {
-        self.0.map(Expected::new)
-    }
-}
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;

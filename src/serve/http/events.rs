@@ -39,7 +39,7 @@ pub(super) fn router() -> Router<App> {
 
 /// Changes as they happen: `ready`, then `changed` at once and `event` when it has settled, or `reset`.
 async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
-    let Ok(permit) = app.streams().clone().try_acquire_owned() else {
+    let Ok(permit) = app.streams.clone().try_acquire_owned() else {
         let detail = "too many viewers follow the events already";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail);
         return Err(problem.hint("close some, or try again later").retry_after(5));
@@ -47,16 +47,15 @@ async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, 
     let last = headers.get(LAST_EVENT_ID).map(|it| it.to_str().ok().and_then(|it| it.trim().parse().ok()));
     // An invalid number is treated as unknown.
     let last = last.map(|it| it.unwrap_or(0));
-    let following = app.feed().follow(last);
+    let following = app.feed.follow(last);
     let (sender, receiver) = mpsc::channel(WAITING);
     let stream =
-        EventStream { sender, is_ending: app.is_ending(), _permit: permit, _busy: connections::busy() };
+        EventStream { sender, is_ending: app.is_ending.clone(), _permit: permit, _busy: connections::busy() };
     tokio::spawn(stream.run(following, last));
     let headers = [(CONTENT_TYPE, "text/event-stream"), (HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((headers, Body::new(Stream(receiver))).into_response())
 }
 
-/// The stream of one viewer.
 struct EventStream {
     sender: mpsc::Sender<Bytes>,
     is_ending: watch::Receiver<bool>,

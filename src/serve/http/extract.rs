@@ -37,29 +37,17 @@ fn no_such(what: &str, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
 }
 
-/// The plan of a path, as [`plan_named`] reads it.
+/// The plan of a path as [`plan_named`] reads it, or the step of a path below `/api/steps` as [`step_named`] does.
 #[derive(Debug, Clone)]
-pub(super) struct PlanName(pub(super) String);
+pub(super) struct Named(pub(super) String);
 
-/// The step of a path, as [`step_named`] reads it.
-#[derive(Debug, Clone)]
-pub(super) struct StepName(pub(super) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for PlanName {
+impl<S: Send + Sync> FromRequestParts<S> for Named {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Path(name) = Path::<String>::from_request_parts(parts, state).await.map_err(unread_path)?;
-        plan_named(&name).map(Self)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for StepName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, state).await.map_err(unread_path)?;
-        step_named(&name).map(Self)
+        let is_step = parts.uri.path().starts_with("/api/steps/");
+        if is_step { step_named(&name).map(Self) } else { plan_named(&name).map(Self) }
     }
 }
 
@@ -100,9 +88,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 }
 
 fn unread_body(error: &serde_json::Error) -> Problem {
-    if error.is_data() {
-        return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", error.to_string());
-    }
+    if error.is_data() { invalid_body(error.to_string()) } else { not_json(error) }
+}
+
+pub(super) fn invalid_body(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", detail)
+}
+
+pub(super) fn not_json(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "json-invalid", format!("the body is not JSON: {error}"))
 }
 
@@ -120,15 +113,5 @@ impl Written {
 impl IntoResponse for Written {
     fn into_response(self) -> Response {
         ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], self.0).into_response()
-    }
-}
-
-/// An answer as JSON, where that is little.
-#[derive(Debug, Clone)]
-pub(super) struct Json<T>(pub(super) T);
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        axum::Json(self.0).into_response()
     }
 }

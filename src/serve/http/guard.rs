@@ -23,12 +23,10 @@ use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
 
-/// The largest body.
 pub(super) const BODY_LIMIT: u64 = 1 << 20;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets a request through, or refuses it.
 pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     match check(&app, &request) {
         Ok(()) => next.run(request).await,
@@ -37,14 +35,14 @@ pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) 
 }
 
 fn check(app: &App, request: &Request) -> Result<(), Problem> {
-    let local = request.extensions().get::<Arc<Connection>>().map_or(app.address(), |it| it.local);
+    let local = request.extensions().get::<Arc<Connection>>().map_or(app.address, |it| it.local);
     let host = host(request, local)?;
     origin(request.headers(), &host)?;
     fetch_site(request.headers())?;
     if is_discovery(request.uri()) {
         return Err(Problem::of_status(StatusCode::NOT_FOUND));
     }
-    token(app.token(), request.headers())?;
+    token(app.token.as_ref(), request.headers())?;
     path(request.uri())?;
     body(request)
 }

@@ -33,7 +33,7 @@ const MOST_BYTES: u64 = 2 << 30;
 /// How long to wait if there is no room: records are removed by the hour.
 const ROOM_AFTER: u64 = 60 * 60;
 
-/// A larger answer is not stored; what the key did is remembered all the same.
+/// A larger answer is not stored; the record of the change still is.
 const LARGEST: usize = 4 << 20;
 
 tokio::task_local! {
@@ -97,7 +97,7 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
     let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
-    // A request without a route is refused as such, whatever its key was used for.
+    // A request without a route is refused as such, even if its key was used before.
     let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
     let is_declared = has_key && routes::is_declared(request.method(), request.uri().path());
     let is_meant = (is_writing || is_claiming) && !is_mcp && is_declared;
@@ -120,14 +120,14 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
     let body = to_bytes(body, usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)).await;
     let body = body.map_err(|_| Problem::of_status(StatusCode::PAYLOAD_TOO_LARGE))?;
     let asked = fingerprint(&parts.method, &parts.uri.to_string(), &body);
-    let flying = app.in_flight().begin(&name).ok_or_else(is_in_flight)?;
-    let (named, in_flight) = (name.clone(), app.in_flight().clone());
+    let flying = app.in_flight.begin(&name).ok_or_else(is_in_flight)?;
+    let (named, in_flight) = (name.clone(), app.in_flight.clone());
     let look = move |context: &Context| {
         // A command or another daemon may be using the key.
         let lock = idempotency::lock(context, &named, Duration::ZERO)?.ok_or_else(is_in_flight)?;
-        Ok((look(context, &in_flight, &named)?, lock, context.now))
+        Ok::<_, Problem>((look(context, &in_flight, &named)?, lock, context.now))
     };
-    let (earlier, lock, now) = app.ask_or(look).await?;
+    let (earlier, lock, now) = app.ask(look).await?;
     if let Some(record) = &earlier {
         if record.request != asked {
             return Err(other_request());
@@ -200,12 +200,12 @@ async fn keep(app: &App, name: String, request: String, response: Response) -> R
         headers: [CONTENT_TYPE, ETAG, LOCATION].iter().filter_map(header).collect(),
         body: String::from_utf8_lossy(&body).into_owned(),
     };
-    let in_flight = app.in_flight().clone();
+    let in_flight = app.in_flight.clone();
     if body.len() <= LARGEST {
-        // If the answer cannot be stored, the change is made all the same, and its record exists.
-        app.ask_or(move |context| {
+        // If the answer cannot be stored, the change is still made, and its record exists.
+        app.ask(move |context| {
             in_flight.add(idempotency::keep(context, &name, &request, answer)?);
-            Ok(())
+            Ok::<_, Problem>(())
         })
         .await
         .ok();

@@ -10,7 +10,6 @@ use crate::api::context::KeptSaves;
 use crate::api::error::Error;
 use crate::serve::hints::{self, Surface};
 
-/// Its media type.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// A refusal. The requested path is filled in when the response is sent.
@@ -39,7 +38,6 @@ pub(super) struct ProblemShape {
     pub(super) kind: String,
     /// The status in words.
     pub(super) title: String,
-    /// The HTTP status.
     pub(super) status: u16,
     /// What is wrong here, in one sentence.
     pub(super) detail: String,
@@ -155,7 +153,9 @@ pub(super) fn status_of(error: &Error) -> StatusCode {
         Error::PersonNeeded { .. } | Error::NotTrusted(_) => StatusCode::FORBIDDEN,
         _ => match (error.code(), error.exit_code()) {
             ("nothing-to-undo", _) => StatusCode::CONFLICT,
-            ("file-full" | "no-room" | "sql-refused" | "sql-error", _) => StatusCode::UNPROCESSABLE_ENTITY,
+            ("file-full" | "no-room" | "git-too-old" | "sql-refused" | "sql-error", _) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             ("idempotency-unavailable", _) => StatusCode::SERVICE_UNAVAILABLE,
             ("list-invalid" | "nothing-to-import", _) => StatusCode::UNPROCESSABLE_ENTITY,
             // The request was understood; what it asks for cannot be.

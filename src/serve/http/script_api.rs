@@ -3,18 +3,17 @@
 mod plans;
 mod steps;
 
-use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 use serde::Serialize;
 
 use crate::api::context::Context;
 use crate::api::views::{PlanShape, StepShape};
 use crate::plan::time::Time;
 use crate::serve::http::etag::tagged;
-use crate::serve::http::extract::Json;
 use crate::serve::http::guard::encoded;
 use crate::serve::http::state::App;
 
@@ -32,7 +31,6 @@ pub(super) fn router() -> Router<App> {
 struct SeedPlan {
     #[serde(flatten)]
     plan: PlanShape,
-    /// When it was made.
     inserted_at: Option<Time>,
 }
 
@@ -51,7 +49,6 @@ struct SeedStep {
     step: StepShape,
     /// The text of the step's file, without the front matter.
     description: String,
-    /// When it was made.
     inserted_at: Option<Time>,
 }
 

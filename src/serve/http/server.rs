@@ -65,7 +65,6 @@ pub struct Bound {
     address: SocketAddr,
 }
 
-/// How to serve.
 #[derive(Clone)]
 pub struct Settings {
     pub contexts: ContextFactory,
@@ -76,7 +75,6 @@ pub struct Settings {
     pub is_token_new: bool,
 }
 
-/// A running server.
 #[derive(Debug)]
 pub struct Serving {
     thread: Option<JoinHandle<()>>,
@@ -167,7 +165,7 @@ fn router(app: &App) -> Router {
         .map_request(|it: hyper::Request<_>| it.map(Body::new))
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
-    let tools = mcp::service(app.contexts(), app.feed()).layer(from_fn(at_work));
+    let tools = mcp::service(&app.contexts, &app.feed).layer(from_fn(at_work));
     api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
 }
 

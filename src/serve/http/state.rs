@@ -1,6 +1,7 @@
 //! The state of all handlers; operations run in blocking threads.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use axum::http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 
 use crate::api::context::Context;
-use crate::api::error::Error;
+use crate::api::precondition::Expected;
 use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections;
@@ -27,16 +28,25 @@ pub(super) const MOST_STREAMS: usize = 16;
 #[derive(Clone)]
 pub(super) struct App(Arc<Inner>);
 
-struct Inner {
-    contexts: ContextFactory,
-    feed: Feed,
+/// What the handlers share.
+pub(super) struct Inner {
+    pub(super) contexts: ContextFactory,
+    pub(super) feed: Feed,
     /// None: every process that reaches the loopback address has access.
-    token: Option<Token>,
-    address: SocketAddr,
-    streams: Arc<Semaphore>,
-    in_flight: InFlight,
+    pub(super) token: Option<Token>,
+    pub(super) address: SocketAddr,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) in_flight: InFlight,
     /// Becomes true when the server ends.
-    is_ending: watch::Receiver<bool>,
+    pub(super) is_ending: watch::Receiver<bool>,
+}
+
+impl Deref for App {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
 }
 
 impl App {
@@ -47,95 +57,33 @@ impl App {
         address: SocketAddr,
         is_ending: watch::Receiver<bool>,
     ) -> Self {
-        let streams = Arc::new(Semaphore::new(MOST_STREAMS));
-        Self(Arc::new(Inner {
-            contexts,
-            feed,
-            token,
-            address,
-            streams,
-            in_flight: InFlight::default(),
-            is_ending,
-        }))
-    }
-
-    pub(super) fn contexts(&self) -> &ContextFactory {
-        &self.0.contexts
-    }
-
-    pub(super) fn feed(&self) -> &Feed {
-        &self.0.feed
-    }
-
-    pub(super) fn token(&self) -> Option<&Token> {
-        self.0.token.as_ref()
-    }
-
-    pub(super) fn address(&self) -> SocketAddr {
-        self.0.address
-    }
-
-    pub(super) fn streams(&self) -> &Arc<Semaphore> {
-        &self.0.streams
-    }
-
-    pub(super) fn in_flight(&self) -> &InFlight {
-        &self.0.in_flight
-    }
-
-    pub(super) fn is_ending(&self) -> watch::Receiver<bool> {
-        self.0.is_ending.clone()
+        let (streams, in_flight) = (Arc::new(Semaphore::new(MOST_STREAMS)), InFlight::default());
+        Self(Arc::new(Inner { contexts, feed, token, address, streams, in_flight, is_ending }))
     }
 
     /// Runs an operation in a blocking thread and returns its result.
     ///
     /// Work that has begun is finished even if the client disconnects.
-    pub(super) async fn ask<T: Send + 'static>(
+    pub(super) async fn ask<T: Send + 'static, E: Into<Problem>>(
         &self,
-        work: impl FnOnce(&Context) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&Context) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Problem> {
-        self.ask_or(move |context| work(context).map_err(Problem::from)).await
+        self.ask_if(IfMatch::default(), work).await
     }
 
     /// As [`Self::ask`]; a change is made only if the file is the version that the client last saw.
-    pub(super) async fn ask_if<T: Send + 'static>(
+    pub(super) async fn ask_if<T: Send + 'static, E: Into<Problem>>(
         &self,
         condition: IfMatch,
-        work: impl FnOnce(&Context) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Problem> {
-        let expected = condition.expected();
-        self.run(move |context| work(&Context { expected, ..context }).map_err(Problem::from)).await
-    }
-
-    /// As [`Self::ask`], for work with errors beyond those of operations.
-    pub(super) async fn ask_or<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Context) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        self.run(move |context| work(&context)).await
-    }
-
-    /// As [`Self::ask_if`], for work with errors beyond those of operations.
-    pub(super) async fn ask_if_or<T: Send + 'static>(
-        &self,
-        condition: IfMatch,
-        work: impl FnOnce(&Context) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
-        let expected = condition.expected();
-        self.run(move |context| work(&Context { expected, ..context })).await
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(Context) -> Result<T, Problem> + Send + 'static,
+        work: impl FnOnce(&Context) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Problem> {
         let _busy = connections::busy();
-        let contexts = Arc::clone(self.contexts());
+        let contexts = Arc::clone(&self.contexts);
         let key = KEY.try_with(Arc::clone).ok();
         let answer = move || {
-            let context = Context { key, ..contexts()? };
-            let kept = context.kept.clone();
-            work(context).map_err(|it| it.with_kept(&kept))
+            let expected = condition.0.map(Expected::new);
+            let context = Context { key, expected, ..contexts()? };
+            work(&context).map_err(|it| it.into().with_kept(&context.kept))
         };
         let done = tokio::task::spawn_blocking(answer).await;
         // It panicked: the process's own message says where.
@@ -143,7 +91,7 @@ impl App {
     }
 }
 
-/// The answer to a request that takes too long; its work is finished all the same.
+/// The answer to a request that takes too long; its work is still completed.
 pub(super) fn too_slow() -> Problem {
     let detail = "the request took longer than 30 seconds; what it began may still be done";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time-limit", detail).retry_after(1)

@@ -44,7 +44,6 @@ pub enum End {
     BrokenOff,
 }
 
-/// The process that watches a plans directory.
 #[derive(Debug)]
 pub enum Holder {
     None,

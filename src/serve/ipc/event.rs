@@ -10,7 +10,6 @@ use crate::plan::id::PlanId;
 use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 
-/// What changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
@@ -42,7 +41,6 @@ impl What {
     }
 }
 
-/// Who made a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum Source {

@@ -60,11 +60,9 @@ impl From<DependentsMessage> for Dependents {
     }
 }
 
-/// The status of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub pid: u32,
-    /// Its version.
     pub release: String,
     pub since: String,
     pub plans: usize,

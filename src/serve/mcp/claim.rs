@@ -44,7 +44,7 @@ fn claim_next_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         if report.state == "next" {
             // A step was ready, but other claims or saves were faster each time.
             object["state"] = "waiting".into();
-            object["why"] = "what is ready is being changed at this moment; call again".into();
+            object["why"] = "all ready steps are being claimed or saved; call again".into();
         }
         return Ok(object);
     };

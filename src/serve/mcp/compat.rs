@@ -1,5 +1,5 @@
-//! Tools under the names, and with the arguments, that prompts for other plan tools use; each is a thin wrapper of one
-//! of planwatch's own.
+//! Tools with the names and arguments that prompts for other plan tools use; each is a thin wrapper of one of planwatch's
+//! own.
 //!
 //! If two of those tools have the same name, the wrapper accepts the arguments of both. Answers use planwatch's words.
 
@@ -32,7 +32,7 @@ pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 /// The `created_by` of what these tools make, if the call does not name one.
 const MAKER: &str = "agent";
 
-/// Refuses ids that are numbers: those of other tools name nothing here.
+/// Refuses numeric ids: ids of other tools have no meaning here.
 fn check_ids(given: &Object) -> Result<(), Refusal> {
     const A_PLAN: &str = "a plan's id is the name of its directory, as `auth`; list_plans names them";
     const A_STEP: &str = "a step's id is its plan and its number, as `auth:2`; get_plan_steps names them";
@@ -97,7 +97,7 @@ fn plan_line(call: &Call, id: &str) -> Result<Value, Refusal> {
     Ok(result::plan(&crate::api::views::value(&plan)))
 }
 
-/// A change of a plan, with its id under the name that the covers use.
+/// A change of a plan, with its id under the name that the wrappers use.
 fn with_plan_id(mut changed: Value) -> Value {
     changed["plan_id"] = changed["id"].clone();
     changed

@@ -1,4 +1,4 @@
-//! The tool that makes a draft of a conversation, pass by pass, with answers of the calling agent.
+//! The tool that makes a draft from a conversation, pass by pass, with the answers of the calling agent.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -13,7 +13,7 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::Notify;
 
-/// After the end, how long nothing may be answered while nothing is being done.
+/// How long to wait after the end of input, if no call is running.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A transport whose input ends once everything is answered.
@@ -22,12 +22,12 @@ pub(super) struct DrainedTransport<T> {
     open: Arc<Open>,
     /// Whether there is something to wait for.
     is_at_work: Box<dyn Fn() -> bool + Send>,
-    /// Called when the input ends; ends what would go on for as long as the client is there.
+    /// Called when the input ends; stops subscriptions.
     at_end: Box<dyn Fn() + Send>,
     has_ended: bool,
 }
 
-/// What has no answer yet.
+/// Requests without an answer.
 #[derive(Default)]
 struct Open {
     ids: Mutex<Ids>,
@@ -48,7 +48,7 @@ impl Open {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what came in.
+    /// Records an incoming message.
     fn came(&self, message: &RxJsonRpcMessage<RoleServer>) {
         let mut ids = self.ids();
         match message {
@@ -174,7 +174,7 @@ mod tests {
         transport
     }
 
-    /// What there is at once.
+    /// Polls once, without waiting.
     fn now(transport: &mut Scripted) -> Poll<Option<RxJsonRpcMessage<RoleServer>>> {
         pin!(transport.receive()).poll(&mut Context::from_waker(Waker::noop()))
     }

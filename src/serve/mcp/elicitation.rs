@@ -18,14 +18,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::error::Error;
-use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
+use crate::ops::confirm::{self, Answer, ConfirmRequest, Confirmer};
 use crate::ops::remove::{self, RemoveRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
 use crate::store::transaction::{ChangeReport, Mode};
 
-/// The person's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     Yes { note: Option<String> },
@@ -96,10 +95,10 @@ pub(super) async fn ask(
             };
             match answer {
                 Ok(answer) => Ok(Elicited::Said(said(&answer))),
-                Err(_) => Ok(Elicited::Answer(Box::new(nobody(question)))),
+                Err(_) => Ok(Elicited::Answer(Box::new(cannot_ask(question)))),
             }
         }
-        Way::None => Ok(Elicited::Answer(Box::new(nobody(question)))),
+        Way::None => Ok(Elicited::Answer(Box::new(cannot_ask(question)))),
     }
 }
 
@@ -127,7 +126,7 @@ fn said(answer: &ElicitResult) -> Said {
 }
 
 /// The refusal for a client that cannot ask.
-fn nobody(question: &Question) -> CallToolResponse {
+fn cannot_ask(question: &Question) -> CallToolResponse {
     let refusal = Refusal::new(
         "confirmation-needed",
         format!(
@@ -152,7 +151,7 @@ fn way(rc: &RequestContext<RoleServer>) -> Way {
     }
 }
 
-/// What is answered after a no.
+/// The answer after a no.
 pub(super) fn declined() -> Value {
     json!({"state": "declined", "did": "nothing: the person declined", "written": false})
 }
@@ -168,7 +167,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         Tool::asking(
             ("delete_plan", "Delete a plan"),
-            Effect::TakesAway,
+            Effect::Removes,
             "Asks the person, then moves the plan below _archive/. restructure_plan removes steps.",
             ASKED,
             delete_plan,
@@ -209,7 +208,7 @@ enum Decision {
 fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
     let ConfirmGate { plan, step, phase, decision } = asked;
     let Some(id) = step.or(plan) else {
-        return Err(Refusal::usage("which gate?", "give `step`, or `plan` and `phase`"));
+        return Err(Refusal::usage("`step`, or `plan` with `phase`, is missing", "give one of them"));
     };
     let answer = match decision.unwrap_or_default() {
         Decision::Approve => Answer::Yes,
@@ -226,7 +225,7 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
     let command = match confirm::confirm(&call.context, &request) {
         Err(Error::PersonNeeded { command }) => command,
         Err(error) => return Err(error.into()),
-        Ok(_) => return Err(Refusal::new("bug", "the gate is open already", "look again")),
+        Ok(_) => return Err(Refusal::new("bug", "it is already confirmed", "read the plan or step again")),
     };
     let (id, title) = (shown["id"].as_str().unwrap_or_default(), shown["title"].as_str().unwrap_or_default());
     let what = request
@@ -234,13 +233,13 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
         .as_ref()
         .map_or_else(|| format!("`{id}` ({title})"), |it| format!("the phase {it} of `{id}` ({title})"));
     let (message, yes) = match answer {
-        Answer::Yes => (format!("Confirm {what}?"), "Yes, it may go on"),
+        Answer::Yes => (format!("Confirm {what}?"), "Yes, confirm it"),
         Answer::No => (format!("Reject {what}?"), "Yes, reject it"),
     };
     let act: Act = Box::new(move |call, note| {
         // The author is the person at this machine, not the client.
         let by = Some(call.person.clone());
-        let request = ConfirmRequest { note, by, asker: Asker::Person, ..request };
+        let request = ConfirmRequest { note, by, confirmer: Confirmer::Person, ..request };
         done(confirm::confirm(&call.context, &request)?)
     });
     // The diff contains the time, so it differs for the same gate a moment later.

@@ -44,13 +44,13 @@ fn one(server: Planwatch) -> StreamableHttpService<Planwatch, NeverSessionManage
     StreamableHttpService::new(move || Ok(server.clone()), sessions, config)
 }
 
-/// Answers a body that is no message with an error of JSON-RPC, where the library says only that it cannot be read.
+/// Answers a body that is not a message with a JSON-RPC error; the library only says that it cannot be read.
 async fn refuse(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
-    // The size of a body is limited before it comes here.
+    // The size of a body was limited before.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };

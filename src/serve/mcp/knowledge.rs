@@ -1,12 +1,11 @@
 //! Tools for search, decisions, insights, templates, prompts and scripts.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::error::Error;
 use crate::ops::decide::{self, DecideRequest, DecisionsRequest, Topic};
 use crate::ops::insight::{self, InsightRequest};
+use crate::ops::log::{self, LogEvent, LogRequest};
 use crate::ops::search::{self, SearchRequest};
 use crate::ops::{prompt, script, template};
 use crate::serve::mcp::result::{self, CHANGED, PAGE, Refusal, page, pick, put};
@@ -21,7 +20,7 @@ pub(super) fn reading() -> Vec<Tool> {
             Effect::Reads,
             "Searches the full text of plans, steps, decisions and insights, best first. \"phrase\" and -word work.",
             (
-                "query kind(plan, step, decision or insight) since(A date, or as 7d) limit:int? cursor:str?",
+                "query kind(plan, step, decision, insight or history) since(A date, or as 7d) limit:int? cursor:str?",
                 "hits:hit[] next_cursor?",
             ),
             recall,
@@ -36,11 +35,14 @@ pub(super) fn reading() -> Vec<Tool> {
             ),
             get_decisions,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("list_assets", "List templates, scripts, prompts"),
             Effect::Reads,
             "Lists templates, scripts or prompts; with a name, shows one in full. Scripts are never run here.",
-            "kind items:list next_cursor?",
+            (
+                "kind:templates|scripts|prompts plan:str?(Of scripts) name:str? cursor:str?",
+                "kind items:list next_cursor?",
+            ),
             list_assets,
         ),
     ]
@@ -67,11 +69,15 @@ pub(super) fn writing() -> Vec<Tool> {
             |call, given| result::changed(insight::insight(&call.context, &read(given)?)?),
         )
         .without(|_| Without::Makes),
-        Tool::new(
+        Tool::of::<script::AddRequest>(
             ("manage_script", "Add or delete a script"),
-            Effect::TakesAway,
+            Effect::Removes,
             "Adds or removes a named command. It is never run here; a person trusts it first.",
-            CHANGED,
+            (
+                "action:add|delete name command?(One line for a shell) directory(From the repository's root) \
+                 description plan",
+                CHANGED,
+            ),
             manage_script,
         )
         .without(|given| {
@@ -96,8 +102,10 @@ fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let start = offset(take::<String>(&mut given, "cursor")?.as_deref())?;
     let limit = take::<usize>(&mut given, "limit")?.unwrap_or(USUAL).clamp(1, 200);
     let request = SearchRequest { limit: start + limit + 1, ..read(given)? };
-    let report = search::search(&call.context, &request)?;
-    let hits = report.to_json()["hits"].as_array().cloned().unwrap_or_default();
+    let hits = match request.kind.as_deref() {
+        Some("history") => history(call, &request)?,
+        _ => list_of(&search::search(&call.context, &request)?.to_json(), "hits"),
+    };
     let from = start.checked_sub(1).map(|it| it.to_string()).filter(|_| start <= hits.len());
     if start > hits.len() {
         return Ok(json!({"hits": []}));
@@ -110,6 +118,34 @@ fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         |it| pick(it, "kind id plan? title path snippet"),
     )?;
     Ok(counted("hits", page))
+}
+
+/// What happened to the plan or step that the query names, else what happened with its words.
+fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> {
+    let asked = |id, words| LogRequest {
+        id,
+        words,
+        since: request.since.clone(),
+        limit: Some(request.limit),
+        ..LogRequest::default()
+    };
+    let named = asked(Some(request.query.trim().to_owned()), Vec::new());
+    let words = || asked(None, request.query.split_whitespace().map(str::to_owned).collect());
+    let report = match log::log(&call.context, &named) {
+        Err(error) if ["not-found", "which-plan"].contains(&error.code()) => {
+            log::log(&call.context, &words())?
+        }
+        report => report?,
+    };
+    let hit = |it: &LogEvent| {
+        let who = it.by.as_deref().or(it.author.as_deref()).unwrap_or_default();
+        let when = it.at.map(|it| it.to_string()).unwrap_or_default();
+        let snippet = format!("{when} {who}: {}", it.words());
+        let id = it.step.as_ref().or(it.plan.as_ref());
+        let title = it.subject.as_deref().unwrap_or("not committed yet");
+        json!({"kind": "history", "id": id, "plan": it.plan, "title": title, "path": it.path, "snippet": snippet.trim()})
+    };
+    Ok(report.events.iter().map(hit).collect())
 }
 
 /// Puts a page into an object. Its cursor is the number of items so far; that of `page` names the last one.
@@ -155,37 +191,15 @@ fn get_decisions(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ListAssets {
-    kind: AssetKind,
-    /// Of scripts
-    plan: Option<String>,
-    name: Option<String>,
-    cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum AssetKind {
-    Templates,
-    Scripts,
-    Prompts,
-}
-
-fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
-    let ListAssets { kind, plan, name, cursor } = asked;
+fn list_assets(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let context = &call.context;
-    let word = match kind {
-        AssetKind::Templates => "templates",
-        AssetKind::Scripts => "scripts",
-        AssetKind::Prompts => "prompts",
-    };
-    let items: Vec<Value> = match (kind, &name) {
-        (AssetKind::Templates, Some(name)) => vec![template::show(context, name)?.to_json()],
-        (AssetKind::Templates, None) => {
-            list_of(&template::list_to_json(&template::list(context)?, &[]), "templates")
-        }
-        (AssetKind::Prompts, Some(name)) => {
+    let kind: String = take(&mut given, "kind")?.unwrap_or_default();
+    let (plan, name) = (take::<String>(&mut given, "plan")?, take::<String>(&mut given, "name")?);
+    let cursor: Option<String> = take(&mut given, "cursor")?;
+    let items: Vec<Value> = match (kind.as_str(), &name) {
+        ("templates", Some(name)) => vec![template::show(context, name)?.to_json()],
+        ("templates", None) => list_of(&template::list_to_json(&template::list(context)?, &[]), "templates"),
+        ("prompts", Some(name)) => {
             let missing = || Error::NotFound {
                 what: "prompt",
                 name: name.clone(),
@@ -193,7 +207,7 @@ fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
             };
             vec![prompt::show(context, name).ok_or_else(missing)?.to_json()]
         }
-        (AssetKind::Prompts, None) => {
+        ("prompts", None) => {
             let shown =
                 |it: &prompt::Prompt| pick(&it.to_json(), "name description source variables problem");
             prompt::list(context).iter().map(shown).collect()
@@ -211,7 +225,7 @@ fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
     let room = if name.is_some() { result::LONG_PAGE } else { PAGE };
     let page = page(&items, (None, from.as_deref()), room, |nth, _| nth.to_string(), without_nulls)?;
     let mut object = counted("items", page);
-    object["kind"] = word.into();
+    object["kind"] = kind.into();
     Ok(object)
 }
 
@@ -228,41 +242,13 @@ fn list_of(object: &Value, key: &str) -> Vec<Value> {
     object[key].as_array().cloned().unwrap_or_default()
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ManageScript {
-    action: ScriptAction,
-    name: String,
-    /// One line for a shell
-    command: Option<String>,
-    /// From the repository's root
-    directory: Option<String>,
-    description: Option<String>,
-    plan: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum ScriptAction {
-    Add,
-    Delete,
-}
-
-fn manage_script(call: &Call, asked: ManageScript) -> Result<Value, Refusal> {
-    let ManageScript { action, name, command, directory, description, plan } = asked;
-    if action == ScriptAction::Delete {
-        return result::changed(script::remove(&call.context, &name, Mode::Write)?);
+fn manage_script(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    if given.remove("action").is_some_and(|it| it == "delete") {
+        let name = given["name"].as_str().unwrap_or_default();
+        return result::changed(script::remove(&call.context, name, Mode::Write)?);
     }
-    let Some(command) = command else {
+    if !given.contains_key("command") {
         return Err(Refusal::usage("the argument `command` is missing", "add takes `name` and `command`"));
-    };
-    let request = script::AddRequest {
-        name,
-        command,
-        directory,
-        plan,
-        description,
-        mcp_handle: None,
-        mode: Mode::Write,
-    };
-    result::changed(script::add(&call.context, &request)?)
+    }
+    result::changed(script::add(&call.context, &read(given)?)?)
 }

@@ -1,4 +1,4 @@
-//! Messages as lines. Invalid messages are answered here, so that no client waits in vain.
+//! Messages as lines. Invalid messages are answered here, so that no client waits for an answer that never comes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use crate::serve::mcp::message::{self, Unread};
 
 /// A transport over two streams of bytes.
 ///
-/// What is dropped half done goes on with the next call: a line that was read in part, and an answer that was written in part.
+/// A call that is cancelled continues with the next one: a line that was read in part, and an answer that was written in part.
 pub(super) struct Lines<R, W> {
     from: BufReader<R>,
     line: Vec<u8>,
@@ -24,14 +24,14 @@ pub(super) struct Lines<R, W> {
     is_skipping: bool,
     has_ended: bool,
     to: Arc<Mutex<Writer<W>>>,
-    /// The answer to what was no message, until it is written.
+    /// The answer to an invalid message, until it is written.
     answering: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
 }
 
 struct Writer<W> {
     /// None: it is closed.
     to: Option<W>,
-    /// What is not written yet.
+    /// The bytes that are not written yet.
     rest: VecDeque<u8>,
 }
 
@@ -120,7 +120,7 @@ where
                 return None;
             }
             let read = if self.read_line().await.ok()? {
-                // A blank line is nothing, also in what ends with CR LF.
+                // Blank lines are ignored, also with CR LF.
                 let line = self.line.trim_ascii();
                 let read = (!line.is_empty()).then(|| message::read(line));
                 self.line.clear();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered_and_the_next_one_is_read() {
+    fn an_invalid_message_is_answered_and_the_next_one_is_read() {
         let input = format!("{}\r\nhello\n \r\n\n{}\n{}\n{{", ping(1), json_line(r#""id":5"#), ping(2));
         let (ids, said) = run(&input, 1000);
         assert_eq!(ids, ["1", "2"]);

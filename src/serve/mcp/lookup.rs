@@ -11,10 +11,10 @@ use crate::serve::mcp::tool::Call;
 /// The most titles that a refusal names.
 const MOST_NAMED: usize = 8;
 
-/// The most hits among which a title is looked for.
+/// The most hits that are searched for a title.
 const MOST_SEARCHED: usize = 100;
 
-/// Does something with a plan; if there is none of that id, with the one that has this title, or its words in the title.
+/// Runs an action on a plan, found by id, else by title, else by words in the title.
 pub(super) fn plan<T>(
     call: &Call,
     typed: &str,
@@ -41,7 +41,7 @@ pub(super) fn plan<T>(
     }
 }
 
-/// A plan with its steps; `otherwise` is what to do with the name of something else.
+/// A plan with its steps; `otherwise` handles a name that is not a plan's.
 pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Result<ShownPlan, Refusal> {
     let request = |id: &str| ShowRequest { id: id.to_owned(), full, graph: None };
     match plan(call, typed, |id| show::show(&call.context, &request(id)))? {
@@ -50,7 +50,7 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
     }
 }
 
-/// The ids of the plans that are called so, else of those that have it in their title.
+/// The ids of the plans with this title, else of those with it in their title.
 fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };
@@ -69,7 +69,7 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     if !found.is_empty() || !typed.chars().any(char::is_alphanumeric) {
         return Ok(found);
     }
-    // The title that a plan was made with names its directory, also when the heading of its text is another one.
+    // The first title of a plan names its directory, even if the heading of its text differs.
     let made = id::slug(typed, &|_| false);
     Ok(plans.iter().filter(|it| !it.archived && it.id == made).map(|it| it.id.clone()).collect())
 }
@@ -83,7 +83,7 @@ pub(super) fn step(call: &Call, typed: &str) -> Result<ShowReport, Refusal> {
         done => return Ok(done?),
     };
     let words: Vec<_> = typed.split_whitespace().map(str::to_lowercase).collect();
-    // Quotes make words of what would be signs of a query.
+    // Quotes turn operators of a query into words.
     let query = words.iter().map(|it| format!("\"{}\"", it.replace('"', " "))).collect::<Vec<_>>().join(" ");
     let request = SearchRequest {
         query,

@@ -21,7 +21,6 @@ const DEEPEST: usize = 128;
 /// RFC 8259 allows a parser to ignore it.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Why bytes are no message.
 #[derive(Debug)]
 pub(super) struct Unread {
     id: Value,
@@ -32,25 +31,23 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Of a message that was longer than `most` bytes, and is gone.
+    /// For a message that was longer than `most` bytes, and was discarded.
     pub(super) fn too_long(most: usize) -> Self {
         let why = format!("the message is longer than {most} bytes");
         Self { id: Value::Null, code: INVALID_REQUEST, why, is_notification: false }
     }
 
-    /// The error of JSON-RPC; its id is null where the message shows none.
+    /// The error of JSON-RPC; its id is null if the message has none.
     pub(super) fn answer(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code, "message": self.why}})
     }
 }
 
-/// Reads a message.
 pub(super) fn read(bytes: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unread> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     serde_json::from_slice(bytes).map_err(|error| judged(bytes, &error))
 }
 
-/// What is wrong with bytes that are no message.
 fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     let is_text = std::str::from_utf8(bytes).is_ok();
     // Skipping values goes to any depth, so this says only whether the bytes are JSON.
@@ -67,7 +64,7 @@ fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     } else {
         format!("the message cannot be read: {error}")
     };
-    // The id of a response is one of the server's, so it is no request's.
+    // The id of a response belongs to a request of the server, not of the client.
     let id = head.id.filter(|_| !head.is_response);
     let is_notification = head.has_method && !head.has_id;
     Unread { id: id.map_or(Value::Null, |it| json!(it)), code: INVALID_REQUEST, why, is_notification }
@@ -120,7 +117,7 @@ impl<'de> Visitor<'de> for Heads {
         let mut head = Head::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                // Two ids are as good as none.
+                // Two ids count as none.
                 "id" if head.has_id => return Err(de::Error::duplicate_field("id")),
                 "id" => {
                     head.has_id = true;
@@ -138,7 +135,7 @@ impl<'de> Visitor<'de> for Heads {
     }
 }
 
-/// An id, or none where something else has its place.
+/// An id, or none if the value is something else.
 struct Id(Option<RequestId>);
 
 impl<'de> Deserialize<'de> for Id {

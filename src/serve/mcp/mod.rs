@@ -1,8 +1,8 @@
 //! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in both eras of the protocol.
 //!
-//! A call is a request to the engine, made in a thread of its own. The only state between two calls is the key that seals
-//! questions. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent can act on
-//! it. Only the call of an unknown tool is an error of the protocol.
+//! A call is a request to the engine, made in its own thread. The only state between two calls is the key that seals
+//! confirmation requests. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent
+//! can act on it. Only the call of an unknown tool is a protocol error.
 
 mod claim;
 mod compat;
@@ -54,7 +54,7 @@ pub use http::service;
 pub use stdio::stdio;
 pub use toolset::Toolset;
 
-/// The name that clients know the server by.
+/// The server's name for clients.
 const NAME: &str = "planwatch";
 
 /// What clients show their model about the server; some truncate it after 2 kB.
@@ -65,7 +65,6 @@ const READ_ONLY: &str = include_str!("read_only.md");
 /// The longest name of a client that becomes a `by`.
 const LONGEST_NAME: usize = 64;
 
-/// What a server offers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
     pub tools: Toolset,
@@ -73,7 +72,7 @@ pub struct Options {
     pub is_read_only: bool,
 }
 
-/// The server; cheap to clone, as each connection over HTTP has one of its own.
+/// The server; cheap to clone, because each connection over HTTP has its own.
 #[derive(Clone)]
 pub struct Planwatch {
     inner: Arc<Inner>,
@@ -96,7 +95,7 @@ struct Inner {
     followed: Arc<Followed>,
 }
 
-/// Calls run in the order of their arrival while answers are being read.
+/// Runs calls in the order of arrival, until the client stops reading.
 struct Lane {
     turn: tokio::sync::Mutex<()>,
     line: Arc<Line>,
@@ -127,13 +126,13 @@ impl Planwatch {
         self.changed(|it| it.to_make = Some(to_make))
     }
 
-    /// With an empty context for readers where there is no plans directory yet.
+    /// With an empty context for readers if there is no plans directory yet.
     #[must_use]
     pub fn with_viewer(self, to_look: ContextFactory) -> Self {
         self.changed(|it| it.to_look = Some(to_look))
     }
 
-    /// With live updates of what this process itself watches.
+    /// With live updates from this process's own watcher.
     #[must_use]
     pub fn with_feed(self, feed: Feed) -> Self {
         self.changed(|it| it.source = Source::Feed(feed))
@@ -153,12 +152,12 @@ impl Planwatch {
         self.changed(|it| it.lane = Some(Lane { turn: tokio::sync::Mutex::new(()), line }))
     }
 
-    /// Whether a call is being made this moment.
+    /// Whether a call is running.
     fn is_at_work(&self) -> bool {
         self.inner.lane.as_ref().is_some_and(|it| it.turn.try_lock().is_err())
     }
 
-    /// Waits until nothing is being done; nothing more is begun if the line is broken.
+    /// Waits for the current call; none starts after it if the line is broken.
     async fn finish(&self) {
         if let Some(lane) = &self.inner.lane {
             drop(lane.turn.lock().await);
@@ -184,7 +183,7 @@ impl Planwatch {
         })
     }
 
-    /// Does something with the engine, in a thread that may wait.
+    /// Runs an operation on a blocking thread.
     async fn work<T: Send + 'static>(
         &self,
         without: Without,
@@ -203,7 +202,7 @@ impl Planwatch {
             let call = inner.call(without, by)?;
             work(&inner, &call)
         });
-        done.await.map_err(|_| ErrorData::internal_error("planwatch failed; nothing more is known", None))
+        done.await.map_err(|_| ErrorData::internal_error("planwatch failed unexpectedly", None))
     }
 }
 
@@ -246,7 +245,7 @@ impl Inner {
         }
     }
 
-    /// The surroundings of a call by a client of this name.
+    /// The context of a call by a client of this name.
     fn call(&self, without: Without, by: Option<String>) -> Result<Call, Refusal> {
         let instead = match without {
             Without::Makes => self.to_make.as_ref(),
@@ -262,7 +261,7 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person })
     }
 
-    /// The key lasts as long as the process; questions from before are asked again.
+    /// The key lasts as long as the process; earlier questions are asked again.
     fn seal(&self, call: &Call) -> Result<RequestStateCodec, Refusal> {
         if let Some(seal) = self.seal.get() {
             return Ok(seal.clone());
@@ -270,7 +269,7 @@ impl Inner {
         let mut key = [0; 32];
         call.context.plans.random(&mut key).map_err(Error::Disk)?;
         let seal = RequestStateCodec::try_new(key).map_err(|error| {
-            Refusal::new("bug", format!("no question can be sealed: {error}"), "tell the person")
+            Refusal::new("bug", format!("the confirmation cannot be sealed: {error}"), "tell the person")
         })?;
         Ok(self.seal.get_or_init(|| seal).clone())
     }
@@ -397,7 +396,7 @@ impl ServerHandler for Planwatch {
             let plan = known.get("plan").map(String::as_str);
             prompts::complete(call, &request.argument.name, &request.argument.value, plan)
         });
-        // What fails completes nothing.
+        // On an error there are no completions.
         Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
     }
 
@@ -409,7 +408,7 @@ impl ServerHandler for Planwatch {
         let cursor = request.and_then(|it| it.cursor);
         let listed = self
             .work(Without::Looks, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
-        // Where there are no plans yet, there is nothing.
+        // If there are no plans yet, the list is empty.
         listed.await?.unwrap_or_else(|_| Ok(ListResourcesResult::default()))
     }
 

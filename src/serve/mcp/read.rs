@@ -31,11 +31,11 @@ pub(super) fn tools() -> Vec<Tool> {
             GOT_PLAN,
             get_plan,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("get_step", "Read a step"),
             Effect::Reads,
             "Reads a step in full: text, attempts, dependencies, owner.",
-            GOT_STEP,
+            ("step:str(Id, as auth:2)", GOT_STEP),
             get_step,
         ),
         Tool::of::<NextRequest>(
@@ -136,10 +136,10 @@ enum Detail {
     Full,
 }
 
-/// The most of each list beside the steps.
+/// The most items of each list besides the steps.
 const FEW: usize = 10;
 
-/// So much room the head of a plan leaves to its steps at least.
+/// How much room the head of a plan leaves to its steps at least.
 const FOR_STEPS: usize = 1_500;
 
 fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
@@ -231,14 +231,8 @@ const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for
 /// More fields of a step, left out if they are empty.
 const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list? held?";
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct GetStep {
-    /// Id, as auth:2
-    step: String,
-}
-
-fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
-    let GetStep { step } = asked;
+fn get_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let step: String = schema::take(&mut given, "step")?.unwrap_or_default();
     let ShowReport::Step(shown) = lookup::step(call, step.trim())? else {
         return Err(Refusal::usage(
             format!("`{step}` is not a step"),

@@ -26,7 +26,6 @@ const MARKDOWN: &str = "text/markdown";
 /// How many are listed at once.
 const PAGE: usize = 100;
 
-/// What a URI names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Named {
     Briefing,
@@ -91,7 +90,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// None: it is no UTF-8, or a `%` has no two digits behind it.
+/// None: it is not UTF-8, or a `%` is not followed by two digits.
 fn decoded(part: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let Some((first, more)) = rest.split_first() {
@@ -197,7 +196,7 @@ fn file(context: &Context, shown: &str, exists: bool) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What holds and what held, newest first.
+/// Decisions in force and superseded ones, newest first.
 fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
     let request = DecisionsRequest {
         topic: Some(topic.to_owned()),
@@ -274,7 +273,7 @@ fn briefing(context: &Context) -> Result<String, Error> {
 /// Represents the list of resources among the URIs that a client follows; no resource has this URI.
 pub(super) const LIST: &str = "";
 
-/// The hash of what a resource was when it was last read; `None` if it could not be read.
+/// The hash of a resource when it was last read; `None` if it could not be read.
 pub(super) type Seen = BTreeMap<String, Option<blake3::Hash>>;
 
 /// Reads resources, or the list of them, to compare them later.

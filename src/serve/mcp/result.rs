@@ -1,4 +1,4 @@
-//! What tools answer: parts of the engine's shapes, in pages that an agent can hold, and refusals that it can act on.
+//! The answers of tools: parts of the engine's shapes, in pages of limited size, and refusals with the next call to make.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
 use crate::store::transaction::ChangeReport;
 
-/// So many bytes of JSON are less than 2,000 tokens.
+/// This many bytes of JSON are less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
 /// The room of a page for which a limit is given.
@@ -29,7 +29,7 @@ pub(super) struct Refusal {
     code: String,
     message: String,
     hint: Option<String>,
-    /// Boxed, so that a result that holds no refusal stays small.
+    /// Boxed, so that a result without a refusal stays small.
     details: Box<Value>,
 }
 
@@ -47,14 +47,14 @@ impl Refusal {
         Self::new("usage", message, hint)
     }
 
-    /// With what was done before, which stays.
+    /// Adds the changes that were made before the refusal, and remain.
     pub(super) fn after(self, done: &Value) -> Self {
         let text = |key: &str| done[key].as_str().unwrap_or_default();
         let message = format!("{}; before that `{}` was changed: {}", self.message, text("id"), text("did"));
         if done["written"] == true { Self { message, ..self } } else { self }
     }
 
-    /// Adds the saves of other programs that were kept meanwhile.
+    /// Adds the saves of other programs that were preserved meanwhile.
     pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         kept.put_into(&mut self.details);
         self
@@ -76,9 +76,9 @@ impl Refusal {
     }
 
     /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
-    /// the tool's schema describes what it does when it does it.
+    /// the tool's schema describes only successful results.
     pub(super) fn into_result(self) -> CallToolResult {
-        // What is refused for its length must not come back whole.
+        // A text that was refused for its length must not be returned in full.
         let short = |it: String| cut(&it, MOST_SAID).map_or(it, |cut| format!("{cut}…"));
         let mut error = json!({"code": self.code, "message": short(self.message)});
         if let Some(hint) = self.hint {
@@ -103,7 +103,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The engine's hints name commands; where a tool does it better, the tool is named.
+/// The engine's hints name commands; a hint for MCP names a tool if there is one.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let hint = match error {
         Error::NotFound { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
@@ -173,7 +173,7 @@ pub(super) fn answer(object: Value) -> CallToolResult {
     result
 }
 
-/// Keeps the fields of a notation; of those that may be missing only what says something.
+/// Keeps the fields of a notation; drops optional fields that are empty.
 pub(super) fn pick(of: &Value, notation: &str) -> Value {
     let mut picked = Map::new();
     for (name, is_required) in schema::fields(notation) {
@@ -262,7 +262,7 @@ fn shorten(object: &mut Value, key: &str) {
     }
 }
 
-/// A list of which a part is answered.
+/// A part of a list.
 pub(super) struct Page {
     pub(super) items: Vec<Value>,
     /// Where the rest begins; none: that was all.
@@ -313,7 +313,6 @@ pub(super) fn step_key(path: &str, id: &str) -> String {
     path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()
 }
 
-/// Puts a page into an object.
 pub(super) fn put(object: &mut Value, name: &str, page: Page) {
     object[name] = page.items.into();
     if let Some(next) = page.next {
@@ -331,7 +330,7 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
         return Err(refused.error.into());
     }
     let Some(changed) = changes.into_iter().next_back() else {
-        return Err(Refusal::new("nothing-done", "nothing was changed", "look again"));
+        return Err(Refusal::new("nothing-done", "nothing was changed", "read the plan or step again"));
     };
     let mut object = json!({
         "id": changed.id, "title": changed.title, "did": changed.did, "written": changed.was_written,
@@ -355,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_has_a_hint_in_every_set_of_tools() {
+    fn a_missing_plan_has_a_hint_in_every_toolset() {
         let hint = |code: &str, tools: &[&str]| {
             let refusal = Refusal::new(code, "there is no plan `x`", "list_plans names the plans");
             let all = ["list_plans", "recall"];

@@ -1,4 +1,4 @@
-//! JSON Schemas of arguments and results in the few words that every client's dialect has, and arguments held to them.
+//! JSON Schemas of arguments and results in the keywords that every client supports, and the check of arguments.
 //!
 //! Arguments are described by the types that read them. Results are described in a short notation, because they are
 //! parts of shapes that belong to the engine: `id title? steps:step[] total:int` are four fields, of which one may be
@@ -15,12 +15,11 @@ use crate::api::requests;
 use crate::plan::words::nearest;
 use crate::serve::mcp::result::Refusal;
 
-/// A JSON object.
 pub(super) type Object = Map<String, Value>;
 
 /// The schema of a type of arguments: no `$defs`, no formats of numbers, no lists of types.
 ///
-/// Arguments are held to it. Clients get it as [`common`] makes it.
+/// Arguments are checked against it. Clients get it as [`common`] makes it.
 pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
     Arc::new(simplified(requests::schema::<A>()))
 }
@@ -41,7 +40,8 @@ fn simplified(schema: Object) -> Object {
 pub(super) struct Argument {
     pub(super) name: &'static str,
     pub(super) field: &'static str,
-    /// A kind of this module's notation, for an argument that is not a field of the request; else empty.
+    /// A kind of this module's notation, `texts`, or words with `|` between them, for an argument that is not a field of
+    /// the request; else empty.
     kind: &'static str,
     is_optional: bool,
     description: &'static str,
@@ -77,6 +77,10 @@ pub(super) fn of_request<R: JsonSchema>(arguments: &[Argument]) -> Arc<Object> {
         required.extend((is_needed && !it.is_optional).then(|| Value::from(it.name)));
         let mut property = field.cloned().unwrap_or_else(|| match it.kind {
             "str" => json!({"type": "string"}),
+            "texts" => json!({"type": "array", "items": {"type": "string"}}),
+            words if words.contains('|') => {
+                json!({"type": "string", "enum": words.split('|').collect::<Vec<_>>()})
+            }
             // A misspelt field: no client accepts an argument without a type, and a test finds it.
             "" => json!({}),
             kind => of_kind(kind),
@@ -105,12 +109,12 @@ pub(super) fn read<R: DeserializeOwned>(given: impl Into<Value>) -> Result<R, Re
     serde_json::from_value(given.into()).map_err(unread)
 }
 
-/// Takes an argument out of those that are given.
+/// Removes an argument from the given ones, and reads it.
 pub(super) fn take<T: DeserializeOwned>(given: &mut Object, name: &str) -> Result<Option<T>, Refusal> {
     given.remove(name).map(read).transpose()
 }
 
-/// The schema of arguments in the words that the function calling of every vendor takes.
+/// The schema of arguments in the keywords that every vendor's function calling supports.
 ///
 /// No vendor's strict mode has an object with any keys, and one vendor's library fails on `additionalProperties`. So such
 /// an object is declared as a text that holds JSON; [`arguments`] takes the object itself, too.
@@ -134,7 +138,7 @@ fn closed(schema: &mut Value) {
     object.get_mut("items").into_iter().for_each(closed);
 }
 
-/// Takes out of a schema what clients do not agree on.
+/// Removes keywords from a schema that some clients do not support.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -186,7 +190,7 @@ pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool?
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 
-/// The schema of a result. A tool that writes also returns the saves of other programs that were kept.
+/// The schema of a result. A tool that writes also returns preserved saves of other programs.
 pub(super) fn of_result(notation: &str, writes: bool) -> Arc<Object> {
     let notation = if writes { format!("{notation} kept?") } else { notation.to_owned() };
     Arc::new(object(&notation).as_object().cloned().unwrap_or_default())
@@ -199,7 +203,7 @@ fn object(notation: &str) -> Value {
         let (name, kind) =
             field.trim_end_matches('?').split_once(':').unwrap_or((field.trim_end_matches('?'), "str"));
         let is_one_value = !kind.ends_with(']') && SHAPES.iter().all(|(shape, _)| *shape != kind);
-        // What may be missing is named, so that clients know of it; what it is says the name.
+        // Optional fields are listed by name only, so that clients know of them.
         let kind = if is_required || !is_one_value { kind } else { "any" };
         properties.insert(name.to_owned(), of_kind(kind));
         required.extend(is_required.then(|| Value::from(name)));
@@ -220,7 +224,7 @@ fn of_kind(kind: &str) -> Value {
         "obj" => "object",
         _ => match SHAPES.iter().find(|(name, _)| *name == kind) {
             Some((_, notation)) => {
-                // Of what is inside, the names are enough.
+                // The names of its fields are enough.
                 let properties: Map<_, _> =
                     fields(notation).map(|(it, _)| (it.to_owned(), json!({}))).collect();
                 return json!({"type": "object", "properties": properties});
@@ -240,10 +244,10 @@ pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Reads arguments; what is wrong with them is said so that the call can be made right.
+/// Reads arguments; an error explains how to correct the call.
 ///
-/// Agents write numbers as texts and texts as numbers, which is understood where it can mean one thing only. No schema
-/// forbids unknown arguments: they are refused here with the nearest known one, which says more.
+/// Agents write numbers as texts and texts as numbers, which is accepted if it is unambiguous. No schema forbids unknown
+/// arguments: they are refused here, with the nearest known one.
 pub(super) fn arguments<A: DeserializeOwned>(schema: &Object, given: Object) -> Result<A, Refusal> {
     let held = held_to_all(schema, "", given)?;
     let unread = |error| Refusal::usage(format!("the arguments cannot be read: {error}"), all(schema));
@@ -297,7 +301,7 @@ fn names(schema: &Object) -> impl Iterator<Item = &str> {
     properties.into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
-/// Brings a value into the type that the schema says, where there is no doubt about it.
+/// Converts a value to the type in the schema, if that is unambiguous.
 fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal> {
     let kind = property["type"].as_str().unwrap_or_default();
     let fields = property.as_object().filter(|it| it.contains_key("properties"));
@@ -311,7 +315,7 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
             let held = items.map(|(nth, it)| held_to(&property["items"], &format!("{name}[{nth}]"), it));
             Value::Array(held.collect::<Result<_, _>>()?)
         }
-        // One item where a list is wanted, and a list or an object that was written as text.
+        // One item instead of a list, and a list or an object that was written as text.
         ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(&text) {
             Ok(parsed) if parsed.is_array() && kind == "array" || parsed.is_object() && kind == "object" => {
                 return held_to(property, name, parsed);
@@ -349,10 +353,10 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
     Ok(value)
 }
 
-/// The argument that is a list of steps: a text in its place may be a whole list, and is not taken for one title.
+/// The argument that is a list of steps: a text instead may be a whole list, so it is not read as one title.
 const STEPS: &str = "steps";
 
-/// A text or number in the place of an object that needs one field: it is that field.
+/// A text or number instead of an object that needs one field is read as that field.
 fn alone(fields: Option<&Object>, name: &str, value: Value) -> Result<Value, Refusal> {
     let required = fields.and_then(|it| it.get("required")).and_then(Value::as_array);
     match (fields, required.map(Vec::as_slice)) {

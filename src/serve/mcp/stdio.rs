@@ -1,5 +1,5 @@
 //! One client over standard input and output. If the client does not read its answers, its requests are not read
-//! either; if it is gone, no more work is started.
+//! either; if it has disconnected, no more work is started.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
 
 /// The length of a line, in bytes, above which it is refused unread, so that one without an end does not fill the
-/// memory. Far more than any file may have: the answer to what is only too long for a file says so.
+/// memory. It is far more than the limit of a file, so that a text that is too long for a file gets its own error.
 const MAX_LINE: usize = 128 << 20;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
@@ -57,8 +57,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(_) => Err(Error::Failed {
                 code: "protocol",
-                message: "the client began with something else than `initialize` or `server/discover`"
-                    .to_owned(),
+                message: "the first message must be `initialize` or `server/discover`".to_owned(),
                 hint: "an agent starts this command; see `planwatch help mcp`".to_owned(),
             }),
         }
@@ -74,7 +73,7 @@ fn failed(error: &io::Error) -> Error {
     Error::Failed { code: "io-error", message, hint: String::new() }
 }
 
-/// What both ends know of each other.
+/// The state that the reader and the writer share.
 #[derive(Default)]
 pub(super) struct Line {
     is_broken: AtomicBool,
@@ -95,7 +94,7 @@ impl Line {
         self.is_broken.load(Ordering::Relaxed)
     }
 
-    /// Whether an answer is on its way out and not taken.
+    /// Whether the client has not yet read an answer.
     fn is_stuck(&self) -> bool {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner).is_stuck
     }
@@ -122,7 +121,7 @@ impl Line {
 struct Input<R> {
     from: R,
     line: Arc<Line>,
-    /// Since something was read last.
+    /// The time since the last read.
     has_given_way: bool,
 }
 
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_has_its_turn_before_more_is_read() {
+    fn earlier_requests_start_before_more_is_read() {
         let line = Arc::new(Line::default());
         let mut input = Input { from: &b"abcd"[..], line: Arc::clone(&line), has_given_way: false };
         let mut cx = Context::from_waker(Waker::noop());

@@ -1,8 +1,8 @@
 //! Live updates: a client that follows a resource is notified when its text changes.
 //!
-//! An event of the feed is a hint to read what may have changed. A client is notified only of resources whose text differs
-//! from the one that was last read here. The first reading is finished before the client learns that it follows something:
-//! a change that it makes then is always another text.
+//! An event of the feed is a hint to read resources that may have changed. A client is notified only of resources whose text
+//! differs from the one that was last read here. The first read is finished before the subscription is acknowledged, so that
+//! a change by the client after that is always noticed.
 //!
 //! In a daemon, its feed is used. Elsewhere nothing is watched before the first subscription; from then on a thread
 //! follows the process that watches these plans, or watches them itself while there is none.
@@ -41,7 +41,7 @@ const MOST_PREPARED: usize = 64;
 /// The delay before looking for another watching process after the last one has ended.
 const BETWEEN: Duration = Duration::from_secs(2);
 
-/// Where news come from.
+/// The source of change events.
 pub(super) enum Source {
     /// Live updates are not available.
     None,
@@ -56,7 +56,7 @@ impl Source {
         !matches!(self, Self::None)
     }
 
-    /// From here on.
+    /// Receives events from now on.
     fn subscribe(&self) -> Result<Receiver, ErrorData> {
         let failed = |error: &dyn std::fmt::Display| {
             ErrorData::internal_error(format!("changes cannot be followed: {error}"), None)
@@ -75,7 +75,7 @@ impl Source {
     }
 }
 
-/// What a thread that follows the plans needs, and how it is ended.
+/// The input of a thread that follows the plans, and how to stop it.
 pub(super) struct Watching {
     contexts: ContextFactory,
     homes: SocketDirs,
@@ -85,7 +85,7 @@ pub(super) struct Watching {
 #[derive(Default)]
 struct State {
     feed: Option<Feed>,
-    /// Of this process's own watching.
+    /// Stops the watcher of this process.
     stopper: Option<Stopper>,
     thread: Option<JoinHandle<()>>,
     is_ended: bool,
@@ -126,7 +126,7 @@ impl Watching {
         Ok(receiver)
     }
 
-    /// Stops the watching and waits until its lock is free; a follower is not waited for.
+    /// Stops watching and waits until its lock is free; does not wait for a follower.
     fn stop(&self) {
         let (stopper, thread) = {
             let mut state = self.state();
@@ -140,7 +140,7 @@ impl Watching {
         }
     }
 
-    /// Follows the watching process, or watches if there is none, until the plans or the client are gone.
+    /// Follows the watching process, or watches if there is none, until the plans are removed or the client disconnects.
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
@@ -220,7 +220,7 @@ async fn gathered(receiver: &mut Receiver) -> Option<Vec<Notification>> {
     }
 }
 
-/// Reads resources in a thread that may wait.
+/// Reads resources on a blocking thread.
 async fn read(contexts: &ContextFactory, uris: Vec<String>) -> Seen {
     let contexts = Arc::clone(contexts);
     let reading = tokio::task::spawn_blocking(move || match contexts() {
@@ -234,7 +234,7 @@ fn unread(uris: Vec<String>) -> Seen {
     uris.into_iter().map(|it| (it, None)).collect()
 }
 
-/// Reads again what may have changed, and returns the URIs of what has.
+/// Reads resources again that may have changed, and returns the URIs of those that have.
 async fn changed(contexts: &ContextFactory, seen: &mut Seen, told: &[Notification]) -> Vec<String> {
     let may_be = resources::touched(seen.keys(), told);
     if may_be.is_empty() {
@@ -276,15 +276,20 @@ impl Followed {
         if !is_told {
             let receiver = source.subscribe().inspect_err(|_| *lock(&self.is_told) = false)?;
             uris.push(LIST.to_owned());
-            tokio::spawn(Arc::clone(self).tell(receiver, Arc::clone(contexts), peer));
+            tokio::spawn(Arc::clone(self).notify_client(receiver, Arc::clone(contexts), peer));
         }
-        // The client is answered after this, so whatever changes later is another text.
+        // The client is answered after this, so every later change gives another text.
         let mut seen = self.seen.lock().await;
         seen.extend(read(contexts, uris).await);
         Ok(())
     }
 
-    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: ContextFactory, peer: Peer<RoleServer>) {
+    async fn notify_client(
+        self: Arc<Self>,
+        mut receiver: Receiver,
+        contexts: ContextFactory,
+        peer: Peer<RoleServer>,
+    ) {
         while let Some(told) = gathered(&mut receiver).await {
             let changed = changed(&contexts, &mut *self.seen.lock().await, &told).await;
             for uri in changed {
@@ -297,7 +302,7 @@ impl Followed {
                 }
             }
         }
-        // The next subscription starts anew.
+        // The next subscription starts a new task.
         self.seen.lock().await.clear();
         *lock(&self.is_told) = false;
     }
@@ -307,7 +312,7 @@ impl Followed {
     }
 }
 
-/// The part of a wish that can be followed.
+/// The part of a request that can be followed.
 fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = SubscriptionFilter::new();
     accepted.resources_list_changed = requested.resources_list_changed;
@@ -335,7 +340,7 @@ pub(super) struct Beginnings {
 }
 
 impl Beginnings {
-    /// Reads what is to be followed, in this thread, and returns the part of the wish that can be.
+    /// Reads the requested resources, in this thread, and returns the part of the request that can be followed.
     pub(super) fn accept(
         &self,
         source: &Source,
@@ -368,7 +373,6 @@ impl Beginnings {
     }
 }
 
-/// What a filter follows.
 fn uris(filter: &SubscriptionFilter) -> Vec<String> {
     let wants_list = filter.resources_list_changed == Some(true);
     let uris = filter.resource_subscriptions.iter().flatten().cloned();

@@ -173,7 +173,7 @@ fn refusal(machine: &Arc<Machine>, name: &str, arguments: &Value) -> String {
 }
 
 #[test]
-fn what_each_tool_answers_is_as_its_schema_says() {
+fn the_answer_of_each_tool_matches_its_schema() {
     let machine = machine();
     let calls = [
         ("create_plan", json!({"title": "Billing", "steps": ["Invoices", "Dunning"], "goals": ["money"]})),
@@ -464,7 +464,7 @@ fn a_change_on_a_condition_is_made_only_on_what_was_read() {
     let done = answer(&machine, "update_step", &update(&read["etag"], "a"));
     assert_eq!(done["written"], true);
     let refused = refusal(&machine, "update_step", &update(&read["etag"], "b"));
-    assert!(refused.starts_with("file-changed: `auth:1` is not what it was expected to be"), "{refused}");
+    assert!(refused.starts_with("file-changed: `auth:1` does not match the expected version"), "{refused}");
     answer(&machine, "update_step", &json!({"step": "auth:1", "metadata": {"b": 2, "a": null}}));
     let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
     assert_eq!(step["metadata"], json!({"b": 2}));
@@ -489,7 +489,7 @@ fn a_draft_is_refined_by_its_handle() {
 }
 
 #[test]
-fn a_gate_that_is_open_already_asks_nobody() {
+fn a_confirmed_gate_asks_no_question() {
     let machine = machine();
     answer(&machine, "confirm_gate", &json!({"step": "auth:2"}));
     let given = json!({"step": "auth:2"}).as_object().cloned().unwrap();
@@ -517,7 +517,7 @@ fn names_of_other_plan_tools_are_understood_and_empty_texts_are_not_given() {
         let arguments = serde_json::Map::from_iter([(name.to_owned(), json!("auth"))]);
         let asked = rmcp::model::GetPromptRequestParams::new("ps-execute").with_arguments(arguments);
         let prompt = super::prompts::get(&asked).unwrap();
-        assert!(json!(prompt).to_string().contains("Carry out the plan `auth`"), "{name}");
+        assert!(json!(prompt).to_string().contains("Execute the plan `auth`"), "{name}");
     }
     assert_eq!(answer(&machine, "get_step", &json!({"step_id": "auth:1"}))["id"], "auth:1");
     let done = json!({"step_id": "auth:1", "status": "completed", "result": "made", "etag": "", "claim": ""});

@@ -8,12 +8,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
+use crate::api::error::Error;
 use crate::api::precondition::Expected;
 use crate::api::request_key::Answer;
 use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::{self, Argument, Object};
 use crate::store::idempotency;
+use crate::store::transaction::ChangeReport;
 
 /// What a tool may do to the plans, as reported to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,43 +25,51 @@ pub(super) enum Effect {
     Adds,
     /// The same call again changes nothing more.
     Sets,
-    /// Takes something out of the way.
-    TakesAway,
+    /// Removes something.
+    Removes,
 }
 
-/// One call of a tool.
 pub(super) struct Call {
     /// `by` is the client's name, unless it has none.
     pub(super) context: Context,
-    /// Makes the same surroundings once more.
+    /// Makes the same context again.
     pub(super) contexts: ContextFactory,
     /// The user of this machine, as the author of confirmations.
     pub(super) person: String,
 }
 
 impl Call {
-    /// The surroundings with a condition on the file that is changed; none without one.
-    pub(super) fn on_condition(&self, etag: Option<String>) -> Result<Option<Context>, Refusal> {
-        let Some(etag) = etag else { return Ok(None) };
-        let (by, now) = (self.context.by.clone(), self.context.now);
-        let expected = Some(Expected::new(vec![etag.trim().trim_matches('"').to_owned()]));
-        let (kept, key) = (self.context.kept.clone(), self.context.key.clone());
-        Ok(Some(Context { by, now, expected, kept, key, ..(self.contexts)()? }))
+    /// Makes one of several changes, which has a name of its own among them.
+    ///
+    /// With an etag it is made only if the file has it. If the call has a key, the change is recorded under a key of its
+    /// own, and is not made again by a repetition of the call.
+    pub(super) fn part(
+        &self,
+        name: &str,
+        etag: Option<&str>,
+        change: impl FnOnce(&Context) -> Result<ChangeReport, Error>,
+    ) -> Result<Value, Refusal> {
+        let (by, now, kept) = (self.context.by.clone(), self.context.now, self.context.kept.clone());
+        let expected = etag.map(|it| Expected::new(vec![it.trim().trim_matches('"').to_owned()]));
+        let key = idempotency::part(&self.context, name)?;
+        let context = Context { by, now, expected, kept, key, ..(self.contexts)()? };
+        let repeated = idempotency::repeated(&context, "change");
+        result::changed(repeated.map_or_else(|| change(&context), Ok)?)
     }
 }
 
-/// What a call does where there is no plans directory yet.
+/// What a call does if there is no plans directory yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Without {
-    /// It needs something that is there.
+    /// It is refused, because it needs existing plans.
     Refuses,
-    /// It finds nothing.
+    /// It returns an empty result.
     Looks,
-    /// It records the first thing, and the directory is made.
+    /// It creates the directory and its first entry.
     Makes,
 }
 
-/// What a call of a tool comes to.
+/// The result of a call.
 pub(super) enum Turn {
     Done(Value),
     /// A person is asked first; the action depends on the reply.
@@ -68,13 +78,12 @@ pub(super) enum Turn {
 
 /// A question that a person must confirm.
 pub(super) struct Question {
-    /// The text of the question.
     pub(super) message: String,
     /// The label of the box.
     pub(super) yes: &'static str,
     /// The command to type if the client cannot ask.
     pub(super) command: String,
-    /// What it is about, with its content as it is now: an answer about other content is ignored.
+    /// Its subject with the current content: an answer about other content is ignored.
     pub(super) about: String,
     pub(super) act: Act,
 }
@@ -97,7 +106,7 @@ pub(super) struct Tool {
 }
 
 impl Tool {
-    /// A tool that does what it does at once; `output` is in the notation of [`schema`].
+    /// A tool without confirmation; `output` is in the notation of [`schema`].
     pub(super) fn new<A: DeserializeOwned + JsonSchema + 'static>(
         names: (&'static str, &'static str),
         effect: Effect,
@@ -119,8 +128,8 @@ impl Tool {
         Self::with_input(names, (effect, description), schema::of_arguments::<A>(), output, ask)
     }
 
-    /// A tool whose arguments fill the fields of a request that HTTP reads, too; `arguments` are in the notation of
-    /// [`schema::arguments_of`]. `run` gets them under the names of the fields.
+    /// A tool whose arguments fill the fields of a request that HTTP reads, too, or of none (`()`); `arguments` are in the
+    /// notation of [`schema::arguments_of`]. `run` gets them under the names of the fields.
     pub(super) fn of<R: JsonSchema>(
         names: (&'static str, &'static str),
         effect: Effect,
@@ -154,13 +163,13 @@ impl Tool {
                 turn => turn.map_err(|it| it.with_kept(&call.context.kept)),
             }
         });
-        // Reading finds nothing where there is no plans directory.
+        // Without a plans directory a reading tool returns an empty result.
         let without = if effect == Effect::Reads { Without::Looks } else { Without::Refuses };
         let without_plans = Box::new(move |_: &Object| without);
         Self { name, title, description, effect, input, output, run, without_plans }
     }
 
-    /// What a call does without a plans directory, where it is not what the tool's effect says.
+    /// Sets what a call does without a plans directory, if that does not follow from the tool's effect.
     pub(super) fn without(self, plans: impl Fn(&Object) -> Without + Send + Sync + 'static) -> Self {
         Self { without_plans: Box::new(plans), ..self }
     }
@@ -177,12 +186,12 @@ impl Tool {
         Self { run, ..self }
     }
 
-    /// Takes a `key`: a call that is sent again with the same one gets the first answer, and changes nothing more.
+    /// Takes a `key`: a repeated call with the same key gets the first answer and changes nothing.
     pub(super) fn keyed(self) -> Self {
         let Self { name, run, .. } = self;
         let mut input = (*self.input).clone();
         if let Some(Value::Object(properties)) = input.get_mut("properties") {
-            // The instructions say what it is: the list of tools has no room for it five times.
+            // The instructions describe it: the list of tools has no room for five descriptions.
             properties.insert("key".to_owned(), json!({"type": "string"}));
         }
         let run = Box::new(move |call: &Call, mut given: Object| match given.remove("key") {
@@ -203,7 +212,7 @@ impl Tool {
         let hints = ToolAnnotations::from_raw(
             None,
             Some(effect == Effect::Reads),
-            Some(effect == Effect::TakesAway),
+            Some(effect == Effect::Removes),
             Some(matches!(effect, Effect::Reads | Effect::Sets)),
             Some(false),
         );
@@ -214,7 +223,7 @@ impl Tool {
     }
 }
 
-/// Makes a call once for its key.
+/// Carries out a call once for its key.
 fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Result<Turn, Refusal> {
     // By its fields in a fixed order: a client may send them in another one.
     let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
@@ -235,14 +244,14 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
-        // If the answer cannot be stored, the change is made all the same, and its record exists.
-        idempotency::keep_for(&call.context, &key, answer).ok();
+        // If the answer cannot be stored, the change is still made, and its record exists.
+        idempotency::keep(&call.context, &key.name, &key.request, answer).ok();
     }
     Ok(turn)
 }
 
-/// Arguments under the names of this tool: prompts written for other plan tools say `plan_id` and `step_id`. An empty text
-/// where none is needed is one that was not given, as clients send the fields of a form.
+/// Arguments under the names of this tool: prompts written for other plan tools use `plan_id` and `step_id`. An empty optional
+/// text counts as missing, because clients send all fields of a form.
 fn as_meant(schema: &Object, given: &Object) -> Object {
     const OTHERS: [(&str, &str); 4] =
         [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program"), ("title", "plan")];
@@ -254,7 +263,7 @@ fn as_meant(schema: &Object, given: &Object) -> Object {
     let own = |name: &str| {
         let (_, own) =
             OTHERS.iter().find(|(other, own)| *other == name && !is_known(other) && is_known(own))?;
-        // A title is the plan's only where a plan has to be named.
+        // A title names the plan only if a plan has to be named.
         (name != "title" || is_needed(own)).then_some(())?;
         (!given.contains_key(*own)).then_some(*own)
     };

@@ -3,7 +3,6 @@
 use crate::serve::mcp::tool::{Effect, Tool};
 use crate::serve::mcp::{claim, compat, draft, elicitation, knowledge, read, write};
 
-/// Which tools a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Toolset {
     /// All of planwatch's own.
@@ -18,7 +17,7 @@ pub enum Toolset {
 /// The tools that append something: their calls may have a key.
 const KEYED: [&str; 5] = ["claim_next_step", "create_plan", "add_step", "update_step", "add_note"];
 
-/// The tools of a set, always in the same order; a set for reading has only those that read.
+/// The tools of a set, always in the same order; a read-only set has only those that read.
 pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
     const EXECUTOR: [&str; 9] = [
         "get_plan",

@@ -14,8 +14,8 @@ struct Rules {
     words: &'static [&'static str],
     /// The words at its root, if they are fewer.
     root_words: &'static [&'static str],
-    /// Each object names its properties, so that `additionalProperties: false` and `required` with all of them can be
-    /// put in, as strict modes do.
+    /// Each object names its properties, so that strict modes can add `additionalProperties: false` and `required` with
+    /// all of them.
     is_strict: bool,
     /// An object without properties is refused, also at the root.
     needs_properties: bool,
@@ -122,7 +122,7 @@ const VENDORS: [Rules; 4] = [
     },
 ];
 
-/// What a schema breaks of a vendor's rules.
+/// The rules of a vendor that a schema violates.
 struct Check<'a> {
     rules: &'a Rules,
     n_properties: usize,
@@ -187,7 +187,7 @@ fn is_name(name: &str, longest: usize) -> bool {
     (1..=longest).contains(&name.len()) && name.chars().all(is_word)
 }
 
-/// What breaks the rules of a vendor in a list of tools, as clients get it.
+/// Violations of a vendor's rules in a list of tools, as clients get it.
 fn faults(rules: &Rules, list: &[Value]) -> Vec<String> {
     let mut all = Vec::new();
     if list.len() > rules.most_tools {
@@ -225,7 +225,7 @@ fn every_tool_of_every_set_keeps_the_rules_of_every_vendor() {
 }
 
 #[test]
-fn what_a_vendor_refuses_is_found() {
+fn schemas_that_a_vendor_refuses_are_found() {
     let tool = |input: Value| serde_json::json!({"name": "t", "description": "d", "inputSchema": input});
     let open = serde_json::json!({"type": "object", "properties": {"m": {"type": "object", "additionalProperties": true}}});
     let union = serde_json::json!({"type": "object", "properties": {"m": {"oneOf": [{"type": "string"}]}}});

@@ -5,14 +5,14 @@ mod step;
 
 use serde_json::Value;
 
+use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::DiskError;
 use crate::ops::import::{self, ImportReport, ImportRequest};
 use crate::ops::set::{SetOp, SetRequest};
 use crate::serve::hints;
-use crate::serve::mcp::result::{self, Refusal};
+use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::{Call, Tool};
-use crate::store::idempotency;
 use crate::store::transaction::{ChangeReport, Mode};
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -42,22 +42,23 @@ pub(super) fn import_document(call: &Call, request: &ImportRequest) -> Result<Im
 }
 
 /// One change of a call that makes several.
-type Change<'a> = Box<dyn Fn(Mode) -> Result<ChangeReport, Error> + 'a>;
+type Change<'a> = Box<dyn Fn(&Context, Mode) -> Result<ChangeReport, Error> + 'a>;
 
-/// Makes several changes one after the other; if one of them would be refused as things are, none is made.
+/// Makes several changes one after the other, the first on the condition that its file has this etag. If one of them
+/// would be refused now, none is made.
 ///
 /// The answer is the last change's, with what all of them did.
-fn all(call: &Call, changes: &[Change<'_>]) -> Result<Value, Refusal> {
+fn all(call: &Call, etag: Option<&str>, changes: &[Change<'_>]) -> Result<Value, Refusal> {
+    let make = |nth: usize, mode| {
+        let etag = etag.filter(|_| nth == 0);
+        call.part(&nth.to_string(), etag, |context| changes[nth](context, mode))
+    };
     if changes.len() > 1 {
-        idempotency::tell_many(&call.context);
-        for change in changes {
-            result::changed(change(Mode::DryRun)?)?;
-        }
+        (0..changes.len()).try_for_each(|nth| make(nth, Mode::DryRun).map(drop))?;
     }
     let mut answer: Option<Value> = None;
-    for change in changes {
-        let made = change(Mode::Write).map_err(Refusal::from).and_then(result::changed);
-        let mut done = made.map_err(|it| answer.iter().fold(it, Refusal::after))?;
+    for nth in 0..changes.len() {
+        let mut done = make(nth, Mode::Write).map_err(|it| answer.iter().fold(it, Refusal::after))?;
         if let Some(before) = &answer {
             let did = format!(
                 "{}; {}",

@@ -1,4 +1,4 @@
-//! Which steps can be claimed, in the order in which they are claimed.
+//! The steps that can be claimed, in the order in which they are claimed.
 //!
 //! A queue is a hint: the rules are applied to each step of it again under the lock.
 
@@ -17,7 +17,6 @@ use crate::store::resolve::NamedStep;
 /// The longest queue: to order the steps, the steps that depend on each of them are counted.
 const MOST: usize = 64;
 
-/// A step that can be claimed.
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) step: NamedStep,
@@ -31,7 +30,7 @@ pub(crate) fn reader_of(context: &Context) -> String {
     blake3::hash(how.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Lists the steps that are ready, of one plan or of all, without those that were tried.
+/// Lists the ready steps of one plan or of all, without those that were tried.
 pub(crate) fn look(
     context: &Context,
     plan: Option<&PlanId>,

@@ -1,12 +1,10 @@
-//! The queue of a daemon that claims for others, cached between claims.
+//! The daemon's queue of ready steps for delegated claims, cached between claims.
 //!
-//! The daemon knows in which plans anything has happened since it last asked, so that no other plan has to be read. Of
-//! the plans from which the queue's steps come, it remembers what was in their files. The queue is still valid as long as
-//! nothing has happened outside these plans, what happened in them is what the daemon did itself, and the records of
-//! claims are as they were. After anything else the plans are loaded again.
+//! The event loop reports which plans changed, so no other plan is read. The cache stays valid while only the daemon's own
+//! claims changed these plans and all other claim records are unchanged. Otherwise the plans are loaded again.
 //!
-//! Processes, other working trees and branches are not remembered. Where the plans' state depends on them, or a step of
-//! the queue already has a record, the queue is not cached. A cached queue is never used past the end of the first lease
+//! Processes, other working trees and branches are not part of the cache key. If the plans' state depends on them, or a step
+//! of the queue already has a record, the queue is not cached. A cached queue is never used past the first end of a lease
 //! that it depends on, nor for longer than [`HOLDS`], because of the leases of later claims.
 
 use std::cmp::Reverse;
@@ -28,24 +26,22 @@ use crate::store::resolve::NamedStep;
 /// The longest queue; it serves many claims, one after the other.
 const LONGEST: usize = 192;
 
-/// For how many seconds a queue is cached: less than [`super::LONG_LEASE`], so that no lease of a later claim ends meanwhile.
+/// How many seconds a queue is cached: less than [`super::LONG_LEASE`], so that no lease of a later claim ends meanwhile.
 const HOLDS: i64 = 30;
 
-/// The directories of live plans in which anything has happened since the last call, including everything that was
-/// finished before this one; none: that is not known.
+/// The directories of live plans that changed since the last call, including all changes that were complete before this
+/// one; none: unknown.
 pub(crate) type Since<'a> = &'a dyn Fn() -> Option<BTreeSet<String>>;
 
-/// The queue of a daemon, cached or not.
 #[derive(Debug, Default)]
 pub struct Resident {
     cached: Option<CachedQueue>,
 }
 
-/// A queue with what it was made from.
 #[derive(Debug)]
 struct CachedQueue {
-    /// The queue is valid only for a process that reads the same files in the same way.
-    surroundings: String,
+    /// The queue is valid only for a process with the same settings.
+    environment: String,
     basis: CacheKey,
     /// The files of the plans from which the steps come, by their directories, sorted by path.
     files: HashMap<String, Vec<Noted>>,
@@ -53,64 +49,61 @@ struct CachedQueue {
     claimed: HashSet<String>,
 }
 
-/// A file as a queue was made from it: path, hash, and when it was modified, unless that does not matter.
+/// A file that a queue was made from: path, hash, and modification time, unless that does not matter.
 type Noted = (String, String, Option<Time>);
 
-/// What a queue was made from beside the files.
+/// What a queue was made from, except the files.
 #[derive(Debug)]
 struct CacheKey {
     /// A hash of the names and stamps of all records, except those of the queue's steps and of unfinished claims.
     records: String,
     /// The names of the records of unfinished claims.
     under_way: Vec<String>,
-    /// The queue, in its order.
     steps: Vec<QueuedStep>,
     /// No other step was ready.
     is_whole: bool,
-    /// When it was made.
     at: Time,
-    /// From then on the queue may change because of the time alone.
+    /// From then on the queue may change only because time passes.
     until: Time,
 }
 
-/// A step of a queue.
 #[derive(Debug)]
 struct QueuedStep {
     id: String,
     path: String,
-    /// The name of its record; there was none.
+    /// The name that its claim record would have.
     key: String,
     /// The number of its plan.
     plan: usize,
-    /// Its place in the queue if every step of it were the first one of its plan.
+    /// Its position by urgency alone, ignoring the order within plans.
     rank: usize,
 }
 
 impl Resident {
-    /// Lists the steps that are ready, in the order in which they are claimed, as [`candidates::look`] does.
+    /// Lists the ready steps in the order in which they are claimed, as [`candidates::look`] does.
     ///
-    /// The second value says that the queue was cached, so that the plans may have more ready steps than it lists. None: it
-    /// is not known what has happened.
+    /// The second value says that the queue was cached, so that the plans may have more ready steps than it lists. None: the
+    /// changes since the last call are unknown.
     pub(crate) fn queue(
         &mut self,
         context: &Context,
-        surroundings: &str,
+        environment: &str,
         since: Since<'_>,
     ) -> Option<(Vec<Ready>, bool)> {
-        let cached = self.cached.take().filter(|it| it.surroundings == surroundings);
+        let cached = self.cached.take().filter(|it| it.environment == environment);
         let seen = since()?;
         let current = cached.and_then(|mut it| it.current(context, &seen).map(|queue| (it, queue)));
         let current = current.filter(|(_, queue)| !queue.is_empty());
         let is_cached = current.is_some();
         let (cached, queue) = match current {
             Some((cached, queue)) => (Some(cached), queue),
-            None => look(context, surroundings)?,
+            None => look(context, environment)?,
         };
         self.cached = cached;
         Some((queue, is_cached))
     }
 
-    /// Notes that this process has claimed a step, and the hash of what its file holds by that.
+    /// Records that this process claimed a step, with the hash of its file after the claim.
     ///
     /// A claim with a short lease makes the cached queue invalid.
     pub(crate) fn claimed(&mut self, path: &str, hash: &str, lease: i64) {
@@ -125,26 +118,26 @@ fn directory(path: &str) -> &str {
     path.split_once('/').map_or(path, |it| it.0)
 }
 
-fn look(context: &Context, surroundings: &str) -> Option<(Option<CachedQueue>, Vec<Ready>)> {
+fn look(context: &Context, environment: &str) -> Option<(Option<CachedQueue>, Vec<Ready>)> {
     let leases = Leases::of(context);
     let listed = leases.listed(&|_| true);
     let plans = LoadQuery::all().for_a_moment().without_claims().load(context).ok()?.plans;
     let begun = appeared(&listed, leases.listed(&|_| false));
-    let plans = leases.tell_hopefully(plans);
+    let plans = leases.annotate_optimistically(plans);
     let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(LONGEST).collect();
     let queue = turns.iter().map(|it| candidates::ready(&plans, it.step)).collect();
     let is_steady = plans.is_steady(context.now, context.now.plus_seconds(HOLDS));
     let basis = is_steady.then(|| CacheKey::of(&leases, context.now, (listed, begun), &turns)).flatten();
     let cached = basis.map(|basis| {
         let files = files_of(&plans, &basis);
-        CachedQueue { surroundings: surroundings.to_owned(), basis, files, claimed: HashSet::new() }
+        CachedQueue { environment: environment.to_owned(), basis, files, claimed: HashSet::new() }
     });
     drop(turns);
     load::drop_in_background(plans);
     Some((cached, queue))
 }
 
-/// What was read of the plans from which a queue's steps come.
+/// The files of the plans from which a queue's steps come.
 fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<Noted>> {
     let names: HashSet<_> = basis.steps.iter().map(|it| directory(&it.path)).collect();
     let is_asked = |it: &&Plan| names.contains(directory(&it.path));
@@ -161,7 +154,7 @@ fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<Noted>> {
     plans.live().filter(is_asked).map(files).collect()
 }
 
-/// Whether files are as they were noted. Of steps without a date the older one goes first, so their age counts.
+/// Whether files are unchanged. Modification times are compared where they affect the order, for steps without a date.
 fn is_same(noted: &[Noted], now: &[(String, String, Time)]) -> bool {
     let is_one = |((path, hash, at), now): (&Noted, &(String, String, Time))| {
         *path == now.0 && *hash == now.1 && at.is_none_or(|it| it == now.2)
@@ -170,7 +163,7 @@ fn is_same(noted: &[Noted], now: &[(String, String, Time)]) -> bool {
 }
 
 impl CachedQueue {
-    /// The queue as it is now; none: the plans have to be loaded.
+    /// The rest of the queue; none: the plans have to be loaded.
     fn current(&mut self, context: &Context, seen: &BTreeSet<String>) -> Option<Vec<Ready>> {
         let recorded = self.basis.recorded(context)?;
         let is_as_noted = |name: &String| {
@@ -183,7 +176,7 @@ impl CachedQueue {
         }
         let is_left = |it: &QueuedStep| match self.claimed.contains(&it.path) {
             true => Some(false),
-            // A record that the file does not show is that of a claim in another working tree.
+            // A record without a claim in the file belongs to another working tree.
             false => (!recorded.contains(&it.key)).then_some(true),
         };
         let left: Option<Vec<_>> = self.basis.steps.iter().map(is_left).collect();
@@ -199,7 +192,7 @@ impl CachedQueue {
     }
 }
 
-/// The names, without their suffix, of records of steps that were not there before.
+/// The names, without their suffix, of new records of steps.
 fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
     let is_new = |it: &String| !leases::is_log(it) && !before.contains(it);
@@ -208,15 +201,15 @@ fn appeared(before: &Listed, now: Listed) -> Vec<String> {
 }
 
 impl CacheKey {
-    /// Notes it at this time, with the records as they were before anything was read, and the names of those that were
-    /// made meanwhile. None: the queue cannot be cached.
+    /// Builds the key from the records listed before the plans were read, and from those that appeared during the read.
+    /// None: the queue cannot be cached.
     fn of(
         leases: &Leases<'_>,
         at: Time,
         (listed, appeared): (Listed, Vec<String>),
         turns: &[Turn<'_>],
     ) -> Option<Self> {
-        if turns.is_empty() || leases.asked_more() {
+        if turns.is_empty() || leases.is_uncacheable() {
             return None;
         }
         let mut by_rank: Vec<_> = (0..turns.len()).collect();
@@ -242,12 +235,12 @@ impl CacheKey {
         basis.holds_at(at).then_some(basis)
     }
 
-    /// Whether the time has not changed the queue, and will not in a moment.
+    /// Whether the queue is valid now and for the next `NEAR` seconds.
     fn holds_at(&self, now: Time) -> bool {
         self.at <= now.plus_seconds(NEAR) && now.plus_seconds(NEAR) < self.until
     }
 
-    /// The names of records of the queue's steps; none if other records, or the time, change the queue.
+    /// The names of records of the queue's steps; none if other records or the time make the queue invalid.
     fn recorded(&self, context: &Context) -> Option<HashSet<String>> {
         if !self.holds_at(context.now) {
             return None;
@@ -260,7 +253,7 @@ impl CacheKey {
         is_same.then(|| own.into_iter().map(|(_, name, _)| name).collect())
     }
 
-    /// What is left of the queue, in the order in which the steps are claimed.
+    /// The remaining steps, in the order in which they are claimed.
     fn left(&self, left: &[bool]) -> Option<Vec<Ready>> {
         let ready = in_turn(&self.steps, left, self.is_whole).into_iter().map(|nth| {
             let step = &self.steps[nth];
@@ -271,11 +264,11 @@ impl CacheKey {
     }
 }
 
-/// The order in which the steps that are left are claimed, as [`rules::in_turn`] has it: the steps of a plan in the order
-/// of their numbers, and the most urgent one of the plans' first steps.
+/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it: the steps of a plan in the order of
+/// their numbers, and the most urgent one of the plans' first steps.
 ///
-/// What follows a plan's last step in the queue is not known, only that everything in the queue behind that step was more
-/// urgent.
+/// A plan may have ready steps beyond its last one in the queue. Queue entries after that last step are more urgent than
+/// these; entries before it may not be.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {
@@ -304,7 +297,7 @@ fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     found
 }
 
-/// The names of records that may come and go: they say something of these steps alone.
+/// The names of records that may appear and disappear: they concern only these steps, so they do not invalidate the queue.
 fn names_of(steps: &[QueuedStep], under_way: &[String]) -> HashSet<String> {
     let keys = steps.iter().map(|it| &it.key).chain(under_way);
     keys.flat_map(|it| [it.clone(), unfinished(it)]).collect()

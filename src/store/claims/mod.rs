@@ -3,6 +3,6 @@
 pub(crate) mod candidates;
 pub(crate) mod daemon_queue;
 
-/// A claim with a lease of so many seconds outlasts a cached queue and every wait for a lock: what a claim beside it
-/// decides before it has the lock still holds when it has it.
+/// A lease of at least this many seconds outlasts a cached queue and any wait for a lock. A decision made before the lock
+/// is taken is then still valid under it.
 pub(crate) const LONG_LEASE: i64 = 60;

@@ -1,9 +1,9 @@
 //! Records of a claimed step under its former numbers.
 //!
-//! A working tree may rename a claimed step while another one still has it under its old number, and the record is
+//! A working tree may renumber a claimed step while another one still has it under its old number, and the record is
 //! named by the number. So the old number has a file beside the records, `<key>.was`, which names the record of each claim
-//! on a step that had this number. Such an entry counts in a working tree only where the step with the old number is the one that was
-//! claimed: another step may have the number since.
+//! on a step that had this number. Such an entry counts in a working tree only if the step with the old number is the one that was
+//! claimed, because another step may have got the number.
 //!
 //! An entry is written before the record gets its new name, and it counts only while that record has the same claim. A
 //! renumbering that is killed in between therefore leaves the claim in force under the old number, or under both.
@@ -13,20 +13,19 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::locked::{Ended, Locked, bytes_of};
+use super::locked::{Ended, Locked, bytes_of, if_recorded};
 use super::log::{self, Closed};
 use super::{Leases, Record};
 use crate::api::context::Context;
 use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::store::leases::Sharing;
 use crate::store::load;
 
-/// The end of the name of the file that has a number's entries.
+/// The suffix of the files with the entries of a number.
 pub(super) const FORMER: &str = ".was";
 
-/// The name of the file that has the entries of a key.
+/// The name of the file with the entries of a key.
 pub(super) fn former(key: &str) -> String {
     format!("{key}{FORMER}")
 }
@@ -42,7 +41,7 @@ pub(super) struct Was {
     to: String,
     #[serde(flatten)]
     same: Same,
-    /// The record itself, once the step has no number any more.
+    /// The record itself, if the step was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     record: Option<Box<Record>>,
 }
@@ -55,22 +54,18 @@ pub(super) struct Same {
     moved_in: PathBuf,
 }
 
-/// A step that gets another number.
 #[derive(Debug, Clone)]
 pub(crate) struct Move<'a> {
-    /// The plan before.
     pub(crate) plan: &'a Plan,
     pub(crate) step: &'a Step,
     pub(crate) to: StepId,
-    /// Its file then.
     pub(crate) file: String,
 }
 
-/// A record, and where it is.
 pub(super) struct LocatedRecord {
     pub(super) key: String,
     pub(super) record: Record,
-    /// It is part of an entry, because its step is gone.
+    /// It is part of an entry, because its step was removed.
     is_gone: bool,
 }
 
@@ -80,7 +75,7 @@ impl LocatedRecord {
         Self { key, record, is_gone: false }
     }
 
-    /// Whether a new record under this key leaves it in its place.
+    /// Whether a new record under this key does not replace it.
     pub(super) fn is_beside(&self, key: &str) -> bool {
         self.is_gone || self.key != key
     }
@@ -89,9 +84,9 @@ impl LocatedRecord {
 impl Leases<'_> {
     /// Whether a step of this tree is the one that had the claim under this number.
     ///
-    /// A step that has the claim in its file or its attempts is. Otherwise its title decides. In the tree that gave the
-    /// step its new number another title means another step. In other trees it may have been edited, so there the step
-    /// counts as the same unless the tree has the claimed step under another number.
+    /// It is if its file or attempts contain the claim. Otherwise its title decides. In the tree that renumbered the step,
+    /// another title means another step. In other trees the title may have been edited, so there the step counts as the
+    /// same unless the tree has the claimed step under another number.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
         if has_claim(step, claim) {
@@ -104,7 +99,7 @@ impl Leases<'_> {
         step.title == same.title || !is_here && others().all(|it| it.title != same.title)
     }
 
-    /// The claims of which one file of entries says that they hold steps of these plans, each as a record of that step.
+    /// Reads a file of entries; returns the claims that hold steps of these plans, each as a record of its step.
     pub(super) fn held_formerly(
         &self,
         plans: &Plans,
@@ -142,13 +137,12 @@ fn has_claim(step: &Step, claim: &str) -> bool {
         || step.attempts.iter().any(|it| it.is_of_claim(claim))
 }
 
-/// The record of a claim whose step is gone.
 fn gone(entries: &[Was], claim: &str) -> Option<Record> {
     entries.iter().find(|it| it.claim == claim)?.record.as_deref().cloned()
 }
 
 impl Locked<'_> {
-    /// Finds the record of the claim that a step has or had, under its number or under a later one.
+    /// Finds the record of a step's present or past claim, under its number or a later one.
     pub(super) fn found(&self, step: &Step) -> Option<LocatedRecord> {
         self.found_in(step, None)
     }
@@ -205,7 +199,7 @@ impl Locked<'_> {
         Some(LocatedRecord { key, record, is_gone: true })
     }
 
-    /// Writes the entries of a number without those of claims that have ended; adds one.
+    /// Adds an entry to a number, and drops those of ended claims.
     fn remember(&self, was: Was) -> std::io::Result<()> {
         let (Some(records), Some(id)) = (&self.records, read_step_id(&was.step)) else { return Ok(()) };
         let key = self.leases.key(&id);
@@ -219,7 +213,6 @@ impl Locked<'_> {
         records.put(&former(&key), &bytes_of(&entries))
     }
 
-    /// Drops what a number has of a claim.
     fn drop_entry(&self, key: &str, claim: &str) {
         let Some(records) = &self.records else { return };
         let mut entries = self.entries(key);
@@ -237,13 +230,13 @@ impl Locked<'_> {
         record.was.iter().filter_map(|it| read_step_id(it)).map(|it| self.leases.key(&it))
     }
 
-    /// Ends a claim under all numbers of its step.
+    /// Ends a claim under all numbers of its step, and removes its record.
     pub(super) fn end(&self, found: &LocatedRecord, ended: Ended) {
         self.close(&found.key, &found.record, ended);
         self.remove(found);
     }
 
-    /// Removes a record, and what other numbers have of it.
+    /// Removes a record, and its entries under other numbers.
     pub(super) fn remove(&self, found: &LocatedRecord) {
         let Some(records) = &self.records else { return };
         match found.is_gone {
@@ -268,7 +261,7 @@ impl Locked<'_> {
         lines
     }
 
-    /// Gives a claim that took over a step the entries of the claim before it, under all numbers of the step.
+    /// Copies the entries of the previous claim to the claim that took over the step.
     pub(super) fn inherit(&self, key: &str, id: &StepId, before: &Record) {
         let (Some(records), Some(record)) = (&self.records, self.get(key)) else { return };
         let numbers = before.was.iter().chain([&before.step]).filter(|it| **it != record.step);
@@ -336,7 +329,7 @@ impl Locked<'_> {
                 self.drop_entry(&key, &record.claim);
                 written.insert(key);
             } else {
-                // It stays where it is.
+                // It stays under its earlier number.
                 written.insert(found.key.clone());
             }
         }
@@ -345,7 +338,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Says in the log which step had the number for which it has lines; these count for its new number, too.
+    /// Adds to the log lines of a number which step had it, and copies the lines to its new number.
     fn log_moved(&self, from: &StepId, to: Option<(&StepId, &String)>, same: &Same) {
         let from = self.leases.key(from);
         let lines = self.lines(&from);
@@ -378,7 +371,6 @@ impl Locked<'_> {
         }
     }
 
-    /// Writes a record anew where it was found.
     pub(super) fn replace(&self, found: &LocatedRecord) -> std::io::Result<()> {
         let Some(records) = &self.records else { return Ok(()) };
         if !found.is_gone {
@@ -391,29 +383,19 @@ impl Locked<'_> {
         records.put(&former(&found.key), &bytes_of(&entries))
     }
 
-    /// Whether this record is for this tree to end: it was made here, or its own tree has no such step any more.
+    /// Whether this tree may end the claim: it was made here, or its own tree or step was removed.
     pub(super) fn is_ours(&self, found: &LocatedRecord) -> bool {
         let place = &found.record.place;
         found.is_gone || place.worktree == self.leases.place.worktree || self.leases.is_removed(place)
     }
 }
 
-/// Moves the records of claims to the new numbers of their steps.
 pub(crate) fn moved(context: &Context, moves: &[Move<'_>]) {
-    let leases = Leases::of(context);
-    if moves.iter().any(|it| leases.has_anything(&it.step.id))
-        && let Ok(locked) = Locked::take(context, Sharing::Waived)
-    {
-        locked.moved(moves);
-    }
+    let is_recorded = |it: &Leases<'_>| moves.iter().any(|moved| it.has_anything(&moved.step.id));
+    if_recorded(context, is_recorded, |it| it.moved(moves));
 }
 
 /// Keeps the claim of a step that was removed by force: it stays in force in working trees that still have the step.
 pub(crate) fn removed(context: &Context, plan: &Plan, step: &Step) {
-    let leases = Leases::of(context);
-    if leases.has_anything(&step.id)
-        && let Ok(locked) = Locked::take(context, Sharing::Waived)
-    {
-        locked.removed(plan, step);
-    }
+    if_recorded(context, |it| it.has_anything(&step.id), |it| it.removed(plan, step));
 }

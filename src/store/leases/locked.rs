@@ -1,4 +1,4 @@
-//! Writing the records of claims: what a claim, its end and everything between do to them.
+//! Writes the records when claims are made, renewed, changed or ended.
 
 use serde::Serialize;
 
@@ -21,18 +21,18 @@ use crate::text::typed::shell_word;
 /// The records while no other process writes them.
 pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
-    /// None: nothing can be remembered here, or nothing is to be written.
+    /// None: records cannot be written here, or must not be.
     pub(super) records: Option<LockedRecords>,
-    /// Of several threads one at a time writes the log of closed steps.
+    /// Only one thread at a time writes the log.
     closing: Mutex<()>,
 }
 
 /// Whether records that all working trees see are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// A claim: refused, where more than one working tree could claim the same step.
+    /// A claim: refused if more than one working tree could claim the same step.
     Wanted,
-    /// Any other change, or a claim that insists.
+    /// Any other change, or a claim with `--force`.
     Waived,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Locked<'a> {
         Self::lock(Leases::of(context), sharing)
     }
 
-    /// As [`Self::take`], where the place of the records was found before the locks were taken.
+    /// As [`Self::take`], for records that were located before the locks were taken.
     pub(crate) fn take_at(mut leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
         leases.look_again();
         Self::lock(leases, sharing)
@@ -64,34 +64,33 @@ impl<'a> Locked<'a> {
         if sharing == Sharing::Wanted && context.plans.count_worktrees(worktree) > 1 {
             return Err(Error::ClaimsNotShared { path, why });
         }
-        (context.tell)(Notice::ClaimsNotShared { path, why });
+        (context.on_notice)(Notice::ClaimsNotShared { path, why });
         Ok(Self::own(leases))
     }
 
-    /// For a dry run: what is known, and nothing is written.
+    /// For a dry run: records are read, and none is written.
     pub(crate) fn look_at(leases: Leases<'a>) -> Self {
         Self { leases, records: None, closing: Mutex::default() }
     }
 
     fn own(leases: Leases<'a>) -> Self {
         let own = leases.context.plans.own_records_to_write();
-        // Where nothing can be written, what is there is known all the same.
+        // If the directory is not writable, existing records are still read.
         let records = own.as_ref().and_then(|it| it.lock().ok().flatten());
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// As [`Leases::tell`], with the locks held: the maker of an unfinished claim is dead.
-    pub(crate) fn tell(&self, plans: Plans) -> Plans {
-        let is_alone = self.records.is_some();
-        self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held }, None)
+    /// As [`Leases::annotate`], with the locks held: the maker of an unfinished claim is dead.
+    pub(crate) fn annotate(&self, plans: Plans) -> Plans {
+        let unfinished = if self.records.is_some() { Unfinished::Interrupted } else { Unfinished::Held };
+        self.leases.annotate_as(plans, unfinished, None)
     }
 
-    /// See [`Leases::has_record`].
     pub(crate) fn has_record(&self, step: &StepId) -> bool {
         self.leases.has_record(step)
     }
 
-    /// What other live runs of this working tree are at work on.
+    /// The steps on which other live runs of this working tree work.
     pub(crate) fn at_work(&self) -> Vec<RunRecord> {
         let live = self.leases.runs().into_iter().filter(|(_, is_live)| *is_live);
         live.filter_map(|(it, _)| it.run).collect()
@@ -125,7 +124,7 @@ impl<'a> Locked<'a> {
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(step);
         let before = self.found_by_id(step);
-        // A claim that the file had lost is known by its record alone, which goes now.
+        // If the file lost its claim, only the record shows it. The record is replaced now, so the claim is logged first.
         if let Some(found) = &before {
             self.close(&found.key, &found.record, Ended::TakenOver);
         }
@@ -133,7 +132,7 @@ impl<'a> Locked<'a> {
             self.close(&key, &record, Ended::TakenOver);
         }
         records.rename(&unfinished(&key), &key).map_err(|it| self.unconfirmed(step, &it))?;
-        // A new claim ends what was closed before: its file was not, or it was opened again.
+        // A new claim means that the step is open here, so log lines that say it was closed are removed.
         self.forget_closed(step);
         if let Some(found) = before {
             self.inherit(&key, step, &found.record);
@@ -144,13 +143,13 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    /// Confirms a claim that was made and then interrupted; one that is recorded already stays as it is.
+    /// Confirms a claim that was made and then interrupted; does nothing if it is already recorded.
     pub(crate) fn complete(&self, step: &StepId, claim: &str) -> Result<(), Error> {
         let prepared = self.get(&unfinished(&self.leases.key(step)));
         if prepared.is_some_and(|it| it.claim == claim) { self.confirm(step) } else { Ok(()) }
     }
 
-    /// Takes a prepared claim back that came to nothing.
+    /// Removes the record of a prepared claim that was not made.
     pub(crate) fn withdraw(&self, step: &StepId) {
         if let Some(records) = &self.records {
             records.remove(&unfinished(&self.leases.key(step))).ok();
@@ -160,24 +159,24 @@ impl<'a> Locked<'a> {
     fn failed(&self, error: &std::io::Error) -> Error {
         let dir =
             self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
-        let message = format!("`{dir}` cannot be written: {}", said(error));
-        Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
+        let hint = "the next `planwatch claim` can claim the step";
+        Error::failed("io-error", format!("`{dir}` cannot be written: {}", said(error)), hint)
     }
 
-    /// The step's file has the claim by now. It does not hold: the next claim finds it unfinished.
+    /// The step's file already has the claim. It is not in force: the next claim finds it unfinished.
     fn unconfirmed(&self, step: &StepId, error: &std::io::Error) -> Error {
         let Error::Failed { code, message, hint } = self.failed(error) else { return self.failed(error) };
         let Some(record) = self.get(&unfinished(&self.leases.key(step))) else {
             return Error::Failed { code, message, hint };
         };
-        let message = format!("{message}; the file of `{step}` has the claim {} all the same", record.claim);
+        let message = format!("{message}; the claim {} is already in the file of `{step}`", record.claim);
         let word = shell_word(step);
         let hint =
-            format!("`planwatch claim {word}` takes it over, `planwatch release {word}` gives the step back");
+            format!("`planwatch claim {word}` takes it over, `planwatch release {word}` releases the step");
         Error::Failed { code, message, hint }
     }
 
-    /// Lets the claim hold for its lease from now on; returns until when.
+    /// Renews the lease from now on; returns its end.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
         let mut found = match own {
@@ -188,7 +187,7 @@ impl<'a> Locked<'a> {
         record.lease = lease.unwrap_or(record.lease);
         record.until = self.leases.context.now.plus_seconds(record.lease);
         let (until, lease) = (record.until, record.lease);
-        // A lease that could not be made longer holds as long as before.
+        // If it fails, the earlier end remains.
         self.replace(&found).ok()?;
         // The cached queue of a daemon relies on longer leases; a change of the log makes it invalid.
         if lease < LONG_LEASE {
@@ -208,7 +207,7 @@ impl<'a> Locked<'a> {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Remembers what a change of a step did to its claim.
+    /// Records how a change of a step changed its claim.
     pub(crate) fn changed(&self, before: &Step, after: &Step, renews: bool) {
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(&after.id);
@@ -219,7 +218,7 @@ impl<'a> Locked<'a> {
             self.forget_closed(&after.id);
         }
         let Some(found) = found else {
-            // One that was brought back and is given back again is not done anywhere.
+            // If a restored claim is released again, the step is not closed anywhere, so its log lines are removed.
             if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
                 self.relog_all(&key, |it| Some(it).filter(|it| it.claim != had));
             }
@@ -240,14 +239,14 @@ impl<'a> Locked<'a> {
         self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
     }
 
-    /// Ends whatever is recorded of a step that has gone.
+    /// Ends the claim of a step that was removed.
     pub(crate) fn forget(&self, step: &StepId) {
         if let Some(found) = self.found_by_id(step).filter(|it| self.is_ours(it)) {
             self.remove(&found);
         }
     }
 
-    /// Remembers a claim that has ended; that its step is closed keeps other branches from doing it again.
+    /// Logs an ended claim. A line for a closed step prevents other branches from repeating it.
     pub(super) fn close(&self, key: &str, record: &Record, ended: Ended) {
         let closed = Closed {
             key: key.to_owned(),
@@ -255,7 +254,7 @@ impl<'a> Locked<'a> {
             claim: record.claim.clone(),
             by: record.by.clone(),
             at: record.at,
-            // What was taken over has no lease left that an undo or a checkout could bring back.
+            // An undo or a checkout cannot restore a claim that was taken over.
             until: (ended != Ended::TakenOver).then_some(record.until),
             process: record.process.clone(),
             is_open: ended != Ended::Closed,
@@ -288,7 +287,7 @@ impl<'a> Locked<'a> {
         move |it| claims.contains(&it.claim)
     }
 
-    /// Remembers claims on a step as ended with the step left open: that it was closed has been undone.
+    /// Logs the claims of a step as ended with the step open, because its closing was undone.
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
         let is_of = self.are_of(step);
@@ -297,7 +296,6 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// How a claim came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// Its step was closed.
@@ -308,7 +306,6 @@ pub(super) enum Ended {
     TakenOver,
 }
 
-/// What a new record says.
 pub(crate) struct NewRecord<'a> {
     pub(crate) step: &'a Step,
     pub(crate) claim: &'a str,
@@ -332,42 +329,43 @@ pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker:
     }
 }
 
-/// Remembers what a change did to a step's claim, if anything is remembered of it.
+/// Records how a change of a step changed its claim, if that is recorded.
 ///
-/// The change is done: what cannot be noted now is found out later, at the latest when the lease is over.
+/// The change is already made. A claim that cannot be updated now lapses at the end of its lease.
 pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
-    let leases = Leases::of(context);
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
-    let key = leases.key(&after.id);
-    if (leases.has_any(&key) || may_be_closed && leases.has_log(&key))
+    let is_recorded = |leases: &Leases<'_>| {
+        let key = leases.key(&after.id);
+        leases.has_any(&key) || may_be_closed && leases.has_log(&key)
+    };
+    if_recorded(context, is_recorded, |it| it.changed(before, after, renews));
+}
+
+/// Takes the lock only if a record may concern the step, because locking costs more than checking.
+pub(super) fn if_recorded(
+    context: &Context,
+    is_recorded: impl FnOnce(&Leases<'_>) -> bool,
+    change: impl FnOnce(&Locked<'_>),
+) {
+    if is_recorded(&Leases::of(context))
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
-        locked.changed(before, after, renews);
+        change(&locked);
     }
 }
 
-/// Forgets the claim of a step that has gone, or is given back although its file knows of none.
+/// Ends the claim of a step that was removed, or is released although its file has no claim.
 pub(crate) fn forget(context: &Context, step: &StepId) {
-    let leases = Leases::of(context);
-    if leases.has_any(&leases.key(step))
-        && let Ok(locked) = Locked::take(context, Sharing::Waived)
-    {
-        locked.forget(step);
-    }
+    if_recorded(context, |it| it.has_any(&it.key(step)), |it| it.forget(step));
 }
 
-/// An undo took back that a step was closed here.
+/// Records that an undo reopened a step.
 pub(crate) fn reopened(context: &Context, step: &StepId) {
-    let leases = Leases::of(context);
-    if leases.has_log(&leases.key(step))
-        && let Ok(locked) = Locked::take(context, Sharing::Waived)
-    {
-        locked.reopen(step);
-    }
+    if_recorded(context, |it| it.has_log(&it.key(step)), |it| it.reopen(step));
 }
 
-/// What the system said, without its number.
+/// The text of a system error without its number.
 pub(super) fn said(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()

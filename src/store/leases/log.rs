@@ -1,12 +1,12 @@
 //! The log of ended claims: a line for each, in files by the first digits of the step's key.
 //!
-//! A claim of one step reads one of these files, and of any file it parses only the lines that concern its steps: where a
-//! line begins with the key and the step, and the rest is parsed only if these match.
+//! A claim of one step reads one of these files, and parses only the lines that concern its steps: a line begins with the
+//! key and the step, and the rest is parsed only if these match.
 //!
 //! # When a line is dropped
-//! A line is needed while the claim may come back, or its late result may: a week after its lease. If the step was closed,
-//! the line also keeps other branches from doing it again. It is dropped when its branch is gone, or after that week when every
-//! working tree of the repository shows the step closed or does not have it. If something cannot be read, the line stays.
+//! A line is kept while the claim may be restored or a late result may arrive: until a week after its lease. If the step was
+//! closed, the line also prevents other branches from repeating it. It is dropped when its branch is deleted, or after that week
+//! when every working tree of the repository shows the step closed or does not have it. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,26 +21,25 @@ use crate::plan::id::read_step_id;
 use crate::plan::read;
 use crate::plan::time::Time;
 
-/// The one file in which earlier releases had the whole log; the next write to the log splits it.
+/// The file in which earlier releases had the whole log; the next write to the log splits it.
 pub(crate) const UNSPLIT: &str = "closed";
 
-/// Each time a file of the log has grown by this much, what is no longer needed is left out.
+/// Each time a file of the log has grown by this many bytes, lines that are no longer needed are removed.
 const SHORTEN: u64 = 16 << 10;
 
-/// For so many seconds after its lease an ended claim is known, so that its late result is saved: a week.
+/// How many seconds after its lease an ended claim is known, so that its late result is saved: a week.
 const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
-/// Returns whether a record is a file of the log.
 pub(crate) fn is_log(name: &str) -> bool {
     name.strip_prefix(UNSPLIT).is_some_and(|it| it.is_empty() || it.starts_with('-'))
 }
 
-/// Whether a claim whose lease ended then can no longer come back.
+/// Whether a claim whose lease ended at this time can no longer be restored.
 pub(super) fn is_past(now: Time, until: Time) -> bool {
     now >= until.plus_seconds(REMEMBERED)
 }
 
-/// The file of the log that has the lines of a step's key.
+/// The log file with the lines of a step's key.
 pub(crate) fn log_of(key: &str) -> String {
     format!("{UNSPLIT}-{}", key.get(..2).unwrap_or("00"))
 }
@@ -55,7 +54,7 @@ pub(super) struct Closed {
     /// When the claim was made.
     #[serde(default)]
     pub(super) at: Option<Time>,
-    /// Its lease, for the case that an undo or a checkout brings it back.
+    /// The end of its lease, in case an undo or a checkout restores it.
     #[serde(default)]
     pub(super) until: Option<Time>,
     #[serde(default)]
@@ -66,7 +65,7 @@ pub(super) struct Closed {
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// Which step it was, if it has got another number since.
+    /// Identifies the step, if it has got another number since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<Same>,
     /// The keys of other numbers under which the log has the end of this claim.
@@ -76,7 +75,7 @@ pub(super) struct Closed {
     pub(super) place: Place,
 }
 
-/// The key and the step of a line, found without parsing it; none where they are written in another way.
+/// The key and the step of a line, found without parsing it; none if they are written in another way.
 fn head(line: &[u8]) -> Option<(&str, &str)> {
     let line = line.strip_prefix(br#"{"key":""#)?;
     let (key, line) = line.split_at_checked(line.iter().position(|it| *it == b'"')?)?;
@@ -104,7 +103,7 @@ fn line_of(closed: &Closed) -> Vec<u8> {
     line
 }
 
-/// What was asked while deciding which lines are needed.
+/// Results of branch and working tree checks, cached while lines are examined.
 #[derive(Default)]
 struct Seen {
     branches: HashMap<(Option<String>, PathBuf), bool>,
@@ -124,7 +123,7 @@ impl Leases<'_> {
         is_there && (is_recent || !self.is_closed_everywhere(closed, seen))
     }
 
-    /// Whether every working tree shows the step closed, or does not have it; what is not known counts as open.
+    /// Whether every working tree shows the step closed, or does not have it; if that is unknown it counts as open.
     fn is_closed_everywhere(&self, closed: &Closed, seen: &mut Seen) -> bool {
         let known = || self.worktree.as_ref().and_then(|it| self.context.plans.worktrees(it));
         let Some(worktrees) = seen.worktrees.get_or_insert_with(known) else { return false };
@@ -143,7 +142,7 @@ impl Leases<'_> {
 }
 
 impl Locked<'_> {
-    /// Adds a line, and leaves out what is no longer needed where the file has grown.
+    /// Adds a line, and removes lines that are no longer needed if the file has grown.
     pub(super) fn log(&self, closed: &Closed) {
         let Some(records) = self.log_records() else { return };
         let (name, line) = (log_of(&closed.key), line_of(closed));
@@ -154,7 +153,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Shows processes with a cached queue that something was recorded of this step.
+    /// Changes the step's log file, so that cached queues of other processes become invalid.
     pub(super) fn touch_log(&self, key: &str) {
         if let Some(records) = self.log_records() {
             records.append(&log_of(key), b"\n").ok();
@@ -172,7 +171,7 @@ impl Locked<'_> {
         }
     }
 
-    /// As [`Self::relog`], and under the other numbers that the step of a changed line has or had.
+    /// As [`Self::relog`], also under the other numbers that the step of a changed line has or had.
     pub(super) fn relog_all(&self, key: &str, mut change: impl FnMut(Closed) -> Option<Closed>) {
         let mut others: Vec<(String, String)> = Vec::new();
         self.relog(key, |it| {
@@ -189,7 +188,6 @@ impl Locked<'_> {
         }
     }
 
-    /// The lines of one step.
     pub(super) fn lines(&self, key: &str) -> Vec<Closed> {
         let Some(records) = self.log_records() else { return Vec::new() };
         let bytes = records.records().read_log(&log_of(key)).ok().flatten().unwrap_or_default();
@@ -206,7 +204,7 @@ impl Locked<'_> {
         }
     }
 
-    /// The records, in which the log is split.
+    /// The records, after the log has been split.
     fn log_records(&self) -> Option<&LockedRecords> {
         let records = self.records.as_ref()?;
         if records.records().has(UNSPLIT) {
@@ -216,7 +214,7 @@ impl Locked<'_> {
     }
 }
 
-/// Splits the log of earlier releases. Interrupted it leaves lines twice, which says nothing else than once.
+/// Splits the log of earlier releases. If it is interrupted, some lines exist twice, which has no effect.
 fn split(records: &LockedRecords) {
     let Ok(Some(bytes)) = records.records().read_log(UNSPLIT) else { return };
     let mut files: HashMap<String, Vec<u8>> = HashMap::new();
@@ -303,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_known_keeps_a_line() {
+    fn log_lines_stay_if_a_working_tree_cannot_be_read() {
         let locked = [("/.git/worktrees/x/gitdir", "/away/.git\n"), ("/.git/worktrees/x/locked", "")];
         let removed = [("/.git/worktrees/x/gitdir", "/away/.git\n")];
         let unnamed = [("/.git/worktrees/x/HEAD", "")];
@@ -339,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_log_only_the_lines_of_a_step_are_parsed() {
+    fn only_the_lines_of_the_step_are_parsed_in_a_long_log() {
         let machine = machine(OPEN, OPEN, &[]);
         let context = Context::on_model(&machine);
         let leases = Leases::of(&context);
@@ -379,7 +377,7 @@ mod tests {
         let id = read_step_id("p:1").unwrap();
         let is_held = || {
             Leases::of(&context)
-                .tell(LoadQuery::all().without_claims().load(&context).unwrap().plans)
+                .annotate(LoadQuery::all().without_claims().load(&context).unwrap().plans)
                 .claims()
                 .has_record(&id)
         };

@@ -3,7 +3,7 @@
 use super::Leases;
 use super::locked::said;
 
-/// Records that cannot be written where all working trees see them.
+/// Records that cannot be written to the directory that all working trees share.
 pub(crate) struct NotShared {
     pub(crate) path: String,
     pub(crate) why: String,

@@ -6,7 +6,7 @@ use std::thread::Scope;
 use super::decode::Decoding;
 use super::parallel::{self, Results};
 use super::refresh::{Fresh, Wanted};
-use super::scan::{How, Looked, Walked, directory, look, walk, walk_named};
+use super::scan::{How, RowState, Walked, directory, look, walk, walk_named};
 use super::scan_problems;
 use crate::api::context::Context;
 use crate::disk::{PlanDir, Scan, Trouble};
@@ -18,12 +18,12 @@ use crate::plan::summary::PlanSummary;
 /// A plan's directory, none if there is no plan in it, and what could not be read there.
 pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
 
-/// What was seen of a plan's directory.
+/// The result of reading a plan's directory.
 pub(super) struct Seen {
     pub(super) key: Key,
     /// The place of its head among those of the index.
     pub(super) at: Option<usize>,
-    pub(super) looked: Looked,
+    pub(super) row_state: RowState,
     /// If summaries are wanted.
     pub(super) summary: Option<Result<PlanSummary, IndexError>>,
     /// If an empty index is filled and texts are wanted.
@@ -32,7 +32,7 @@ pub(super) struct Seen {
 
 /// Which directories are compared.
 pub(super) enum Where<'a> {
-    /// Every directory that may be a plan, and what is beside them.
+    /// Every directory that may be a plan, and other entries beside them.
     All(Vec<PlanDir>, Scan),
     Named(&'a [Key]),
 }
@@ -49,7 +49,6 @@ impl<'a> Where<'a> {
     }
 }
 
-/// How directories are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Looking<'a> {
     pub(super) how: How<'a>,
@@ -87,26 +86,28 @@ impl Looking<'_> {
     fn seen(&self, at: Option<usize>, walked: Walked) -> Seen {
         let head = at.map(|it| &self.heads[it]);
         let key = walked.key.clone();
-        let mut looked = look(self.how, walked, head, self.bodies);
-        let texts = match &looked {
-            Looked::Read(packed, Some(plan)) if self.bodies == Bodies::Keep => Some(Texts::new(packed, plan)),
+        let mut row_state = look(self.how, walked, head, self.bodies);
+        let texts = match &row_state {
+            RowState::Read(packed, Some(plan)) if self.bodies == Bodies::Keep => {
+                Some(Texts::of_head(&packed.head, plan))
+            }
             _ => None,
         };
-        // In this thread, because to free another thread's memory is to wait for that thread.
-        let summary = match (&mut looked, at, self.summaries) {
-            (Looked::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
+        // In this thread, because freeing another thread's memory waits for that thread.
+        let summary = match (&mut row_state, at, self.summaries) {
+            (RowState::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
                 plan.take().map(|it| Ok(it.summarize()))
             }
-            (Looked::Read(_, plan), ..) if self.wanted == Wanted::Nothing => {
+            (RowState::Read(_, plan), ..) if self.wanted == Wanted::Nothing => {
                 drop(plan.take());
                 None
             }
-            (Looked::Same | Looked::Restamped(_), Some(at), Some(data)) => {
+            (RowState::Same | RowState::Restamped(_), Some(at), Some(data)) => {
                 Some(self.heads[at].summary(data.of(at)))
             }
             _ => None,
         };
-        Seen { key, at, looked, summary, texts }
+        Seen { key, at, row_state, summary, texts }
     }
 }
 
@@ -129,7 +130,7 @@ pub(super) struct Gathered<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> FromIndex<'scope, 'a> {
-    /// For about so many plans.
+    /// For about this many plans.
     pub(super) fn of(
         snapshot: &'a Snapshot<'a>,
         n: usize,
@@ -159,16 +160,16 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     /// Adds a directory, and returns the change of the index that it needs.
     pub(super) fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
         self.trouble.extend(trouble);
-        let Some(Seen { key, at, looked, summary, .. }) = seen else { return Ok(None) };
+        let Some(Seen { key, at, row_state, summary, .. }) = seen else { return Ok(None) };
         let old = at.map(|it| &self.heads[it]);
         self.fresh.n_plans += 1;
         if let Some(at) = at {
             self.is_there[at] = true;
         }
-        let (plan, change) = match looked {
-            Looked::Same => (None, None),
-            Looked::Restamped(head) => (None, Some(Change::Restamp(head))),
-            Looked::Read(packed, plan) => {
+        let (plan, change) = match row_state {
+            RowState::Same => (None, None),
+            RowState::Restamped(head) => (None, Some(Change::Restamp(head))),
+            RowState::Read(packed, plan) => {
                 self.fresh.changed.insert(PlanId::new(key.name.clone()));
                 (plan, Some(Change::Put(packed)))
             }

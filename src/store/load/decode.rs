@@ -1,13 +1,14 @@
 //! Decodes plans from the index's data in threads of their own, while other threads still compare directories.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use super::parallel;
 use crate::index::{Head, IndexError};
 use crate::plan::model::Plan;
 
-/// So few are decoded before a thread would have started.
+/// This many are decoded before a thread would have started.
 const FEW: usize = 64;
 
 /// How many may wait to be decoded; it bounds the memory.
@@ -24,21 +25,18 @@ pub(super) enum Decoding<'scope, 'a> {
     },
 }
 
-/// Takes jobs from a channel that several threads share.
-struct Jobs<'a>(Mutex<Receiver<Job<'a>>>);
-
 impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
-    /// For about so many plans.
+    /// For about `n` plans.
     pub(super) fn of(n: usize, scope: &'scope Scope<'scope, '_>) -> Self {
         if n <= FEW {
             return Self::Here(Vec::new());
         }
-        let (jobs, taken) = sync_channel(WAITING);
-        let taken = std::sync::Arc::new(Jobs(Mutex::new(taken)));
+        let (jobs, taken) = sync_channel::<Job<'a>>(WAITING);
+        let taken = std::sync::Arc::new(Mutex::new(taken));
         let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 4));
         let run = |_| {
             let taken = std::sync::Arc::clone(&taken);
-            scope.spawn(move || taken.all().map(|(head, data)| head.plan(&data)).collect())
+            scope.spawn(move || parallel::taken(&taken).map(|(head, data)| head.plan(&data)).collect())
         };
         let threads = (0..n_threads).map(run).collect();
         Self::InThreads { jobs, threads }
@@ -66,11 +64,5 @@ impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
             all.append(&mut made?);
         }
         Ok(all)
-    }
-}
-
-impl<'a> Jobs<'a> {
-    fn all(&self) -> impl Iterator<Item = Job<'a>> {
-        std::iter::from_fn(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).recv().ok())
     }
 }

@@ -1,15 +1,14 @@
 //! The same work on many items, in several threads.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 
-/// So few are done before a thread would have started.
+/// This many are done before a thread would have started.
 const FEW: usize = 8;
 
-/// So many threads wait for the disk at once.
+/// How many threads wait for the disk at once.
 const FEW_THREADS: usize = 4;
 
 /// How many items a thread takes at once: waking the one that consumes costs more than most of them.
@@ -18,13 +17,13 @@ const SHARE: usize = 8;
 /// How many shares may wait to be consumed; it bounds the memory.
 const WAITING: usize = 8;
 
-/// From so many items on, threads that make plans of them need much memory.
+/// From this many items on, threads that make plans of them need much memory.
 const MANY: usize = 512;
 
 /// How much memory such a thread gets at once.
 const ROOM: usize = 30 << 20;
 
-/// What comes of the items.
+/// The size of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Results {
     Little,
@@ -32,7 +31,7 @@ pub(super) enum Results {
     Plans,
 }
 
-/// Lets this thread have memory for many small things at once.
+/// Reserves memory for many small allocations of this thread.
 ///
 /// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
 /// of the process wait. One large allocation that is freed at once makes the arena that large. It must be no larger than
@@ -62,8 +61,8 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     })
 }
 
-/// Works on each of a few items, most of whose time is the disk's, in several threads, as far as these can be started;
-/// returns the results in the order of the items.
+/// Works on a few I/O-bound items in several threads, as far as these can be started; returns the results in the order of
+/// the items.
 pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let some = || {
@@ -128,6 +127,11 @@ pub(super) fn each<T: Sync, R: Send, O>(
         drop(sender);
         consume(&mut in_order(results).flatten())
     })
+}
+
+/// Takes jobs from a channel that several threads share, until nothing more can come.
+pub(crate) fn taken<T>(jobs: &Mutex<mpsc::Receiver<T>>) -> impl Iterator<Item = T> {
+    std::iter::from_fn(|| jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok())
 }
 
 /// Yields what was received in the order of its numbers, which begin with 0.

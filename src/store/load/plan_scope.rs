@@ -58,34 +58,38 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
         return None;
     }
     let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
-    let mut open = unseen(&mut seen, own().flat_map(|it| &it.steps));
+    let mut open = unseen(&mut seen, id, own().flat_map(|it| &it.steps));
     let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
     for program in &programs {
         around.load(program);
     }
-    while let Some(id) = open.pop() {
-        around.load(&id.plan);
+    while let Some(next) = open.pop() {
+        around.load(&next.plan);
         if around.loaded.len() > MANY {
             return None;
         }
-        let plans = || around.plans.iter().filter(|it| it.id == id.plan);
-        let steps: Vec<_> = plans().filter_map(|it| it.find(&id)).collect();
+        let plans = || around.plans.iter().filter(|it| it.id == next.plan);
+        let steps: Vec<_> = plans().filter_map(|it| it.find(&next)).collect();
         // A long range is followed as if it were all steps of its plan, once.
-        if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(id.plan.clone()) {
-            open.extend(unseen(&mut seen, plans().flat_map(|it| &it.steps)));
+        if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(next.plan.clone()) {
+            open.extend(unseen(&mut seen, id, plans().flat_map(|it| &it.steps)));
         }
-        open.extend(unseen(&mut seen, steps.into_iter()));
+        open.extend(unseen(&mut seen, id, steps.into_iter()));
     }
     around.load_all(beside.to_vec(), Bodies::Drop);
     Some(Plans::judged(around.plans))
 }
 
-/// Adds the steps that these depend on to `seen`, and returns those that are new there.
+/// Adds the steps outside of the plan `own` that these depend on to `seen`, and returns those that are new there.
 ///
-/// Each is followed once: a plan may name all of its steps in each of them.
-fn unseen<'a>(seen: &mut HashSet<StepId>, steps: impl Iterator<Item = &'a Step>) -> Vec<StepId> {
+/// Each is followed once: a plan may name all of its steps in each of them. All steps of `own` are followed anyway.
+fn unseen<'a>(
+    seen: &mut HashSet<StepId>,
+    own: &PlanId,
+    steps: impl Iterator<Item = &'a Step>,
+) -> Vec<StepId> {
     let mut new = Vec::new();
-    for id in steps.flat_map(|it| &it.depends) {
+    for id in steps.flat_map(|it| &it.depends).filter(|it| it.plan != *own) {
         if !seen.contains(id) {
             seen.insert(id.clone());
             new.push(id.clone());
@@ -179,9 +183,11 @@ mod tests {
         let plans = LoadQuery::all().load(&Context::on_model(&machine)).expect("the plans can be read").plans;
         let steps = || plans.iter().flat_map(|it| &it.steps);
         let mut seen = HashSet::new();
-        let mut new: Vec<_> = unseen(&mut seen, steps()).iter().map(ToString::to_string).collect();
+        let own = PlanId::new("b");
+        let mut new: Vec<_> = unseen(&mut seen, &own, steps()).iter().map(ToString::to_string).collect();
         new.sort();
         assert_eq!(new, ["a:1", "a:2", "a:3"]);
-        assert!(unseen(&mut seen, steps()).is_empty());
+        assert!(unseen(&mut seen, &own, steps()).is_empty());
+        assert!(unseen(&mut HashSet::new(), &PlanId::new("a"), steps()).is_empty());
     }
 }

@@ -25,11 +25,9 @@ pub(crate) struct LoadQuery<'a, S = Scope<'a>> {
     settled: Option<Rests<'a>>,
 }
 
-/// Every plan, live and archived.
 #[derive(Clone, Copy)]
 pub(crate) struct All;
 
-/// A part of the plans.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
     All,
@@ -38,18 +36,17 @@ pub(crate) enum Scope<'a> {
     Step(&'a StepId, Option<Own<'a>>),
 }
 
-/// What is said of claims on the steps.
+/// Which claims are added to the steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ClaimView {
-    /// Only what the files say.
+    /// Only those in the files.
     None,
-    /// What is recorded beside the files, too.
+    /// The recorded claims, too.
     Recorded,
     /// The same, but a claim that may be unfinished counts as free: a check under the lock decides.
     Optimistic,
 }
 
-/// What a query loads.
 pub(crate) struct Loaded<P = Plans> {
     pub(crate) plans: P,
     /// What no plan could be made of: broken links, unreadable directories, special files. Complete only after a
@@ -84,8 +81,8 @@ impl LoadQuery<'_, All> {
 impl<'a> LoadQuery<'a> {
     /// A plan, and what its steps wait for, directly or through others; of a program, all plans. With recorded claims.
     ///
-    /// What is said of the plan and its steps, problems included, is the same as from all plans. Of the other plans it may
-    /// be less. The plan's own texts are included, unless all plans had to be loaded.
+    /// The plan and its steps, including problems, are the same as with all plans loaded. The other plans may be incomplete.
+    /// The plan's own texts are included, unless all plans had to be loaded.
     pub(crate) fn plan(id: &'a PlanId) -> Self {
         Self::new(Scope::Plan { id, with_dependents: false }, ClaimView::Recorded)
     }
@@ -105,8 +102,8 @@ impl<'a> LoadQuery<'a> {
     /// A step with its plan's own file and all that the step waits for; without recorded claims. Other plans that those
     /// name are loaded whole.
     ///
-    /// What is said of the step, problems included, is the same as from the whole plan. If there is no such step, the
-    /// whole plan is loaded.
+    /// The step, including problems, is the same as with the whole plan loaded. If there is no such step, the whole plan is
+    /// loaded.
     pub(crate) fn step(id: &'a StepId) -> Self {
         Self::new(Scope::Step(id, None), ClaimView::None)
     }
@@ -122,22 +119,22 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { scope, check: IndexCheck::Attested, claims, settled: None }
     }
 
-    /// For a decision that is made again and again: a few changed plans are not written into the index.
+    /// For decisions that are repeated often: a few changed plans are not written into the index.
     pub(crate) fn for_a_moment(self) -> Self {
         Self { check: IndexCheck::Lazy, ..self }
     }
 
-    /// Compares all files with the index, even if a daemon attests it: only so every [problem](Loaded::problems) is found.
+    /// Compares all files with the index, even if a daemon attests it, so that every [problem](Loaded::problems) is found.
     pub(crate) fn scan(self) -> Self {
         Self { check: IndexCheck::Scan, ..self }
     }
 
-    /// Uses what the daemon has already said of the index.
+    /// Uses an earlier answer of the daemon about the index.
     pub(crate) fn attested_by(self, commit: Option<Generation>) -> Self {
         Self { check: IndexCheck::AttestedBy(commit), ..self }
     }
 
-    /// Leaves out the claims that are recorded beside the files.
+    /// Leaves out the recorded claims.
     pub(crate) fn without_claims(self) -> Self {
         Self { claims: ClaimView::None, ..self }
     }
@@ -147,7 +144,7 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { claims: ClaimView::Optimistic, ..self }
     }
 
-    /// Refuses while one of the files that a decision rests on is being saved.
+    /// Refuses while a file on which the decision depends is being saved.
     pub(crate) fn settled(self, rests: Rests<'a>) -> Self {
         Self { settled: Some(rests), ..self }
     }
@@ -183,8 +180,8 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
 
     fn with_claims(&self, leases: Option<&Leases<'_>>, plans: Plans) -> Plans {
         match (leases, self.claims) {
-            (Some(leases), ClaimView::Recorded) => leases.tell(plans),
-            (Some(leases), ClaimView::Optimistic) => leases.tell_hopefully(plans),
+            (Some(leases), ClaimView::Recorded) => leases.annotate(plans),
+            (Some(leases), ClaimView::Optimistic) => leases.annotate_optimistically(plans),
             _ => plans,
         }
     }

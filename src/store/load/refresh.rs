@@ -11,7 +11,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::collect::{FromIndex, Gathered, InDirectory, Looking, Seen, Where};
 use super::parallel::{self, Results};
-use super::scan::{How, Looked, reader};
+use super::scan::{How, RowState, reader};
 use crate::api::context::{Context, Notice, Reading};
 use crate::api::daemon::Freshness;
 use crate::index::{
@@ -31,14 +31,14 @@ const MOST_ASKED: usize = 4;
 /// How often the files are compared while other processes write, or while the index is found damaged.
 const MOST_ATTEMPTS: usize = 4;
 
-/// To read so many plans again costs less than a commit.
+/// Reading this many plans again costs less than a commit.
 const FEW: usize = 8;
 
-/// What is to be gathered beside the changes.
+/// What is returned besides the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Nothing,
-    /// Only the plans that the index did not hold so.
+    /// Only the plans that differ from the index.
     Changed,
     Plans,
     /// Less to read, to decode and to hold than plans.
@@ -82,7 +82,6 @@ impl<'a> Refresh<'a> {
     }
 
     /// Compares these directories alone.
-    /// Compares these directories alone.
     pub(crate) fn of_plans(keys: &'a [Key], wanted: Wanted) -> Self {
         Self { only: Some(keys), ..Self::new(wanted, IndexCheck::Scan) }
     }
@@ -116,13 +115,12 @@ impl<'a> Refresh<'a> {
         attempts(context, index, self)
     }
 
-    /// So many changes need not be written into the index.
+    /// Up to this many changes need not be written into the index.
     fn most_unwritten(&self) -> usize {
         if self.check == IndexCheck::Lazy { FEW } else { 0 }
     }
 }
 
-/// What was found.
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
     /// Unjudged, in no order; if plans are wanted.
@@ -133,15 +131,15 @@ pub(crate) struct Fresh {
     pub(crate) files: Vec<(String, FileRow)>,
     /// What no plan could be made of; only after a comparison with the files.
     pub(crate) problems: Vec<Problem>,
-    /// Plans that differed from the index, or that are gone.
+    /// Plans that differed from the index, or that were removed.
     pub(crate) changed: BTreeSet<PlanId>,
     pub(crate) n_plans: usize,
     pub(crate) n_steps: usize,
     /// How many plans' texts were passed on.
     pub(crate) n_texts: usize,
-    /// The index, which holds just this; none if it could not be written, or if another process wrote into it meanwhile.
+    /// The index with exactly this content; none if it could not be written, or if another process wrote into it meanwhile.
     pub(crate) index: Option<Index>,
-    /// The commit that holds just this; none if nothing was ever written.
+    /// The commit with exactly this content; none if nothing was ever written.
     pub(crate) commit: Option<Generation>,
     /// The commit that was compared with the files.
     pub(crate) before: Option<Generation>,
@@ -152,11 +150,11 @@ enum FromCommit {
     Loaded(Box<Fresh>),
     /// It shows another commit by now.
     OtherCommit,
-    /// Something is wrong with it. The comparison with the files finds that again and reports it.
+    /// It is damaged. The comparison with the files finds that again and reports it.
     Unusable,
 }
 
-/// Asks the daemon, which sees every change, which commit of the index is current; none if there is no daemon.
+/// Asks the daemon which commit of the index is current; none if there is no daemon.
 pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     match &context.freshness {
         Freshness::Attested(daemon) => daemon.commit(),
@@ -196,7 +194,7 @@ fn from_snapshot(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> 
         let same = |at: &usize| {
             let summary = summaries.as_ref().map(|it| heads[*at].summary(it.of(*at)));
             let key = heads[*at].key.clone();
-            let seen = Seen { key, at: Some(*at), looked: Looked::Same, summary, texts: None };
+            let seen = Seen { key, at: Some(*at), row_state: RowState::Same, summary, texts: None };
             (Some(seen), Vec::new())
         };
         let mut take = |all: &mut dyn Iterator<Item = InDirectory>| {
@@ -218,25 +216,30 @@ pub(crate) fn open_index(context: &Context) -> Option<Index> {
     let Some(directory) = context.plans.index_dir() else {
         if !context.plans.is_bare() {
             let why = "neither `.planwatch` nor a directory for caches can be used";
-            (context.tell)(Notice::IndexInMemory { why: why.to_owned() });
+            (context.on_notice)(Notice::IndexInMemory { why: why.to_owned() });
         }
         return None;
     };
-    match Index::open(Place::Directory(&directory)) {
-        Ok((index, opened)) => {
-            if let Opened::Rebuilt { why } = opened {
-                (context.tell)(Notice::IndexRebuilt { why });
+    opened(context, Index::open(Place::Directory(&directory)))
+}
+
+/// The opened index, with a notice if it was rebuilt; none, with a notice, if it cannot be opened.
+pub(crate) fn opened<T>(context: &Context, found: Result<(T, Opened), IndexError>) -> Option<T> {
+    match found {
+        Ok((opened, how)) => {
+            if let Opened::Rebuilt { why } = how {
+                (context.on_notice)(Notice::IndexRebuilt { why });
             }
-            Some(index)
+            Some(opened)
         }
         Err(error) => {
-            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+            (context.on_notice)(Notice::IndexInMemory { why: error.to_string() });
             None
         }
     }
 }
 
-/// Compares the files with the index. Goes on with a new index if the old one is damaged, and without one if there can be
+/// Compares the files with the index. Continues with a new index if the old one is damaged, and without one if there can be
 /// none. If only the index is wanted and other processes wrote into it meanwhile, it is compared again.
 fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) -> Fresh {
     let mut changed = BTreeSet::new();
@@ -265,13 +268,13 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
     let reopened = match error {
         IndexError::Damaged { .. } => index.reopen(),
         _ => {
-            (context.tell)(Notice::IndexInMemory { why });
+            (context.on_notice)(Notice::IndexInMemory { why });
             return None;
         }
     };
     match reopened {
-        Ok(()) => (context.tell)(Notice::IndexRebuilt { why }),
-        Err(ref error) => (context.tell)(Notice::IndexInMemory { why: error.to_string() }),
+        Ok(()) => (context.on_notice)(Notice::IndexRebuilt { why }),
+        Err(ref error) => (context.on_notice)(Notice::IndexInMemory { why: error.to_string() }),
     }
     reopened.is_ok().then_some(index)
 }
@@ -285,14 +288,14 @@ enum Held {
 }
 
 impl Held {
-    /// By what came of writing after the commit that was compared.
+    /// The state after writing on top of the compared commit.
     fn by(context: &Context, written: Result<Option<Generation>, IndexError>) -> Result<Self, IndexError> {
         match written {
             Ok(Some(commit)) => Ok(Self::At(Some(commit))),
             Ok(None) => Ok(Self::BesideOthers),
             Err(error @ IndexError::Damaged { .. }) => Err(error),
             Err(error) => {
-                (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+                (context.on_notice)(Notice::IndexInMemory { why: error.to_string() });
                 Ok(Self::Not)
             }
         }
@@ -358,7 +361,7 @@ fn attempt(
     Ok((fresh, held))
 }
 
-/// What the index knows of the directories that are compared.
+/// The rows of the index for the directories that are compared.
 fn rows(
     snapshot: &Snapshot<'_>,
     refresh: &Refresh<'_>,

@@ -1,4 +1,4 @@
-//! One plan directory at a time: its files, whether its row of the index is current, and what is read of it.
+//! One plan directory at a time: lists its files, compares them with its row of the index, and reads them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::{Meaning, PlanEntry, found_in, hash_of, meaning_of, stamp_of, take};
 use crate::api::context::{Context, Reading};
 use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
 use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
-use crate::plan::file_name::PLAN_FILE;
+use crate::plan::file_name::{FileName, classify};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
@@ -33,16 +33,15 @@ enum Listed {
 }
 
 /// The result of comparing a directory with its row.
-pub(super) enum Looked {
-    /// The row holds what would be read.
+pub(super) enum RowState {
+    /// The row is current.
     Same,
-    /// The row holds what would be read, but with other stamps.
+    /// The row is current except for its stamps.
     Restamped(Head),
-    /// The plan until it is taken out.
+    /// The new row, and the plan until the caller takes it.
     Read(Packed, Option<Box<Plan>>),
 }
 
-/// How files are read.
 #[derive(Clone, Copy)]
 pub(crate) struct How<'a> {
     pub(crate) context: &'a Context,
@@ -129,7 +128,7 @@ fn plain(name: OsString, stat: &Stat) -> Option<(String, Meaning, Stamp)> {
 }
 
 impl Walked {
-    /// The stamps as a row has them.
+    /// The stamps, encoded as in a row.
     fn stamps(&self) -> Vec<u8> {
         match &self.listed {
             Listed::Files(files) => stamps(files.iter().map(|(name, _, stamp)| (name.as_str(), *stamp))),
@@ -153,11 +152,11 @@ impl Walked {
     }
 }
 
-/// Compares a directory with its row, and reads it if they differ or the stamps leave a doubt; `bodies` says whether with
-/// its texts.
-pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> Looked {
-    if head.is_some_and(|it| it.speaks_of(how.reader, &walked.stamps())) {
-        return Looked::Same;
+/// Compares a directory with its row, and reads it if they differ or a stamp is doubtful. `bodies` says whether texts are
+/// loaded.
+pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> RowState {
+    if head.is_some_and(|it| it.is_current_for(how.reader, &walked.stamps())) {
+        return RowState::Same;
     }
     let key = walked.key.clone();
     let found = walked.into_found();
@@ -173,12 +172,12 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
         Some(head) if head.is_of_the_same_plan(&packed.head) => {
             restamped(head, head.restamped(how.reader, &files))
         }
-        _ => Looked::Read(packed, Some(Box::new(plan))),
+        _ => RowState::Read(packed, Some(Box::new(plan))),
     }
 }
 
-/// The rows with what the earlier ones of the same files say of them, and that of a `plan.md` that was there a moment ago;
-/// all are in the order of their names.
+/// Carries over what earlier rows recorded for the same files, and adds rows for plan files that disappeared a moment ago.
+/// Sorted by name.
 fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
     let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
     let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
@@ -186,15 +185,19 @@ fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
         Err(_) => it,
     };
     let mut files: Vec<_> = files.into_iter().map(earlier).collect();
-    if let Err(at) = files.binary_search_by(|it| it.name.as_str().cmp(PLAN_FILE)) {
-        let old = old.iter().find(|it| it.name == PLAN_FILE);
-        files.splice(at..at, old.and_then(|it| it.vanished(now)));
+    let is_missing = |it: &&FileRow| files.binary_search_by(|new| new.name.cmp(&it.name)).is_err();
+    let is_of_plan = |it: &&FileRow| matches!(classify(&it.name), FileName::Plan | FileName::Step(_));
+    let vanished: Vec<_> =
+        old.iter().filter(is_of_plan).filter(is_missing).filter_map(|it| it.vanished(now)).collect();
+    if !vanished.is_empty() {
+        files.extend(vanished);
+        files.sort_by(|a, b| a.name.cmp(&b.name));
     }
     files
 }
 
-fn restamped(head: &Head, new: Head) -> Looked {
-    if *head == new { Looked::Same } else { Looked::Restamped(new) }
+fn restamped(head: &Head, new: Head) -> RowState {
+    if *head == new { RowState::Same } else { RowState::Restamped(new) }
 }
 
 /// Reads a plan with its texts, and packs it as [`look`] does.
@@ -232,8 +235,8 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
     read::read_plan(&id, key.is_archived, sources, &context.config.words, bodies)
 }
 
-/// The files with their stamps, if the same would be read of them as of those of the row; the time of a file is read
-/// too. Of files whose stamps leave no doubt nothing else is.
+/// Returns the files with their stamps if their content and modification times match the row. Only files with a changed or
+/// doubtful stamp are read.
 fn same_content(how: How<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
     let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
     let names = directory(key).len() + 1;

@@ -1,4 +1,4 @@
-//! Plans that a decision rests on: none of their files is in the middle of a save.
+//! Plans on which a decision depends: none of their files is in the middle of a save.
 //!
 //! Only files that were modified a moment ago are read a second time. The decision is made on the bytes that were checked:
 //! if a file has changed since it was loaded, the plans are loaded again.
@@ -12,8 +12,9 @@ use super::lengths::{LengthsOf, lengths_of, place};
 use super::query::{LoadQuery, Loaded};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::disk::{DiskError, Lengths};
+use crate::disk::{DiskError, Lengths, PlanDir};
 use crate::index::Key;
+use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -24,7 +25,7 @@ use crate::plan::time::Time;
 /// How often plans are loaded whose files change between loading and checking.
 const LOADS: usize = 5;
 
-/// The files that a decision rests on.
+/// The files on which a decision depends.
 #[derive(Clone, Copy)]
 pub(crate) enum Rests<'a> {
     /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
@@ -35,9 +36,11 @@ pub(crate) enum Rests<'a> {
     PlanFile(&'a PlanId),
     /// All files that were loaded.
     All,
+    /// All files that were loaded, but not the one with this path: it is checked when it is changed.
+    Others(&'a str),
 }
 
-/// Loads what a decision rests on, and refuses it while one of these files is being saved.
+/// Loads the plans on which a decision depends, and refuses it while one of their files is being saved.
 pub(super) fn settled<T>(
     context: &Context,
     load: impl Fn() -> Result<T, Error>,
@@ -57,15 +60,14 @@ pub(super) fn settled<T>(
 /// Loads all plans, the problems of loading them, and this plan with its texts, for a change of several files.
 pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
     let load = || {
+        refuse_emptied(context)?;
         let Loaded { plans, mut problems, .. } = LoadQuery::all().load(context)?;
         problems.retain(|it| it.code == Code::Unreadable);
-        refuse_emptied(context, &plans)?;
         Ok(((plans, problems), existing_plan(context, id)?))
     };
     settled(context, load, |((plans, _), own)| {
         let mut files = Files::of(plans, Rests::All);
-        files.add_plan(own);
-        own.steps.iter().for_each(|it| files.add_step(it));
+        files.add_whole(own);
         files
     })
 }
@@ -75,21 +77,19 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
     let load = || existing_plan(context, id);
     settled(context, load, |plan| {
         let mut files = Files::default();
-        files.add_plan(plan);
-        plan.steps.iter().for_each(|it| files.add_step(it));
+        files.add_whole(plan);
         files
     })
 }
 
-/// A plan whose only file is missing for a moment is not among the plans.
-fn refuse_emptied(context: &Context, plans: &Plans) -> Result<(), DiskError> {
+/// A plan whose only file is missing for a moment is not among the plans, and loading them removes it from the index.
+fn refuse_emptied(context: &Context) -> Result<(), DiskError> {
+    let lengths = Remembered { context, known: Mutex::default() };
+    let saves = context.plans.saves(&lengths);
     let (dirs, _) = context.plans.plan_dirs();
-    let is_plan = |name: &str| plans.live().any(|it| it.path.strip_suffix("/plan.md") == Some(name));
-    let names = dirs.iter().filter_map(|it| Some((it, it.relative.to_str()?)));
-    names.filter(|(_, name)| PlanId::is_plan_name(name)).try_for_each(|(it, name)| {
-        // Few are refused, so the plans are searched for those alone.
-        context.plans.refuse_emptied(it).or_else(|error| if is_plan(name) { Ok(()) } else { Err(error) })
-    })
+    let is_live = |it: &&PlanDir| it.relative.to_str().is_some_and(PlanId::is_plan_name);
+    let emptied = dirs.iter().filter(is_live).filter(|it| context.plans.is_just_emptied(it));
+    emptied.map(|it| it.relative.join(PLAN_FILE)).try_for_each(|it| saves.refuse_vanished(&it))
 }
 
 fn in_motion(context: &Context, changed: Option<String>) -> Error {
@@ -111,10 +111,9 @@ impl<'a> Files<'a> {
             |it: &Plan| matches!(rests, Rests::PlanFile(id) if it.id == *id) && it.etag.is_some();
         plans.iter().filter(|it| !is_changed(it)).for_each(|it| files.add_plan(it));
         let (own, skipped) = match rests {
-            Rests::All => {
-                // Those without a file may be many.
-                let steps = plans.iter().flat_map(|it| &it.steps).filter(|it| it.has_file());
-                steps.for_each(|it| files.add_step(it));
+            Rests::All | Rests::Others(_) => {
+                let is_other = |it: &&Step| !matches!(rests, Rests::Others(path) if it.path == path);
+                plans.iter().flat_map(|it| &it.steps).filter(is_other).for_each(|it| files.add_step(it));
                 return files;
             }
             Rests::Plan(id) | Rests::PlanFile(id) => (id, None),
@@ -129,6 +128,11 @@ impl<'a> Files<'a> {
         }
         elsewhere.into_iter().filter_map(|it| plans.step(it)).for_each(|it| files.add_step(it));
         files
+    }
+
+    fn add_whole(&mut self, plan: &'a Plan) {
+        self.add_plan(plan);
+        plan.steps.iter().for_each(|it| self.add_step(it));
     }
 
     fn add_plan(&mut self, plan: &'a Plan) {
@@ -158,13 +162,18 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
         };
         saves.refuse_cut_short(&found)?;
     }
-    for path in &files.not_there {
-        saves.refuse_vanished(Path::new(path))?;
+    // Steps without a file may be many, and few directories were modified a moment ago.
+    let mut young = HashMap::new();
+    for path in files.not_there.iter().map(Path::new) {
+        let dir = path.parent().unwrap_or(path);
+        if *young.entry(dir).or_insert_with(|| context.plans.is_young_dir(dir)) {
+            saves.refuse_vanished(path)?;
+        }
     }
     Ok(None)
 }
 
-/// What the index says of the files of each plan, read once.
+/// The rows of each plan's files in the index, read once.
 struct Remembered<'a> {
     context: &'a Context,
     known: Mutex<HashMap<Key, LengthsOf>>,

@@ -1,4 +1,4 @@
-//! One step with what its write is decided on: its plan's own file, and the steps that it waits for.
+//! One step with everything that a decision about it depends on: its plan's own file, and the steps that it waits for.
 //!
 //! The other steps are not read, so a write costs the same in a plan of ten steps and of a thousand.
 
@@ -13,7 +13,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, Content, PlanSources, Source};
 use crate::plan::step_number::StepNumber;
 
-/// What a step's file is to hold; it counts instead of what is on the disk.
+/// The new content of a step's file, which is used instead of the one on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Own<'a> {
     /// Below the plans directory; the file need not exist.
@@ -27,7 +27,6 @@ pub(super) fn load_plan(context: &Context, id: &PlanId) -> Result<Plans, Error> 
     with_named(context, plan)
 }
 
-/// Adds the plans that a plan's steps and its program line name.
 fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     let mut wanted: BTreeSet<PlanId> =
         plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();

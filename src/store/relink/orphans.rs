@@ -1,7 +1,7 @@
-//! Steps whose `depends` cannot follow a step that gets another number or goes.
+//! Steps whose `depends` cannot be updated when a step is renumbered or removed.
 //!
-//! They stay as they are, so that they wait for a step that is not there, and are never freed by mistake. Without force
-//! nothing is changed then.
+//! They are not changed, so that they wait for a missing step and never become ready by mistake. If there are any, the
+//! change needs force.
 
 use std::path::Path;
 
@@ -23,9 +23,9 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// Finds live steps that wait for one that is gone, or may do so, and cannot follow; `rewritten` ones are the caller's.
+    /// Finds live steps that wait for a gone step, or may do so, and cannot be updated. The caller writes `rewritten` steps.
     ///
-    /// `troubles` are what could not be looked at.
+    /// `troubles` are files that could not be read.
     pub(crate) fn of(
         context: &Context,
         (plans, troubles): (&Plans, &[Problem]),
@@ -53,7 +53,7 @@ impl Orphans {
         left
     }
 
-    /// As [`Self::of`], where no other step has to follow: a step that cannot be read may be claimed.
+    /// As [`Self::of`], if no other step has to be updated: a step that cannot be read may be claimed.
     pub(crate) fn of_own(gone: &[Gone]) -> Self {
         let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
         Self { steps: Vec::new(), why: problems.find(|it| it.code.refuses_writing()).cloned() }
@@ -82,7 +82,7 @@ impl Orphans {
         self.steps.iter().map(ToString::to_string).collect()
     }
 
-    /// What is left to people.
+    /// The hint about steps that a person has to update.
     pub(crate) fn hint(&self) -> Option<String> {
         let named = few(&quoted(&self.steps), MOST_NAMED);
         (!self.steps.is_empty())
@@ -94,7 +94,7 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
     steps.iter().map(|it| format!("`{it}`")).collect()
 }
 
-/// Names live steps of other plans that wait for steps of this plan; those that cannot be read, if they hold its name.
+/// Names live steps of other plans that wait for steps of this plan; also unreadable ones that contain its name.
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
     let waits = |step: &&Step| {
@@ -106,9 +106,10 @@ pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) 
     steps.filter(waits).map(|it| it.id.clone()).collect()
 }
 
-const MOST_NAMED: usize = 10;
+/// The most steps or plans that a hint names.
+pub(crate) const MOST_NAMED: usize = 10;
 
-/// Returns why a step cannot follow; none: it can, or need not.
+/// Returns why a step cannot be updated; none: it can, or need not.
 fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Problem> {
     let own = step.unclear_dependencies();
     let waited: Vec<_> = gone.iter().filter(|it| step.depends_on(&it.id)).collect();
@@ -119,10 +120,10 @@ fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Pr
     gone.iter().any(|it| may_name(context, (&step.id.plan, &step.path), &it.id)).then_some(problem)
 }
 
-/// Whether the bytes of a plan's file that cannot be understood hold the step's number, and its plan's name if that is another
+/// Whether the bytes of a plan's file that cannot be parsed contain the step's number, and its plan's name if that is another
 /// plan.
 ///
-/// A file whose bytes cannot be read may hold anything.
+/// A file whose bytes cannot be read may contain anything.
 fn may_name(context: &Context, (plan, path): (&PlanId, &str), gone: &StepId) -> bool {
     let is_same_plan = *plan == gone.plan;
     let is_named =

@@ -9,7 +9,6 @@ use crate::text::yaml::{Kind, View};
 
 type Entry<'a> = (View<'a>, View<'a>);
 
-/// Adds a key that the front matter does not have itself.
 pub(super) fn key(
     sheet: &Sheet<'_>,
     key: &str,
@@ -31,7 +30,6 @@ pub(super) fn key(
     Ok(vec![Splice { range: at..at, text: format!("{}{entry}{eol}", spaces(column)) }])
 }
 
-/// The entry next to which a new key is inserted.
 enum Neighbour {
     After(usize),
     Before(usize),

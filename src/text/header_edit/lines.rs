@@ -30,12 +30,8 @@ impl<'a> Lines<'a> {
     /// The line ending of the line before the one that begins at `at`.
     pub(super) fn eol_before(&self, at: usize) -> &'a str {
         let before = &self.text[..at];
-        let trimmed = before.strip_suffix('\n').unwrap_or(before);
-        let trimmed = if trimmed.len() == before.len() {
-            before.strip_suffix('\r').unwrap_or(before)
-        } else {
-            trimmed.strip_suffix('\r').unwrap_or(trimmed)
-        };
+        let trimmed = before.strip_suffix("\r\n").or_else(|| before.strip_suffix(['\n', '\r']));
+        let trimmed = trimmed.unwrap_or(before);
         if trimmed.len() == before.len() { self.first_eol } else { &before[trimmed.len()..] }
     }
 
@@ -45,7 +41,6 @@ impl<'a> Lines<'a> {
         if eol.is_empty() { self.first_eol } else { eol }
     }
 
-    /// The distance of a byte from the start of its line.
     pub(super) fn column(&self, at: usize) -> usize {
         at - self.start(at)
     }

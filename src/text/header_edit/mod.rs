@@ -8,6 +8,7 @@ mod insert;
 mod lines;
 mod list;
 mod page;
+mod pieces;
 mod refusal;
 mod remove;
 mod render;
@@ -15,12 +16,12 @@ mod replace;
 mod value;
 mod verify;
 
+pub use pieces::{Piece, Pieces, pieces, reordered};
 pub use refusal::EditError;
 pub use value::NewValue;
 
 use page::Page;
 
-/// One intended change of a front matter's data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// Replaces the value of a key, or adds the key.

@@ -101,18 +101,8 @@ impl Page {
             let reason = format!("the edit would have broken the front matter: {}", it.reason);
             if it.code == "too-large" { it } else { EditError::new(BUG, it.at, reason) }
         })?;
-        verify::check(self, &after, change)?;
+        verify::check((&self.bytes, self.root()), (&after.bytes, after.root()), change)?;
         Ok(Some(after))
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The body, behind the front matter.
-    pub(super) fn body(&self) -> &[u8] {
-        let parts = front_matter::split(&self.bytes);
-        parts.body()
     }
 }
 

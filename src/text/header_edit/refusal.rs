@@ -14,7 +14,6 @@ pub struct EditError {
     /// Byte offset in the file.
     pub at: usize,
     pub reason: String,
-    /// What to type instead.
     pub by_hand: String,
 }
 

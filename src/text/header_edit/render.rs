@@ -4,7 +4,6 @@ use super::value::{NewValue, plain_value, typed};
 use crate::text::scalar::{self, Place};
 use crate::text::yaml::{Kind, Style, Tree};
 
-/// How new lines are laid out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Renderer<'a> {
     pub(super) eol: &'a str,
@@ -15,7 +14,6 @@ pub(super) struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    /// The layout of files that planwatch makes.
     pub(super) fn plain() -> Self {
         Self { eol: "\n", dash_step: 2, has_literals: true }
     }

@@ -9,7 +9,6 @@ use crate::text::yaml::resolve::plain_kind;
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// Replaces the value of an entry of the front matter.
 pub(super) fn entry(
     sheet: &Sheet<'_>,
     entry: (View<'_>, View<'_>),

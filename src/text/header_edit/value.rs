@@ -13,7 +13,6 @@ const MAX_KEY: usize = 1000;
 /// The limit of expanded aliases in a typed value.
 const MAX_NODES: usize = 10_000;
 
-/// A value to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NewValue {
     /// Any text; quoted where needed.
@@ -22,7 +21,6 @@ pub enum NewValue {
     Word(String),
     /// A block list, one item a line.
     List(Vec<Self>),
-    /// A block mapping.
     Map(Vec<(String, Self)>),
     /// A mapping on one line; texts in it are always in double quotes.
     FlowMap(Vec<(String, Self)>),
@@ -42,6 +40,11 @@ impl NewValue {
             // Numbers, true, false and null are in YAML what they are in JSON.
             other => Self::Word(other.to_string()),
         }
+    }
+
+    /// The value of a node without its layout, aliases written out.
+    pub fn of_view(view: View<'_>) -> Self {
+        plain_value(view)
     }
 
     /// Rejects a typed value that is not one YAML value, and keys that no reader accepts.
@@ -103,7 +106,6 @@ fn word_matches(word: &str, view: View<'_>) -> bool {
     view.kind() == kind && (kind == Kind::Null || view.text() == Some(word))
 }
 
-/// Parses what a person typed as a value.
 pub(super) fn typed(text: &str) -> Result<Tree, String> {
     let tree = yaml::parse_node(text).map_err(|it| it.message)?;
     if tree.has_document_marks() {
@@ -127,7 +129,6 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
     }
 }
 
-/// The error for a typed value that is not valid YAML.
 fn not_a_value(text: &str, reason: String) -> EditError {
     // Of JSON it can only be the length of a key, for which YAML has other words.
     let json = serde_json::from_str(text).ok();

@@ -2,22 +2,26 @@
 //!
 //! Independent of how edits are made: it compares the meaning of two texts.
 
-use super::page::Page;
 use super::refusal::BUG;
 use super::{Change, EditError, NewValue};
+use crate::text::front_matter;
 use crate::text::yaml::{Comparison, Kind, View};
 
 type Entry<'a> = (View<'a>, View<'a>);
 
+/// A file, and the root of its front matter.
+type File<'a> = (&'a [u8], Option<View<'a>>);
+
 /// Rejects an edit whose result is not the old data with the change, or whose body differs.
-pub(super) fn check(old: &Page, new: &Page, change: &Change) -> Result<(), EditError> {
-    let means_it = match (old.root(), new.root()) {
+pub(super) fn check(old: File<'_>, new: File<'_>, change: &Change) -> Result<(), EditError> {
+    let means_it = match (old.1, new.1) {
         (old, Some(new)) => {
             Expected { old: entries(old), new: entries(Some(new)), seen: Comparison::default() }.met(change)
         }
         (_, None) => false,
     };
-    if means_it && old.body() == new.body() && begins_alike(old.bytes(), new.bytes()) {
+    let [old_body, new_body] = [old.0, new.0].map(|it| front_matter::split(it).body());
+    if means_it && old_body == new_body && begins_alike(old.0, new.0) {
         return Ok(());
     }
     let reason = format!("the edit of `{}` would not have meant what it should", change.key());

@@ -20,7 +20,6 @@ pub(super) fn outline(body: &str, parts: Parts) -> Option<Outline> {
     let may_be_more = definitions || holds(bytes, |it| it == b'|');
     let builder = Builder::new(body);
     let mut reader = Reader { builder, body, parts, may_be_more, lists: Vec::new(), state: State::Between };
-    reader.builder.outline.len = body.len();
     let mut at = 0;
     while at < body.len() {
         at = reader.line(at)?;
@@ -47,7 +46,6 @@ struct Reader<'a> {
 
 /// What the next line may continue.
 enum State {
-    /// Nothing is open.
     Between,
     /// A paragraph that begins here.
     Paragraph(usize),
@@ -59,7 +57,6 @@ enum State {
 struct List {
     /// A point for every numbered list.
     mark: u8,
-    /// The column of the marks.
     at: usize,
     /// The column of the last item's text, where a nested list would begin.
     text: usize,
@@ -293,7 +290,6 @@ fn tick(text: &str) -> Option<(Option<bool>, &str)> {
     Some((Some(ticked), rest.strip_prefix(' ')?))
 }
 
-/// The three marks of a line that opens code.
 fn fence(line: &str) -> Option<&str> {
     let (fence, info) = line.split_at_checked(3)?;
     (fence == "```" && !info.contains('`')).then_some(fence)

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{Broken, compiled};
 
-/// The helpers that a text may use.
 const HELPERS: [&str; 15] = [
     "if", "unless", "each", "with", "lookup", "raw", "eq", "ne", "gt", "gte", "lt", "lte", "and", "or", "not",
 ];
@@ -98,9 +97,7 @@ impl<'a> Checker<'a> {
                 }
                 None
             }
-            Parameter::Name(name) => self.path(name, place),
-            Parameter::Path(Path::Relative((_, raw)) | Path::Local((_, _, raw))) => self.path(raw, place),
-            _ => None,
+            other => self.path(&name_of(other)?, place),
         }
     }
 

@@ -18,15 +18,7 @@ pub(super) fn read(yaml: &str) -> Option<Tree> {
     if !yaml.ends_with('\n') || !yaml.chars().all(is_usual) {
         return None;
     }
-    let tree = Tree {
-        source: yaml.to_owned(),
-        decoded: String::new(),
-        nodes: Vec::with_capacity(yaml.len() / 16 + 8),
-        tags: Vec::new(),
-        aliases: Vec::new(),
-        root: 0,
-        has_marks: false,
-    };
+    let tree = Tree { nodes: Vec::with_capacity(yaml.len() / 16 + 8), root: 0, ..Tree::new(yaml) };
     let mut reader = Reader { yaml, bytes: yaml.as_bytes(), at: 0, tree };
     let first = reader.line().filter(|it| it.indent == 0)?;
     reader.map(&first, NONE, MAX_NESTED)?;
@@ -139,7 +131,6 @@ impl Reader<'_> {
         Some(list)
     }
 
-    /// Reads the value after a colon.
     fn value(&mut self, indent: usize, colon: u32, depth: usize) -> Option<NodeId> {
         let behind = self.at;
         let start = self.skip_blanks();
@@ -366,26 +357,8 @@ impl Reader<'_> {
 
     fn add(&mut self, kind: Kind, style: Style, (start, end): (usize, usize), lead: u32) -> Option<NodeId> {
         let id = NodeId::try_from(self.tree.nodes.len()).ok()?;
-        let start = u32::try_from(start).ok()?;
-        self.tree.nodes.push(Node {
-            kind,
-            style,
-            content: (0, 0),
-            is_decoded: false,
-            outer: start,
-            start,
-            end: u32::try_from(end).ok()?,
-            lead,
-            tag: NONE,
-            tag_span: (0, 0),
-            has_anchor: false,
-            has_merge: false,
-            first: NONE,
-            next: NONE,
-            count: 0,
-            text_column: NONE,
-            height: u8::from(matches!(kind, Kind::List | Kind::Map)),
-        });
+        let span = (u32::try_from(start).ok()?, u32::try_from(end).ok()?);
+        self.tree.nodes.push(Node::new(kind, style, span, lead));
         Some(id)
     }
 

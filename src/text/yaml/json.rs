@@ -18,11 +18,9 @@ impl View<'_> {
     /// Keys are text; of keys that differ only in kind the first wins. Numbers that JSON cannot hold
     /// exactly, infinities and leading zeros become text as they are written.
     pub fn to_json(self) -> Result<Value, JsonError> {
-        Budget::of(self.tree).convert(self)
+        Budget::of(self.tree).to_json(self)
     }
-}
 
-impl View<'_> {
     /// How many nodes the value has with its aliases written out; counting ends behind `limit`.
     pub(crate) fn subtree_size(self, limit: usize) -> usize {
         let children: &mut dyn Iterator<Item = View<'_>> = match self.kind() {
@@ -53,13 +51,8 @@ impl Budget {
         Self { nodes: tree.nodes.len() + MORE_NODES, bytes: tree.source.len() + MORE_BYTES }
     }
 
-    /// As [`View::to_json`], out of this budget.
+    /// As [`View::to_json`], out of this budget. The recursion is no deeper than a tree may be high, aliases included.
     pub fn to_json(&mut self, view: View<'_>) -> Result<Value, JsonError> {
-        self.convert(view)
-    }
-
-    /// The recursion is no deeper than a tree may be high, aliases included.
-    fn convert(&mut self, view: View<'_>) -> Result<Value, JsonError> {
         let text = view.text().unwrap_or_default();
         self.spend(text)?;
         Ok(match view.kind() {
@@ -67,7 +60,7 @@ impl Budget {
             Kind::Bool => Value::Bool(text.eq_ignore_ascii_case("true")),
             Kind::Number => number(text),
             Kind::Text => Value::from(text),
-            Kind::List => Value::Array(view.items().map(|it| self.convert(it)).collect::<Result<_, _>>()?),
+            Kind::List => Value::Array(view.items().map(|it| self.to_json(it)).collect::<Result<_, _>>()?),
             Kind::Map => self.convert_map(view)?,
         })
     }
@@ -76,12 +69,12 @@ impl Budget {
         let mut object = Map::new();
         for (key, value) in map.entries() {
             let name = match key.kind() {
-                Kind::List | Kind::Map => self.convert(key)?.to_string(),
+                Kind::List | Kind::Map => self.to_json(key)?.to_string(),
                 _ => key.text().unwrap_or("null").to_owned(),
             };
             self.spend(&name)?;
             if !object.contains_key(&name) {
-                let value = self.convert(value)?;
+                let value = self.to_json(value)?;
                 object.insert(name, value);
             }
         }

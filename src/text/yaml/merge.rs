@@ -1,25 +1,15 @@
 //! The entries of a mapping with its `<<` merges applied.
 
-use super::{Kind, NONE, NodeId, Style, View};
+use super::{Kind, NONE, Style, View};
 use std::collections::HashSet;
-
-/// The entries of a mapping: its own in their order, then what `<<` brings in.
-#[derive(Debug)]
-pub struct Entries<'a> {
-    map: View<'a>,
-    next: NodeId,
-    merged: std::vec::IntoIter<(View<'a>, View<'a>)>,
-}
 
 impl<'a> View<'a> {
     /// The entries of a mapping with `<<` applied: its own keys take precedence, then earlier sources.
     ///
     /// Every source is visited once, so the work is bounded by the size of the text.
-    pub fn entries(self) -> Entries<'a> {
-        let map = self.target();
-        let is_map = map.raw().kind == Kind::Map;
-        let merged = if is_map && map.raw().has_merge { merged_entries(map) } else { Vec::new() };
-        Entries { map, next: if is_map { map.raw().first } else { NONE }, merged: merged.into_iter() }
+    pub fn entries(self) -> impl Iterator<Item = (View<'a>, View<'a>)> + use<'a> {
+        let merged = if self.target().raw().has_merge { merged_entries(self.target()) } else { Vec::new() };
+        self.own_entries().filter(|(key, value)| !key.merges(*value)).chain(merged)
     }
 
     /// Whether this key is the `<<` that brings in the entries of `value`.
@@ -32,22 +22,6 @@ impl<'a> View<'a> {
                 Kind::List => value.items().all(|it| it.kind() == Kind::Map),
                 _ => false,
             }
-    }
-}
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = (View<'a>, View<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        while self.next != NONE {
-            let key = View { id: self.next, ..self.map };
-            let value = View { id: key.raw().next, ..self.map };
-            self.next = value.raw().next;
-            if !key.merges(value) {
-                return Some((key, value));
-            }
-        }
-        self.merged.next()
     }
 }
 

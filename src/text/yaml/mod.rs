@@ -14,7 +14,6 @@ pub(crate) mod resolve;
 mod same;
 
 pub use json::{Budget, JsonError};
-pub use merge::Entries;
 pub use parse::{parse, parse_node};
 pub(crate) use same::Comparison;
 pub use same::same;
@@ -24,10 +23,8 @@ use std::ops::Range;
 /// How deep lists and mappings may be nested; an alias counts with its target's depth.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many aliases one front matter may have.
 pub const MAX_ALIASES: usize = 1000;
 
-/// Why a text is not a front matter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct YamlError {
@@ -49,7 +46,6 @@ pub enum Kind {
     Map,
 }
 
-/// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     Plain,
@@ -63,7 +59,6 @@ pub enum Style {
     Alias,
 }
 
-/// A parsed YAML document; it owns its text.
 #[derive(Debug)]
 pub struct Tree {
     source: String,
@@ -78,7 +73,6 @@ pub struct Tree {
     has_marks: bool,
 }
 
-/// A node of a tree; cheap to copy.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     tree: &'a Tree,
@@ -119,7 +113,44 @@ struct Node {
     height: u8,
 }
 
+impl Node {
+    /// A node without properties, whose content is not known yet.
+    fn new(kind: Kind, style: Style, (start, end): (u32, u32), lead: u32) -> Self {
+        Self {
+            kind,
+            style,
+            content: (0, 0),
+            is_decoded: false,
+            outer: start,
+            start,
+            end,
+            lead,
+            tag: NONE,
+            tag_span: (0, 0),
+            has_anchor: false,
+            has_merge: false,
+            first: NONE,
+            next: NONE,
+            count: 0,
+            text_column: NONE,
+            height: u8::from(matches!(kind, Kind::List | Kind::Map)),
+        }
+    }
+}
+
 impl Tree {
+    /// The front matter of a file, if it has one that can be read.
+    pub(crate) fn of_file(file: &[u8]) -> Option<Self> {
+        let yaml = crate::text::front_matter::split(file).yaml()?;
+        parse(std::str::from_utf8(yaml).ok()?).ok()
+    }
+
+    fn new(source: &str) -> Self {
+        let (source, decoded) = (source.to_owned(), String::new());
+        let (nodes, tags, aliases) = (Vec::new(), Vec::new(), Vec::new());
+        Self { source, decoded, nodes, tags, aliases, root: NONE, has_marks: false }
+    }
+
     pub fn root(&self) -> View<'_> {
         View { tree: self, id: self.root }
     }
@@ -128,7 +159,6 @@ impl Tree {
         &self.source
     }
 
-    /// Whether a line of the text begins or ends a document.
     pub(crate) fn has_document_marks(&self) -> bool {
         self.has_marks
     }
@@ -172,10 +202,14 @@ impl<'a> View<'a> {
     }
 
     /// The items of a list, nothing for anything else; aliases are resolved.
-    pub fn items(self) -> Items<'a> {
-        let list = self.target();
-        let first = if list.raw().kind == Kind::List { list.raw().first } else { NONE };
-        Items { tree: self.tree, next: first }
+    pub fn items(self) -> impl Iterator<Item = View<'a>> + use<'a> {
+        let (tree, list) = (self.tree, self.target().raw());
+        let mut next = if list.kind == Kind::List { list.first } else { NONE };
+        std::iter::from_fn(move || {
+            let item = (next != NONE).then(|| tree.view(next))?;
+            next = item.raw().next;
+            Some(item)
+        })
     }
 
     /// The entries of a mapping as written, with `<<` as an ordinary key.
@@ -234,7 +268,6 @@ impl<'a> View<'a> {
         self.raw().outer as usize..self.raw().end as usize
     }
 
-    /// The whole text that this node is part of.
     pub(crate) fn source(self) -> &'a str {
         &self.tree.source
     }
@@ -289,23 +322,6 @@ impl<'a> View<'a> {
 impl std::fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("View").field("kind", &self.kind()).field("span", &self.span()).finish()
-    }
-}
-
-/// The items of a list, in order.
-#[derive(Debug, Clone)]
-pub struct Items<'a> {
-    tree: &'a Tree,
-    next: NodeId,
-}
-
-impl<'a> Iterator for Items<'a> {
-    type Item = View<'a>;
-
-    fn next(&mut self) -> Option<View<'a>> {
-        let item = (self.next != NONE).then(|| self.tree.view(self.next))?;
-        self.next = item.raw().next;
-        Some(item)
     }
 }
 

@@ -128,15 +128,7 @@ struct Before {
 
 impl<'a> Builder<'a> {
     fn new(source: &'a str) -> Self {
-        let tree = Tree {
-            source: source.to_owned(),
-            decoded: String::new(),
-            nodes: Vec::new(),
-            tags: Vec::new(),
-            aliases: Vec::new(),
-            root: NONE,
-            has_marks: has_end_mark(source),
-        };
+        let tree = Tree { has_marks: has_end_mark(source), ..Tree::new(source) };
         Self {
             tree,
             gap: Gap::new(source),
@@ -317,23 +309,11 @@ impl<'a> Builder<'a> {
     ) -> Node {
         let tag = props.tag.map_or(NONE, |tag| self.tag(tag));
         Node {
-            kind,
-            style,
-            content: (0, 0),
-            is_decoded: false,
             outer: if props.is_empty() { at.start as u32 } else { before.outer },
-            start: at.start as u32,
-            end: at.end as u32,
-            lead: before.lead,
             tag,
             tag_span: (props.span.start as u32, props.span.end as u32),
             has_anchor: props.anchor != 0,
-            has_merge: false,
-            first: NONE,
-            next: NONE,
-            count: 0,
-            text_column: NONE,
-            height: u8::from(matches!(kind, Kind::List | Kind::Map)),
+            ..Node::new(kind, style, (at.start as u32, at.end as u32), before.lead)
         }
     }
 

@@ -1,11 +1,11 @@
-//! A claim in another working tree counts for every verb as one in this working tree does.
+//! Every verb respects a claim of another working tree as one of its own.
 
 use serde_json::Value;
 
 use super::{HERE, OTHER, Repository};
 
-/// What changes a step, for which only the owner of its claim may ask.
-const VERBS: [&str; 8] = [
+/// Commands that only the owner of the step's claim may run.
+const VERBS: [&str; 11] = [
     "start p:1",
     "done p:1",
     "fail p:1 -m broken",
@@ -14,6 +14,9 @@ const VERBS: [&str; 8] = [
     "attempt p:1 tried",
     "remove p:1",
     "claim p:1",
+    "set p:1 status completed",
+    "move p:1 --after 2",
+    "squash p 1 2 --title Both",
 ];
 
 fn json(repository: &Repository, line: &str) -> Value {
@@ -21,7 +24,7 @@ fn json(repository: &Repository, line: &str) -> Value {
 }
 
 #[test]
-fn every_verb_refuses_a_claim_of_others_wherever_it_was_made() {
+fn every_verb_refuses_a_step_claimed_by_another_worker_in_any_tree() {
     for tree in [HERE, OTHER] {
         let repository = Repository::with(2);
         repository.run(tree, "claim p:1 --by bob").ok();
@@ -32,17 +35,18 @@ fn every_verb_refuses_a_claim_of_others_wherever_it_was_made() {
             let forced = repository.run(HERE, &format!("{verb} --force --dry-run"));
             assert_eq!(forced.code, 0, "{tree} {verb}: {}", forced.stderr);
         }
-        // Its owner is the same in each working tree.
+        // The owner may do it from each working tree.
         assert_eq!(repository.run(HERE, "done p:1 --by bob --dry-run").code, 0, "{tree}");
     }
 }
 
 #[test]
-fn a_claim_is_shown_with_its_end_wherever_it_was_made() {
+fn a_claim_of_any_tree_is_shown_with_its_end() {
     for tree in [HERE, OTHER] {
         let repository = Repository::with(2);
-        let (_, claim) = super::told(&repository.run(tree, "claim p:1 --by bob --lease 10m --json").ok())
-            .expect("a claim");
+        let (_, claim) =
+            super::step_and_id(&repository.run(tree, "claim p:1 --by bob --lease 10m --json").ok())
+                .expect("a claim");
         let shown = json(&repository, "show p:1 --json");
         let held = &shown["held"];
         assert_eq!((&held["claim"], &held["by"]), (&Value::from(claim), &Value::from("bob")), "{tree}");
@@ -61,11 +65,12 @@ fn a_claim_is_shown_with_its_end_wherever_it_was_made() {
 }
 
 #[test]
-fn status_lists_a_claim_wherever_it_was_made() {
+fn status_lists_a_claim_of_any_tree() {
     for tree in [HERE, OTHER] {
         let repository = Repository::with(2);
-        let (_, claim) = super::told(&repository.run(tree, "claim p:1 --by bob --lease 10m --json").ok())
-            .expect("a claim");
+        let (_, claim) =
+            super::step_and_id(&repository.run(tree, "claim p:1 --by bob --lease 10m --json").ok())
+                .expect("a claim");
         let status = json(&repository, "status --json");
         let busy = &status["in_progress"];
         assert_eq!(busy.as_array().map(Vec::len), Some(1), "{tree}: {status}");
@@ -82,14 +87,14 @@ fn status_lists_a_claim_wherever_it_was_made() {
         let text = repository.run(HERE, "status").ok();
         let holder = if tree == HERE { "bob" } else { "bob in another working tree" };
         assert!(text.contains("In progress") && text.contains(holder), "{tree}: {text}");
-        // The step is not ready, and `done` is not offered where it would be refused.
+        // The step is not ready, and `done` is not suggested, because it would be refused.
         assert!(!text.contains("planwatch done p:1"), "{tree}: {text}");
         assert_eq!(status["ready"][0]["id"], "p:2", "{tree}");
     }
 }
 
 #[test]
-fn ready_steps_are_those_that_wait_for_nothing() {
+fn ready_steps_have_no_open_dependencies() {
     let repository = Repository::with(2);
     repository.place.write("plans/p/step-3.md", "---\nstatus: pending\ndepends: [2]\n---\n# Step 3\n");
     let ids = |status: &str| {

@@ -1,9 +1,9 @@
-//! A claimed step that gets another number in one working tree keeps its claim where it has the old one.
+//! A claimed step that is renumbered in one working tree stays claimed under its old number in the others.
 
-use super::{HERE, LATER, OTHER, Repository, told};
+use super::{HERE, LATER, OTHER, Repository, step_and_id};
 use crate::support::Ran;
 
-/// Another step, whose text is long enough not to look half saved.
+/// Another step, with a text that is long enough not to count as a partial save.
 const ANOTHER: &str = "# Another\n\nThis step has nothing to do with the one that had its number before. It has a text of \
     its own, and that text is about as long as a step with a claim and an attempt in its front matter can be.\n\n\
     A second paragraph makes it longer still, so that planwatch takes it for a whole file.\n";
@@ -16,8 +16,8 @@ fn claim(repository: &Repository, tree: &str, step: &str) -> (i32, String) {
 
 #[track_caller]
 fn is_refused(repository: &Repository, tree: &str, step: &str, why: &str) {
-    let (code, said) = claim(repository, tree, step);
-    assert!(code == 4 && said.contains(why), "{tree} {step}: {code} {said}");
+    let (code, message) = claim(repository, tree, step);
+    assert!(code == 4 && message.contains(why), "{tree} {step}: {code} {message}");
 }
 
 /// Three steps, of which ann has claimed the first and moved it behind the second.
@@ -40,19 +40,19 @@ fn a_claim_of_a_moved_step_holds_under_both_numbers() {
     let repository = moved();
     is_refused(&repository, OTHER, "p:1", "claimed");
     is_refused(&repository, HERE, "p:2.5", "claimed");
-    // The next step that another tree gets is another one.
+    // The next claim in the other tree gets a different step.
     assert_eq!(repository.claims(OTHER).0, "p:2");
-    // A second move takes the first number along.
+    // After a second move the first number is still claimed.
     repository.run(HERE, "move p:2.5 --after 3 --by ann").ok();
     is_refused(&repository, OTHER, "p:1", "claimed");
 }
 
 #[test]
-fn a_claim_of_a_moved_step_holds_where_the_move_was_taken_back_by_git() {
+fn a_claim_of_a_moved_step_holds_after_git_undid_the_move() {
     let repository = moved();
     repository.git(HERE, "stash -q -u -- plans");
     is_refused(&repository, HERE, "p:1", "claimed");
-    // Its owner gives it back under the old number, and both are free then.
+    // After the owner released it under the old number, both numbers are free.
     repository.run(HERE, "release p:1 --by ann").ok();
     assert_eq!(claim(&repository, OTHER, "p:1").0, 0);
 }
@@ -75,7 +75,7 @@ fn a_released_step_is_free_under_both_numbers() {
 }
 
 #[test]
-fn the_old_number_is_free_for_another_step_where_the_step_was_moved() {
+fn another_step_with_the_old_number_can_be_claimed_in_the_tree_of_the_move() {
     for ends in [false, true] {
         let repository = moved();
         if ends {
@@ -90,7 +90,7 @@ fn the_old_number_is_free_for_another_step_where_the_step_was_moved() {
 }
 
 #[test]
-fn a_step_that_moves_back_has_its_claim_under_its_number() {
+fn a_step_that_moves_back_is_claimed_under_its_first_number() {
     let repository = moved();
     repository.run(HERE, "move p:2.5 --before 2 --by ann").ok();
     let back = repository.run(HERE, "list p --status in_progress --json=id").ok();
@@ -112,12 +112,12 @@ fn later(repository: &Repository, tree: &str, line: &str) -> Ran {
 }
 
 #[test]
-fn a_lapsed_claim_is_taken_over_once_whatever_the_number() {
+fn a_lapsed_claim_is_taken_over_only_once_under_any_number() {
     let trees = [(HERE, "p:2.5", OTHER, "p:1"), (OTHER, "p:1", HERE, "p:2.5")];
     for (tree, step, other, its) in trees {
         let repository = moved();
         let taken = later(&repository, tree, &format!("claim {step} --by bob --json")).ok();
-        assert!(told(&taken).is_some_and(|it| it.0 == step), "{tree}: {taken}");
+        assert!(step_and_id(&taken).is_some_and(|it| it.0 == step), "{tree}: {taken}");
         let refused = later(&repository, other, &format!("claim {its} --by carl"));
         assert!(refused.code == 4 && refused.stderr.contains("claimed"), "{tree}: {}", refused.stderr);
     }
@@ -130,7 +130,7 @@ fn the_claim_of_a_step_that_was_removed_or_squashed_holds_until_it_ends() {
         repository.run(HERE, "claim p:2 --by ann").ok();
         assert_eq!(repository.run(HERE, line).code, 0, "{line}");
         is_refused(&repository, OTHER, "p:2", "claimed");
-        // Another step with the number is free where the step is gone.
+        // In the tree without the step, another step with its number can be claimed.
         repository.place.write("plans/p/step-2.md", ANOTHER);
         assert_eq!(claim(&repository, HERE, "p:2").0, 0, "{line}");
         is_refused(&repository, OTHER, "p:2", "claimed");
@@ -142,7 +142,7 @@ fn the_claim_of_a_step_that_was_removed_or_squashed_holds_until_it_ends() {
 }
 
 #[test]
-fn claimed_steps_that_exchange_their_places_are_held_under_all_their_numbers() {
+fn claimed_steps_that_exchange_numbers_stay_claimed_under_all_their_numbers() {
     let repository = Repository::with(3);
     repository.run(HERE, "claim p:1 --by ann").ok();
     repository.run(HERE, "claim p:2 --by bob").ok();
@@ -157,7 +157,7 @@ fn claimed_steps_that_exchange_their_places_are_held_under_all_their_numbers() {
 }
 
 #[test]
-fn a_claim_made_in_another_tree_holds_the_new_number_of_its_step() {
+fn a_claim_of_another_tree_holds_the_new_number_of_its_step() {
     let repository = Repository::with(3);
     repository.run(OTHER, "claim p:1 --by ann").ok();
     assert_eq!(repository.run(HERE, "move p:1 --after 2 --force --by bob").code, 0);

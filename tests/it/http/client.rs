@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::support::{Lines, Place, lines_of};
 
-/// Only a hang is ever that long.
+/// Only a process that hangs takes this long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// `planwatch watch --json --http`, killed when the test is over.
+/// `planwatch watch --json --http`, killed at the end of the test.
 pub(crate) struct Server {
     child: Mutex<Child>,
     pub(crate) address: SocketAddr,
-    /// What it says on stderr.
-    said: Arc<Mutex<String>>,
+    /// Its output on stderr.
+    log: Arc<Mutex<String>>,
     reader: Mutex<Option<std::thread::JoinHandle<()>>>,
     _events: Mutex<Lines>,
 }
@@ -37,26 +37,26 @@ impl Server {
         Self::start_with(place, &["--http", "0"], "")
     }
 
-    /// On a free port, for everybody on this machine.
+    /// On a free port, without a token.
     pub(crate) fn open(place: &Place) -> Self {
         Self::start_with(place, &["--http", "0", "--no-token"], "")
     }
 
-    pub(crate) fn start_with(place: &Place, arguments: &[&str], log: &str) -> Self {
+    pub(crate) fn start_with(place: &Place, arguments: &[&str], filter: &str) -> Self {
         let mut command = place.command();
         command.args(["watch", "--json"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if !log.is_empty() {
-            command.env("PLANWATCH_LOG", log);
+        if !filter.is_empty() {
+            command.env("PLANWATCH_LOG", filter);
         }
         let mut child = command.spawn().expect("the binary starts");
-        let said = Arc::new(Mutex::new(String::new()));
+        let log = Arc::new(Mutex::new(String::new()));
         let mut stderr = child.stderr.take().expect("it is piped");
-        let into = Arc::clone(&said);
+        let into = Arc::clone(&log);
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = stderr.read(&mut buffer) {
                 let text = String::from_utf8_lossy(&buffer[..n]).into_owned();
-                into.lock().expect("nobody panicked").push_str(&text);
+                into.lock().expect("no thread panicked").push_str(&text);
             }
         });
         let mut events = lines_of(child.stdout.take().expect("it is piped"));
@@ -64,53 +64,53 @@ impl Server {
         let url = ready["http"].as_str().unwrap_or_else(|| panic!("no address: {ready}"));
         let address: SocketAddr = url.trim_start_matches("http://").parse().expect("an address");
         let (child, reader, events) = (Mutex::new(child), Mutex::new(Some(reader)), Mutex::new(events));
-        Self { child, address, said, reader, _events: events }
+        Self { child, address, log, reader, _events: events }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.lock().expect("nobody panicked").id()
+        self.child.lock().expect("no thread panicked").id()
     }
 
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().expect("nobody panicked").clone()
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().expect("no thread panicked").clone()
     }
 
-    /// Ends it in good order and waits until it is gone.
+    /// Stops it with `watch --stop` and waits until it has exited.
     pub(crate) fn stop(&self, place: &Place) {
         let stopped = place.run("watch --stop");
         assert_eq!(stopped.code, 0, "{stopped:?}");
         self.wait();
     }
 
-    /// Kills it, whatever it is at.
+    /// Kills it at any moment.
     pub(crate) fn kill(&self) {
-        self.child.lock().expect("nobody panicked").kill().expect("it runs");
+        self.child.lock().expect("no thread panicked").kill().expect("it runs");
         self.wait();
     }
 
     pub(crate) fn wait(&self) {
-        self.child.lock().expect("nobody panicked").wait().expect("it ends");
-        if let Some(reader) = self.reader.lock().expect("nobody panicked").take() {
+        self.child.lock().expect("no thread panicked").wait().expect("it ends");
+        if let Some(reader) = self.reader.lock().expect("no thread panicked").take() {
             reader.join().expect("it read to the end");
         }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
         let port = self.address.port();
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
         stream.set_read_timeout(Some(DEADLINE)).expect("it can be set");
         stream
     }
 
-    /// Sends bytes as they are, and reads all that comes.
+    /// Sends bytes unchanged, and reads the whole answer.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Answer {
         let mut stream = self.connect();
-        // A request that is refused before its end may not be read to its end.
+        // The server may refuse a request before it has read all of it.
         stream.write_all(bytes).ok();
         read_answer(&mut stream)
     }
 
-    /// Sends a request from a decent client; `headers` are whole lines.
+    /// Sends a valid request. `headers` are complete lines.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         self.raw(self.request(method, path, headers, body).as_bytes())
     }
@@ -124,7 +124,7 @@ impl Server {
         )
     }
 
-    /// As [`Self::ask`], with JSON both ways.
+    /// As [`Self::ask`], with JSON in the request and the answer.
     #[track_caller]
     pub(crate) fn json(&self, method: &str, path: &str, body: &Value) -> Value {
         self.json_with(method, path, "", body).json()
@@ -141,8 +141,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let mut child = self.child.lock().expect("nobody panicked");
-        // It may have ended by itself.
+        let mut child = self.child.lock().expect("no thread panicked");
+        // It may have exited already.
         child.kill().ok();
         child.wait().ok();
     }
@@ -150,7 +150,7 @@ impl Drop for Server {
 
 pub(crate) fn read_answer(stream: &mut TcpStream) -> Answer {
     let mut bytes = Vec::new();
-    // A connection that is reset behind the answer has brought it all the same.
+    // If the connection is reset after the answer, the answer was received.
     stream.read_to_end(&mut bytes).ok();
     Answer::read(&bytes)
 }
@@ -180,7 +180,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The status and the code of a refusal in the one form.
+    /// The status and the code of a refusal, which must be in the standard format.
     #[track_caller]
     pub(crate) fn problem(&self) -> (u16, String) {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");

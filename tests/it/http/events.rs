@@ -1,4 +1,4 @@
-//! Live events: at once, from where somebody left off, and to an end.
+//! The event stream: immediate events, resumption, and its end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::client::Server;
 
 const STEP: &str = "plans/fence-repair/step-4.md";
 
-/// Somebody who follows.
+/// A client of the event stream.
 struct Viewer {
     stream: BufReader<TcpStream>,
     /// The id of `ready`.
@@ -50,7 +50,7 @@ impl Viewer {
         Some(line.trim_end().to_owned())
     }
 
-    /// The next event; none at the end.
+    /// The next event; `None` at the end.
     fn next(&mut self) -> Option<Event> {
         let (mut id, mut kind) = (None, String::new());
         loop {
@@ -75,14 +75,14 @@ impl Viewer {
 }
 
 #[test]
-fn a_save_is_told_at_once_and_when_it_has_settled() {
+fn a_save_is_reported_at_once_and_after_it_has_settled() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let mut viewer = Viewer::follow(&server, "");
     place.write(STEP, place.text(STEP).replacen("status: pending", "status: blocked", 1));
-    let first = viewer.next().expect("something is told");
+    let first = viewer.next().expect("an event");
     assert_eq!((first.kind.as_str(), &first.data["plan"]), ("changed", &json!("fence-repair")), "{first:?}");
-    // Who looks again then sees it.
+    // The route may be called during the save and afterwards.
     let now = server.json("GET", "/api/steps/fence-repair:4", &Value::Null);
     assert!(now["status"] == "blocked" || now["status"] == "pending");
     let settled = viewer.until("event");
@@ -92,7 +92,7 @@ fn a_save_is_told_at_once_and_when_it_has_settled() {
 }
 
 #[test]
-fn a_viewer_goes_on_where_it_left_off_or_learns_that_it_cannot() {
+fn a_viewer_resumes_after_its_last_event_or_gets_a_reset() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let mut viewer = Viewer::follow(&server, "");
@@ -105,28 +105,28 @@ fn a_viewer_goes_on_where_it_left_off_or_learns_that_it_cannot() {
     assert_eq!(missed.data["new"], "pending", "{missed:?}");
     for unknown in ["1", "99999999999999999999", "abc", "18446744073709551615"] {
         let mut lost = Viewer::follow(&server, unknown);
-        let reset = lost.next().expect("something is told");
+        let reset = lost.next().expect("an event");
         assert_eq!((reset.kind.as_str(), lost.begun), ("reset", None), "{unknown}");
         assert!(reset.id >= missed.id, "{unknown}");
     }
 }
 
 #[test]
-fn a_connection_that_breaks_after_its_first_line_misses_nothing() {
+fn a_connection_that_breaks_after_ready_loses_no_event() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let begun = Viewer::follow(&server, "").begun.expect("ready has an id");
     server.json("PATCH", "/api/steps/fence-repair:4", &json!({"status": "blocked"}));
     let mut viewer = Viewer::follow(&server, &begun.to_string());
-    assert_eq!(viewer.begun, Some(begun), "what follows has not been seen yet");
+    assert_eq!(viewer.begun, Some(begun), "`ready` repeats the given id");
     let missed = viewer.until("event");
     assert_eq!((&missed.data["new"], missed.id > Some(begun)), (&json!("blocked"), true));
-    // Again, before anything but `ready` was read.
+    // The same after another connection that read only `ready`.
     assert_eq!(Viewer::follow(&server, &begun.to_string()).until("event").id, missed.id);
 }
 
 #[test]
-fn streams_end_with_the_process_and_there_are_not_too_many() {
+fn streams_end_with_the_daemon_and_their_number_is_limited() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let viewers: Vec<_> = (0..16).map(|_| Viewer::follow(&server, "")).collect();

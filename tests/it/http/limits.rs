@@ -1,4 +1,4 @@
-//! Slow clients keep nobody out, and an end waits for who is being answered.
+//! Slow clients do not block others, and a stop waits for running requests.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::support::{Place, tree};
 
 use super::client::{Server, read_answer};
 
-/// What the requirement says; a machine that is busy with other tests stays far below it.
+/// The required time. Even a busy machine is much faster.
 const PROMPT: Duration = Duration::from_secs(1);
 
 fn half_open(server: &Server, sent: &str) -> Vec<TcpStream> {
@@ -25,7 +25,7 @@ fn half_open(server: &Server, sent: &str) -> Vec<TcpStream> {
     (0..200).map(open).collect()
 }
 
-/// The shortest of a few tries: how fast it is when this machine does nothing else for a moment.
+/// The shortest of a few runs, which is least affected by other programs.
 fn quickest(mut ask: impl FnMut()) -> Duration {
     let time = |_| {
         let begun = Instant::now();
@@ -36,7 +36,7 @@ fn quickest(mut ask: impl FnMut()) -> Duration {
 }
 
 #[test]
-fn two_hundred_half_open_connections_hold_nobody_up() {
+fn two_hundred_half_open_connections_do_not_delay_requests() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let port = server.address.port();
@@ -52,32 +52,32 @@ fn two_hundred_half_open_connections_hold_nobody_up() {
         });
         let cli = quickest(|| assert_eq!(place.run("list fence-repair").code, 0));
         assert!(http < PROMPT && cli < PROMPT, "{http:?} {cli:?}");
-        println!("R16: beside 200 half-open connections HTTP answers in {http:?}, a command in {cli:?}");
+        println!("R16: with 200 half-open connections HTTP answers in {http:?}, a command in {cli:?}");
         drop(streams);
     }
     assert_eq!(tree(&place.file("plans")), before);
 }
 
 #[test]
-fn an_end_waits_for_who_is_being_answered() {
+fn a_stop_waits_for_the_running_request() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let state = place.top().join("home/state");
     let root: &Path = &place.file("plans");
     let plans = PlansDir::open(Arc::new(RealDisk), root, Some(&state)).expect("it is there");
-    let lock = plans.lock(&mut || {}).expect("nobody has it");
+    let lock = plans.lock(&mut || {}).expect("it is free");
     let mut stream = server.connect();
     let body = json!({"status": "blocked"}).to_string();
     let request =
         server.request("PATCH", "/api/steps/fence-repair:4", "Content-Type: application/json\r\n", &body);
     stream.write_all(request.as_bytes()).expect("it is sent");
-    // The request has reached the engine when others behind it are answered.
+    // Once later requests are answered, this one is being processed.
     for _ in 0..3 {
         assert_eq!(server.ask("GET", "/api/plans/fence-repair", "", "").status, 200);
     }
     std::thread::scope(|scope| {
         let stopping = scope.spawn(|| server.stop(&place));
-        // It takes nobody new any more.
+        // The daemon accepts no new connections any more.
         while TcpStream::connect(("127.0.0.1", server.address.port())).is_ok() {
             std::thread::yield_now();
         }
@@ -89,7 +89,7 @@ fn an_end_waits_for_who_is_being_answered() {
     assert!(place.text("plans/fence-repair/step-4.md").contains("status: blocked"));
 }
 
-/// glibc's arenas are regions of 64 MiB at multiples of that, of which the first part can be written.
+/// Counts glibc's arenas: regions of 64 MiB at multiples of that address, whose first part is writable.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn n_arenas(pid: u32) -> usize {
     const SIZE: u64 = 64 << 20;
@@ -111,7 +111,7 @@ fn n_arenas(pid: u32) -> usize {
 
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn memory_that_answers_took_is_not_kept_by_each_thread() {
+fn threads_do_not_keep_memory_of_answers() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     std::thread::scope(|scope| {

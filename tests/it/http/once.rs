@@ -1,4 +1,4 @@
-//! Requests with an `Idempotency-Key`, whose daemon is killed before they are answered.
+//! Requests with an `Idempotency-Key` whose daemon is killed before the answer.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ fn place() -> Place {
     place
 }
 
-/// Sends a request and kills the daemon as soon as the file of the first step has changed, or the answer has come.
+/// Sends a request and kills the daemon as soon as the file of the first step has changed.
 fn send_and_kill(place: &Place, server: &Server, path: &str, headers: &str, body: &Value) {
     let before = place.text(STEP);
     let mut stream = server.connect();
@@ -74,7 +74,7 @@ fn a_claim_is_answered_again_although_the_daemon_was_killed() {
 }
 
 #[test]
-fn every_route_of_scripts_does_it_once() {
+fn every_route_for_scripts_is_idempotent_with_a_key() {
     let place = place();
     let server = Server::open(&place);
     let ask = |method: &str, path: &str, body: &Value| {
@@ -98,7 +98,7 @@ fn every_route_of_scripts_does_it_once() {
 }
 
 #[test]
-fn what_no_route_answers_is_405_whatever_the_key_was_used_for() {
+fn a_method_without_a_route_is_405_even_with_a_used_key() {
     let place = place();
     let server = Server::open(&place);
     let key = "Idempotency-Key: used\r\n";
@@ -120,7 +120,7 @@ fn what_no_route_answers_is_405_whatever_the_key_was_used_for() {
 }
 
 #[test]
-fn plans_are_sorted_as_asked_and_removed_only_with_a_yes() {
+fn plans_are_sorted_as_requested_and_removed_only_with_yes() {
     let place = Place::new();
     for (id, priority) in [("a", "low"), ("b", "critical"), ("c", "medium")] {
         place.write(&format!("plans/{id}/plan.md"), format!("---\npriority: {priority}\n---\n# {id}\n"));

@@ -1,4 +1,4 @@
-//! Requests that have to be refused, one a row; none of them changes a file or claims a step.
+//! Requests that must be refused, one per row. None of them may change a file or claim a step.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::support::{Place, tree};
 use super::TOKEN;
 use super::client::{Answer, Server, read_answer};
 
-/// What is sent: `TOKEN` and `PORT` stand for the daemon's, `|` for a line end.
+/// A request and its refusal. `TOKEN` and `PORT` are replaced by the daemon's, `|` by a line end.
 struct Row {
     name: &'static str,
     line: &'static str,
@@ -56,7 +56,7 @@ const NO_TOKEN: (u16, &str) = (401, "token-needed");
 const NAME: (u16, &str) = (400, "name-invalid");
 const MEDIA: (u16, &str) = (415, "media-type");
 
-/// Names that lead here, and pages behind the request.
+/// Foreign host names, and requests from other pages.
 const FOREIGN: &[Row] = &[
     row("another name", NEXT, "Host: evil.example:PORT|Authorization: Bearer TOKEN", "", HOST),
     row("a name without a port", NEXT, "Host: evil.example|Authorization: Bearer TOKEN", "", HOST),
@@ -71,21 +71,21 @@ const FOREIGN: &[Row] = &[
     row("no port", LIST, "Host: localhost|Authorization: Bearer TOKEN", "", HOST),
     row("the unspecified address", LIST, "Host: 0.0.0.0:PORT|Authorization: Bearer TOKEN", "", HOST),
     row(
-        "a name that only begins so",
+        "a name that starts with localhost",
         LIST,
         "Host: localhost.evil.example:PORT|Authorization: Bearer TOKEN",
         "",
         HOST,
     ),
-    row("a name that only ends so", LIST, "Host: evil-localhost:PORT|Authorization: Bearer TOKEN", "", HOST),
-    row("a name with a dot behind it", LIST, "Host: localhost.:PORT|Authorization: Bearer TOKEN", "", HOST),
     row(
-        "a name with somebody before it",
+        "a name that ends with localhost",
         LIST,
-        "Host: evil@localhost:PORT|Authorization: Bearer TOKEN",
+        "Host: evil-localhost:PORT|Authorization: Bearer TOKEN",
         "",
         HOST,
     ),
+    row("a name with a trailing dot", LIST, "Host: localhost.:PORT|Authorization: Bearer TOKEN", "", HOST),
+    row("a name with a user", LIST, "Host: evil@localhost:PORT|Authorization: Bearer TOKEN", "", HOST),
     row("a wildcard of addresses", LIST, "Host: 127.0.0.1.nip.io:PORT|Authorization: Bearer TOKEN", "", HOST),
     row("no host", LIST, "Authorization: Bearer TOKEN", "", HOST),
     row("two hosts", LIST, "Host: 127.0.0.1:PORT|Host: evil.example|Authorization: Bearer TOKEN", "", HOST),
@@ -206,7 +206,7 @@ const FOREIGN: &[Row] = &[
     ),
 ];
 
-/// Who does not know the token.
+/// Requests without the right token.
 const STRANGERS: &[Row] = &[
     row("no token", LIST, "Host: 127.0.0.1:PORT", "", NO_TOKEN),
     row("no token, claiming", NEXT, "Host: 127.0.0.1:PORT", "", NO_TOKEN),
@@ -241,13 +241,13 @@ const STRANGERS: &[Row] = &[
     row("a cookie without a token", LIST, "Host: 127.0.0.1:PORT|Cookie: planwatch-PORT=", "", NO_TOKEN),
 ];
 
-/// Names that are paths, and other things that no name is.
+/// Paths and other texts that are not valid names.
 const NAMES: &[Row] = &[
     row("the directory above", "GET /api/plans/..", OWN, "", NAME),
     row("the directory above, encoded", "GET /api/plans/%2e%2e", OWN, "", NAME),
     row("half encoded", "GET /api/plans/.%2E/steps", OWN, "", NAME),
     row("a slash", "GET /api/plans/..%2f..%2fetc", OWN, "", NAME),
-    row("a large slash", "GET /api/plans/a%2Fplan.md", OWN, "", NAME),
+    row("a slash in upper case", "GET /api/plans/a%2Fplan.md", OWN, "", NAME),
     row("a backslash", "GET /api/plans/..%5c..%5cetc", OWN, "", NAME),
     row("nothing between slashes", "GET /api/plans//next-step", OWN, "", NAME),
     row("an address elsewhere", "GET //evil.example/x", OWN, "", NAME),
@@ -270,7 +270,7 @@ const NAMES: &[Row] = &[
     row("no such route", "GET /api/nothing", OWN, "", (404, "no-such-route")),
 ];
 
-/// Methods and bodies that are not meant.
+/// Wrong methods and bodies.
 const FORMS: &[Row] = &[
     row("HEAD claims nothing", "HEAD /api/plans/fence-repair/next-step", OWN, "", (405, "")),
     row(
@@ -305,7 +305,7 @@ const FORMS: &[Row] = &[
     ),
     row("no type", PATCH, OWN, DONE, MEDIA),
     row(
-        "a type that only looks so",
+        "a type that starts with application/json",
         PATCH,
         "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN|Content-Type: application/jsonx",
         DONE,
@@ -348,7 +348,7 @@ const FORMS: &[Row] = &[
         (400, "idempotency-key-invalid"),
     ),
     row(
-        "a body that is said to be huge",
+        "a body declared as huge",
         PATCH,
         "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN|Content-Type: application/json|Content-Length: 99999999",
         "",
@@ -357,7 +357,7 @@ const FORMS: &[Row] = &[
 ];
 
 #[test]
-fn whoever_may_not_ask_is_refused_and_nothing_happens() {
+fn every_request_in_the_table_is_refused_without_effect() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let before = tree(&place.file("plans"));
@@ -365,23 +365,23 @@ fn whoever_may_not_ask_is_refused_and_nothing_happens() {
     assert!(rows.len() >= 60, "{}", rows.len());
     let over_mcp: Vec<_> = rows.iter().filter_map(|it| it.over_mcp()).collect();
     assert!(over_mcp.len() >= 20, "{}", over_mcp.len());
-    // Three say enough: whoever may follow the events is never done.
+    // At most three failures are collected, because an event stream that is not refused never ends.
     let all = rows.iter().copied().chain(&over_mcp);
     let wrong: Vec<_> = all.filter_map(|it| wrong(&place, &server, it)).take(3).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // A body that only grows, and says nothing of its size.
+    // A long body without a declared size.
     let long = format!("{{\"status\":\"{}\"}}", "x".repeat(2 << 20));
     let head = filled(&place, &server, PATCH, &format!("{OWN_JSON}|Transfer-Encoding: chunked"));
     let mut stream = server.connect();
     stream.write_all(format!("{head}\r\n{:x}\r\n{long}\r\n0\r\n\r\n", long.len()).as_bytes()).ok();
     assert_eq!(read_answer(&mut stream).problem(), (413, "body-too-large".to_owned()));
-    // A head without an end.
+    // A head that is too long.
     let head = filled(&place, &server, LIST, &format!("{OWN}|X: {}", "x".repeat(20 << 10)));
     assert_eq!(server.raw(format!("{head}\r\n").as_bytes()).status, 431);
     assert_eq!(tree(&place.file("plans")), before);
     let leases = std::fs::read_dir(place.file("plans/.planwatch/leases")).map_or(0, Iterator::count);
-    assert_eq!(leases, 0, "somebody was handed a step");
-    // What is like each of them, and may be asked, is answered.
+    assert_eq!(leases, 0, "a step was claimed");
+    // A permitted request of the same kind is answered.
     let fine = filled(
         &place,
         &server,
@@ -405,7 +405,7 @@ fn wrong(place: &Place, server: &Server, row: &Row) -> Option<String> {
     let length = if body.is_empty() && !line.starts_with('P') { String::new() } else { length };
     let head = filled(place, server, line, &format!("{headers}{length}"));
     let answer = server.raw(format!("{head}\r\n{body}").as_bytes());
-    let found = if line.starts_with("HEAD") { (answer.status, String::new()) } else { said(&answer) };
+    let found = if line.starts_with("HEAD") { (answer.status, String::new()) } else { problem(&answer) };
     let is_plain = answer.headers.iter().any(|(key, _)| key.starts_with("access-control"));
     let is_safe = answer.header("cache-control") == Some("no-store")
         && answer.header("x-content-type-options") == Some("nosniff")
@@ -415,14 +415,14 @@ fn wrong(place: &Place, server: &Server, row: &Row) -> Option<String> {
     (!is_right || !has_allow).then(|| format!("{name}: {answer:?}"))
 }
 
-fn said(answer: &Answer) -> (u16, String) {
+fn problem(answer: &Answer) -> (u16, String) {
     let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let is_problem = answer.header("content-type") == Some("application/problem+json");
     (answer.status, problem["code"].as_str().filter(|_| is_problem).unwrap_or("no problem").to_owned())
 }
 
 #[test]
-fn a_body_that_is_no_message_is_answered_by_json_rpc() {
+fn a_body_that_is_not_a_message_gets_a_json_rpc_error() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let accept = "Accept: application/json, text/event-stream\r\n";
@@ -442,13 +442,12 @@ fn a_body_that_is_no_message_is_answered_by_json_rpc() {
             (400, Some("application/json")),
             "{answer:?}"
         );
-        let said = answer.json();
-        let expected =
-            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": said["error"]["message"]}});
-        assert_eq!(said, expected);
-        assert!(said["error"]["message"].is_string(), "{said}");
+        let error = answer.json();
+        let expected = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": error["error"]["message"]}});
+        assert_eq!(error, expected);
+        assert!(error["error"]["message"].is_string(), "{error}");
     }
-    // What is not even called JSON is refused as before.
+    // A body with another media type is refused as before.
     let answer = server.ask("POST", "/mcp", &format!("Content-Type: text/plain\r\n{accept}"), "hello");
     assert_eq!(answer.status, 415, "{answer:?}");
 }

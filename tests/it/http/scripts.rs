@@ -1,4 +1,4 @@
-//! Scripts that somebody else wrote against these routes run unchanged, with a stand-in for the agent.
+//! Existing scripts for these routes run unchanged, with a stand-in for the agent.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::support::{Place, Ran, root, tree};
 
 use super::client::Server;
 
-/// Does what an agent is told to: says what became of the step. `fail` and `more` in the step's text ask for that.
+/// Reports the result of a step, as an agent does. `please fail` and `please add` in the step's text select other results.
 const AGENT: &str = r##"#!/bin/bash
 set -eu
 [ "$1" = -p ]
@@ -48,13 +48,13 @@ fn the_scripts_execute_a_plan_step_by_step() {
     place.write("plans/feature-auth/step-2.md", "# Step 2: Tests\n\nplease fail\n");
     let server = Server::open(&place);
     let before = tree(&place.file("plans"));
-    let looked = script(&place, &server, "ps-plans.sh", &[]);
-    assert_eq!(looked.code, 0, "{looked:?}");
-    assert!(looked.stdout.contains("feature-auth/  [in_progress] 0/3 steps"), "{looked:?}");
-    assert_eq!(tree(&place.file("plans")), before, "looking changes nothing");
+    let listed = script(&place, &server, "ps-plans.sh", &[]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    assert!(listed.stdout.contains("feature-auth/  [in_progress] 0/3 steps"), "{listed:?}");
+    assert_eq!(tree(&place.file("plans")), before, "the list changes nothing");
     let ran = script(&place, &server, "ps-execute.sh", &["feature-auth"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    for said in [
+    for line in [
         "Plan created: feature-auth",
         "Added step 2",
         "Executing step 0...",
@@ -62,26 +62,26 @@ fn the_scripts_execute_a_plan_step_by_step() {
         "Step 1 complete",
         "Step 2 failed.",
     ] {
-        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
     }
     let step = place.text("plans/feature-auth/step-0.md");
     assert!(step.contains("status: completed") && step.contains("notes: it is done"), "{step}");
     assert!(step.contains("by: stand-in"), "{step}");
-    let looked = script(&place, &server, "ps-plans.sh", &[]);
-    assert!(looked.stdout.contains("[has failures] 3/4 steps  (id: feature-auth)"), "{looked:?}");
-    // Somebody mends the step, and it goes on.
+    let listed = script(&place, &server, "ps-plans.sh", &[]);
+    assert!(listed.stdout.contains("[has failures] 3/4 steps  (id: feature-auth)"), "{listed:?}");
+    // A person corrects the step, and the script continues.
     let text = "They are written anew, with more words than the step had before it failed.\n".repeat(5);
     place.write("plans/feature-auth/step-2.md", format!("# Step 2: Tests\n\n{text}"));
     let ran = script(&place, &server, "ps-execute.sh", &["--resume", "feature-auth"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("All steps complete!"), "{ran:?}");
-    let looked = script(&place, &server, "ps-plans.sh", &[]);
-    assert!(looked.stdout.contains("feature-auth/  [completed] 4/4 steps"), "{looked:?}");
+    let listed = script(&place, &server, "ps-plans.sh", &[]);
+    assert!(listed.stdout.contains("feature-auth/  [completed] 4/4 steps"), "{listed:?}");
     assert_eq!(place.run("check").code, 0);
 }
 
 #[test]
-fn a_plan_is_sent_twice_without_a_change() {
+fn executing_a_completed_plan_again_changes_nothing() {
     let place = Place::new();
     with_agent(&place);
     place.write("plans/small/plan.md", "# Small\n");
@@ -95,13 +95,13 @@ fn a_plan_is_sent_twice_without_a_change() {
 }
 
 #[test]
-fn a_step_that_waits_for_somebody_stops_the_script() {
+fn a_step_that_needs_a_confirmation_stops_the_script() {
     let place = Place::new();
     with_agent(&place);
     place.write("plans/small/plan.md", "# Small\n");
     place.write("plans/small/step-1.md", "---\nconfirm: true\n---\n# One\n");
     let server = Server::open(&place);
     let ran = script(&place, &server, "ps-execute.sh", &["small"]);
-    assert_eq!(ran.code, 22, "curl says that the server refused: {ran:?}");
+    assert_eq!(ran.code, 22, "curl reports that the server refused: {ran:?}");
     assert!(!ran.stdout.contains("Executing"), "{ran:?}");
 }

@@ -1,4 +1,4 @@
-//! Plans and steps over HTTP: their shapes, etags, and requests that are sent twice.
+//! Plans and steps over HTTP: their JSON, etags, and repeated requests.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::client::Server;
 const STEP: &str = "plans/fence-repair/step-4.md";
 
 #[test]
-fn plans_and_steps_have_the_shapes_that_scripts_know() {
+fn plans_and_steps_have_the_fields_that_scripts_use() {
     let place = Place::with_examples();
     assert_eq!(place.run("archive docs-onboarding").code, 0);
     let server = Server::open(&place);
@@ -33,7 +33,7 @@ fn plans_and_steps_have_the_shapes_that_scripts_know() {
 }
 
 #[test]
-fn a_plan_of_a_text_is_made_once() {
+fn a_plan_with_a_text_is_created_once() {
     let place = Place::new();
     place.write("plans/old/plan.md", "---\nstatus: active\n---\n# Old\n");
     let server = Server::open(&place);
@@ -66,7 +66,7 @@ fn a_plan_of_a_text_is_made_once() {
 }
 
 #[test]
-fn a_step_of_a_text_is_added_once() {
+fn a_step_with_a_text_is_added_once() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n\n## Steps\n- step-1: First\n- step-2: Second\n");
     place.write("plans/p/step-1.md", "---\nstatus: completed\n---\n# First\n\nText\n");
@@ -78,11 +78,7 @@ fn a_step_of_a_text_is_added_once() {
         (409, "step-exists".to_owned())
     );
     let second = add(json!({"description": "# Second\n\nMore", "step_number": 2, "created_by": "user"}));
-    assert_eq!(
-        (second.status, &second.json()["title"]),
-        (201, &json!("Second")),
-        "it stood in the list alone"
-    );
+    assert_eq!((second.status, &second.json()["title"]), (201, &json!("Second")), "it was only in the list");
     let between = add(
         json!({"description": "plain first line\nand more", "after_step": 1, "metadata": {"a": 1, "b": "x: y"}}),
     );
@@ -101,7 +97,7 @@ fn a_step_of_a_text_is_added_once() {
 }
 
 #[test]
-fn an_update_is_one_write_and_keeps_what_it_does_not_name() {
+fn an_update_is_one_write_and_keeps_other_fields() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");
     place
@@ -127,16 +123,16 @@ fn an_update_is_one_write_and_keeps_what_it_does_not_name() {
             .text("plans/p/step-1.md")
             .contains("status: pending # mine\nmetadata:\n  a: 1\n  b: two\n---\n")
     );
-    let told = patch("p:1", json!({"result": "so far", "by": "bob"})).json();
-    assert_eq!((&told["status"], &told["result"]), (&json!("pending"), &json!("so far")));
-    assert_eq!(told["attempts"][0]["by"], "bob");
+    let patched = patch("p:1", json!({"result": "so far", "by": "bob"})).json();
+    assert_eq!((&patched["status"], &patched["result"]), (&json!("pending"), &json!("so far")));
+    assert_eq!(patched["attempts"][0]["by"], "bob");
     let before = tree(&place.file("plans"));
     assert_eq!(patch("p:1", json!({})).status, 200);
     assert_eq!(patch("p:1", json!({"metadata": {"a": 1}})).status, 200);
     assert_eq!(
         patch("p:2", json!({"metadata": {"a": 2}})).problem(),
         (422, "layout".to_owned()),
-        "a comment would go"
+        "a comment would be lost"
     );
     assert_eq!(tree(&place.file("plans")), before);
 }
@@ -152,7 +148,7 @@ fn metadata_may_be_any_json() {
     });
     let long = json!({"metadata": {"\u{8d}".repeat(300): 1}});
     let refused = server.json_with("PATCH", "/api/steps/p:1", "", &long);
-    assert_eq!(refused.problem(), (422, "value-invalid".to_owned()), "YAML has no room for the key");
+    assert_eq!(refused.problem(), (422, "value-invalid".to_owned()), "the key is too long for YAML");
     let patched = server.json_with("PATCH", "/api/steps/p:1", "", &json!({"metadata": metadata}));
     assert_eq!((patched.status, &patched.json()["metadata"]), (200, &metadata));
     let again =
@@ -165,7 +161,7 @@ fn metadata_may_be_any_json() {
 }
 
 #[test]
-fn a_change_on_a_condition_is_made_on_that_file_alone() {
+fn a_change_with_if_match_applies_only_to_that_version() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let seen = server.ask("GET", "/api/steps/fence-repair:4", "", "");
@@ -201,12 +197,12 @@ fn a_change_on_a_condition_is_made_on_that_file_alone() {
     };
     let with_list = plan.json()["body"].as_str().is_some_and(|it| it.contains("step-1"));
     assert_eq!(add(&old).status, 201);
-    // The line in the Steps list made another file of it.
+    // The new line in the Steps list has changed the file.
     assert_eq!(add(&old).status, if with_list { 412 } else { 201 });
 }
 
 #[test]
-fn an_answer_that_the_client_has_is_not_sent_again() {
+fn an_unchanged_answer_is_not_sent_again() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     for path in [
@@ -226,16 +222,16 @@ fn an_answer_that_the_client_has_is_not_sent_again() {
             format!("W/{}", etag.trim_start_matches("W/")),
         ] {
             let again = get(&format!("If-None-Match: {same}\r\n"));
-            let said =
+            let answer =
                 (again.status, again.body.as_str(), again.header("etag"), again.header("content-type"));
-            assert_eq!(said, (304, "", Some(etag.as_str()), None), "{path} {same}");
+            assert_eq!(answer, (304, "", Some(etag.as_str()), None), "{path} {same}");
         }
         for other in ["\"x\"", "x", ""] {
             let again = get(&format!("If-None-Match: {other}\r\n"));
             assert_eq!((again.status, &again.body), (200, &first.body), "{path} {other}");
         }
     }
-    // Another file makes another answer of it, although its own file is the same.
+    // A change of another file changes the answer, although the step's file is the same.
     place.write("plans/p/plan.md", "# P\n");
     place.write("plans/p/step-1.md", "# One\n");
     place.write("plans/p/step-2.md", "---\ndepends: [1]\n---\n# Two\n");
@@ -244,13 +240,13 @@ fn an_answer_that_the_client_has_is_not_sent_again() {
     let known = format!("If-None-Match: {}\r\n", before.header("etag").expect("there is one"));
     let after = server.ask("GET", "/api/steps/p:2", &known, "");
     assert_eq!((after.status, &after.json()["etag"]), (200, &before.json()["etag"]));
-    // Asking for the next step claims it.
+    // This route claims the step, so it has no etag.
     let next = server.ask("GET", "/api/plans/fence-repair/next-step", "If-None-Match: *\r\n", "");
     assert_eq!((next.status, next.header("etag")), (200, None));
 }
 
 #[test]
-fn what_was_made_has_an_address() {
+fn created_objects_have_a_location() {
     let place = Place::with_examples();
     place.write("plans/Prüfung 1/plan.md", "# Exam\n");
     let server = Server::open(&place);
@@ -279,7 +275,7 @@ fn what_was_made_has_an_address() {
 }
 
 #[test]
-fn lists_are_sorted_and_narrowed() {
+fn lists_are_sorted_and_filtered() {
     let place = Place::with_examples();
     place.write("plans/p/plan.md", "# P\n");
     place.write("plans/p/step-1.md", "---\nassignee: ann\n---\n# b\n");
@@ -308,7 +304,7 @@ fn lists_are_sorted_and_narrowed() {
 }
 
 #[test]
-fn what_was_refused_may_go_well_with_the_same_key() {
+fn a_refused_request_may_succeed_later_with_the_same_key() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let body = json!({"title": "Thing", "body": "# Thing"});
@@ -323,7 +319,7 @@ fn what_was_refused_may_go_well_with_the_same_key() {
 }
 
 #[test]
-fn the_same_key_gets_the_same_claim_also_after_a_restart() {
+fn the_same_key_gets_the_same_claim_even_after_a_restart() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let key = "Idempotency-Key: worker-7-1\r\n";
@@ -341,7 +337,7 @@ fn the_same_key_gets_the_same_claim_also_after_a_restart() {
     assert_eq!(other.problem(), (422, "idempotency-key-reused".to_owned()));
     let before = tree(&place.file("plans"));
     let refused = || server.json_with("POST", "/api/plans", "Idempotency-Key: k\r\n", &json!({"title": ""}));
-    assert_eq!((refused().status, refused().status), (422, 422), "a refusal is no answer to keep");
+    assert_eq!((refused().status, refused().status), (422, 422), "a refusal is not stored");
     assert_eq!(tree(&place.file("plans")), before);
     let steps = server.json("GET", "/api/plans/fence-repair/steps", &Value::Null);
     let taken = steps.as_array().expect("an array").iter().filter(|it| it["claim"].is_object()).count();
@@ -356,7 +352,7 @@ fn the_same_key_gets_the_same_claim_also_after_a_restart() {
 }
 
 #[test]
-fn nothing_that_is_ready_is_a_refusal_with_a_reason() {
+fn no_ready_step_is_a_refusal_with_a_reason() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");
     place.write("plans/p/step-1.md", "# One\n");

@@ -1,4 +1,4 @@
-//! Which module may name which: the floors, the verbs, the rooms of `serve`, and import circles.
+//! Which modules may import which: the floors, the verbs, the parts of `serve`, and import cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{FLOORS, files, shown};
 /// A path within the crate, as `["store", "load", "all"]`.
 type Name = Vec<String>;
 
-/// A verb that uses another one, because it is made of it. The list may only shrink: an entry without use is an error.
+/// Verbs that are composed of other verbs. The list may only shrink: an unused entry is an error.
 const COMPOSED: &[(&str, &str)] = &[
     ("check", "prompt"),
     ("claim", "next"),
@@ -35,15 +35,15 @@ const COMPOSED: &[(&str, &str)] = &[
     ("upsert", "add"),
 ];
 
-/// The largest import circle of each folder, in files. A number may only fall: a smaller circle is an error, too.
+/// The number of files in the largest import cycle of each directory. It may only fall: a smaller cycle is an error, too.
 ///
-/// Naming through `crate::` and `super::` counts; a `mod` line does not. A folder without an entry may have 5.
-const CIRCLES: &[(&str, usize)] = &[("src/disk", 17), ("src/serve/daemon", 0), ("src/text/header_edit", 6)];
+/// Paths with `crate::` and `super::` count; `mod` lines do not. The limit of a directory without an entry is 5.
+const CIRCLES: &[(&str, usize)] = &[("src/serve/daemon", 0)];
 
-/// The largest circle that needs no entry.
+/// The largest cycle that needs no entry.
 const CIRCLE_LIMIT: usize = 5;
 
-/// The module that a file is, as a path: `src/a/b.rs` and `src/a/b/mod.rs` are both `a::b`.
+/// The path of a file's module: `src/a/b.rs` and `src/a/b/mod.rs` are both `a::b`.
 fn module(name: &str) -> Name {
     let inside = name.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
     inside.split('/').filter(|it| *it != "lib").map(str::to_owned).collect()
@@ -54,14 +54,14 @@ fn parts(source: &str) -> (&str, &str) {
     source.split_at(source.find("\n#[cfg(test)]\nmod ").unwrap_or(source.len()))
 }
 
-/// Every path that a text names through `crate::` and `super::`, documentation included. `parent` is what `super` means.
+/// All paths with `crate::` and `super::` in a text, including its documentation. `parent` is the module of `super`.
 fn names(text: &str, parent: &[String]) -> Vec<Name> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("crate::") {
         group(&text[at + "crate::".len()..], &[], &mut found);
     }
     for (at, word) in text.match_indices("super::") {
-        // The first of several counts them all.
+        // A sequence of `super::` is read at its first one.
         if text[..at].ends_with("super::") {
             continue;
         }
@@ -75,7 +75,7 @@ fn names(text: &str, parent: &[String]) -> Vec<Name> {
     found
 }
 
-/// Reads one path or one group of paths, and returns what is behind it.
+/// Reads one path or one group of paths, and returns the text after it.
 fn group<'a>(text: &'a str, before: &[String], found: &mut Vec<Name>) -> &'a str {
     let mut path = before.to_vec();
     let mut rest = text;
@@ -95,21 +95,21 @@ fn group<'a>(text: &'a str, before: &[String], found: &mut Vec<Name>) -> &'a str
         };
         loop {
             inner = inner.trim_start_matches([' ', '\n', '\t', ',']);
-            if let Some(behind) = inner.strip_prefix('}') {
-                return behind;
+            if let Some(after) = inner.strip_prefix('}') {
+                return after;
             }
-            let behind = group(inner, &path, found);
-            // Past `as name`, `*` and whatever else is between two names.
-            let skipped = behind.find([',', '}']).unwrap_or(behind.len());
-            if behind.is_empty() || skipped == behind.len() {
+            let after = group(inner, &path, found);
+            // Skips `as name`, `*` and everything else between two names.
+            let skipped = after.find([',', '}']).unwrap_or(after.len());
+            if after.is_empty() || skipped == after.len() {
                 return "";
             }
-            inner = &behind[skipped..];
+            inner = &after[skipped..];
         }
     }
 }
 
-/// What a file names: in its code, and in its inline tests.
+/// The paths in a file's code, and those in its inline tests.
 fn named(name: &str, source: &str) -> (Vec<Name>, Vec<Name>) {
     let own = module(name);
     let (code, tests) = parts(source);
@@ -120,7 +120,7 @@ fn floor(name: &[String]) -> Option<usize> {
     FLOORS.iter().position(|it| name.first().is_some_and(|first| first == it))
 }
 
-/// What a file may not name.
+/// Paths that a file must not use, because they are on a higher floor.
 fn upward(name: &str, source: &str) -> Vec<String> {
     let Some(own) = floor(&module(name)) else { return Vec::new() };
     let (code, tests) = named(name, source);
@@ -132,24 +132,24 @@ fn begins(name: &[String], with: &[&str]) -> bool {
     name.len() >= with.len() && name.iter().zip(with).all(|(a, b)| a == b)
 }
 
-/// Names across the walls between the rooms of `serve`.
+/// Forbidden paths between the parts of `serve`.
 fn through_walls(name: &str, source: &str) -> Vec<String> {
     let walls: [(&[&str], &[&str]); 2] =
         [(&["serve", "ipc"], &["serve", "daemon"]), (&["serve", "mcp"], &["serve", "http"])];
     let own = module(name);
     let (code, tests) = named(name, source);
     let all: Vec<_> = code.into_iter().chain(tests).collect();
-    let walls = walls.iter().filter(|(room, _)| begins(&own, room));
+    let walls = walls.iter().filter(|(part, _)| begins(&own, part));
     let broken = walls.flat_map(|(_, never)| all.iter().filter(|it| begins(it, never)));
     broken.map(|it| format!("{name} names {}", it.join("::"))).collect()
 }
 
-/// The verb that a path is of.
+/// The verb to which a path belongs.
 fn verb(name: &[String], verbs: &BTreeSet<String>) -> Option<String> {
     name.get(1).filter(|it| name[0] == "ops" && verbs.contains(*it)).cloned()
 }
 
-/// The verbs that a verb's code names, itself left out. Unit tests set their stage with other verbs.
+/// The other verbs that a verb's code imports. Unit tests may use other verbs to prepare data.
 fn borrowed(name: &str, source: &str, verbs: &BTreeSet<String>) -> Vec<(String, String)> {
     let is_test = name.contains("/tests");
     let Some(own) = verb(&module(name), verbs).filter(|_| !is_test) else { return Vec::new() };
@@ -182,7 +182,7 @@ fn imports_go_down() {
 }
 
 #[test]
-fn the_rooms_of_serve_keep_their_walls() {
+fn parts_of_serve_do_not_import_forbidden_parts() {
     let broken: Vec<_> = sources().iter().flat_map(|(name, source)| through_walls(name, source)).collect();
     assert_none(&broken);
 }
@@ -196,16 +196,16 @@ fn verbs_do_not_import_verbs() {
     assert_none(&differences(&found, &allowed));
 }
 
-/// What is there without an exception, and the exceptions that nothing needs.
+/// The imports without an exception, and the unused exceptions.
 fn differences(found: &BTreeSet<(String, String)>, allowed: &BTreeSet<(String, String)>) -> Vec<String> {
     let new = found.difference(allowed).map(|(a, b)| format!("the verb `{a}` imports the verb `{b}`"));
     let old = allowed.difference(found);
-    new.chain(old.map(|(a, b)| format!("the exception ({a}, {b}) is needed no more"))).collect()
+    new.chain(old.map(|(a, b)| format!("the exception ({a}, {b}) is no longer needed"))).collect()
 }
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Which file names which other one, without tests.
+/// The files that each file imports, without tests.
 fn graph(sources: &[(String, String)]) -> Graph {
     let is_test = |name: &str| name.contains("/tests") || name.contains("/model/");
     let files: BTreeMap<_, _> = sources.iter().map(|(name, _)| (module(name), name.clone())).collect();
@@ -226,7 +226,7 @@ fn graph(sources: &[(String, String)]) -> Graph {
         .collect()
 }
 
-/// The files that a file leads to.
+/// The files that a file imports directly or indirectly.
 fn reached<'a>(graph: &'a Graph, from: &'a str) -> BTreeSet<&'a str> {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(file) = open.pop() {
@@ -239,7 +239,7 @@ fn reached<'a>(graph: &'a Graph, from: &'a str) -> BTreeSet<&'a str> {
     seen
 }
 
-/// The import circles: files each of which leads to each other.
+/// The import cycles: sets of files that all import each other, directly or indirectly.
 fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
     let all: BTreeMap<_, _> = graph.keys().map(|it| (it.as_str(), reached(graph, it))).collect();
     let circle = |file: &str| -> Vec<&str> {
@@ -248,7 +248,7 @@ fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
     graph.keys().map(|it| circle(it)).filter(|it| it.len() > 1).collect()
 }
 
-/// The folder that all of a circle's files are in.
+/// The directory that contains all files of a cycle.
 fn folder(circle: &[&str]) -> String {
     let common = |a: &Path, b: &str| {
         let both = a.components().zip(Path::new(b).components()).take_while(|(a, b)| a == b);
@@ -258,7 +258,7 @@ fn folder(circle: &[&str]) -> String {
     circle.iter().fold(first, |it, file| common(&it, file)).display().to_string()
 }
 
-/// The circles that are larger than their limit, and the limits that are too high.
+/// The cycles that are larger than their limit, and the limits that are too high.
 fn grown(circles: &BTreeSet<Vec<&str>>, limits: &[(&str, usize)]) -> Vec<String> {
     let mut largest: BTreeMap<String, &Vec<&str>> = BTreeMap::new();
     for circle in circles {
@@ -272,18 +272,18 @@ fn grown(circles: &BTreeSet<Vec<&str>>, limits: &[(&str, usize)]) -> Vec<String>
     let new = largest.iter().filter(|(of, circle)| circle.len() > limit(of));
     let new = new.map(|(of, it)| format!("{} files of {of} import each other: {}", it.len(), it.join(" ")));
     let old = limits.iter().filter(|(of, limit)| len(of) < *limit);
-    new.chain(old.map(|(of, limit)| format!("the circle of {of} has {} files, not {limit}", len(of))))
+    new.chain(old.map(|(of, limit)| format!("the cycle of {of} has {} files, not {limit}", len(of))))
         .collect()
 }
 
 #[test]
-fn import_circles_do_not_grow() {
+fn import_cycles_do_not_grow() {
     assert!(root().join("src/lib.rs").is_file());
     let graph = graph(&sources());
     assert_none(&grown(&circles(&graph), CIRCLES));
 }
 
-// Each rule, seen to fail on a planted violation.
+// Each rule fails on a violation.
 
 fn paths(text: &str) -> Vec<String> {
     let parent: Name = vec!["ops".to_owned(), "run".to_owned()];
@@ -319,7 +319,7 @@ fn an_upward_import_is_found() {
 }
 
 #[test]
-fn a_broken_wall_is_found() {
+fn a_forbidden_import_within_serve_is_found() {
     let found = through_walls("src/serve/ipc/client.rs", "use crate::serve::{ipc::{a, b}, daemon::feed};");
     assert_eq!(found, ["src/serve/ipc/client.rs names serve::daemon::feed"]);
     let found = through_walls("src/serve/mcp/mod.rs", "/// As [`crate::serve::http::server`].");
@@ -329,7 +329,7 @@ fn a_broken_wall_is_found() {
 }
 
 #[test]
-fn a_verb_that_borrows_is_found() {
+fn an_import_between_verbs_is_found() {
     let verbs = ["add", "list"].map(str::to_owned).into();
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
     let found = |name: &str, source: &str| borrowed(name, source, &verbs);
@@ -341,12 +341,12 @@ fn a_verb_that_borrows_is_found() {
     let (found, allowed) = ([pair("a", "b")].into(), [pair("a", "c")].into());
     assert_eq!(
         differences(&found, &allowed),
-        ["the verb `a` imports the verb `b`", "the exception (a, c) is needed no more"]
+        ["the verb `a` imports the verb `b`", "the exception (a, c) is no longer needed"]
     );
 }
 
 #[test]
-fn a_circle_is_found() {
+fn an_import_cycle_is_found() {
     let source = |name: &str, text: &str| (format!("src/{name}.rs"), text.to_owned());
     let graph = graph(&[
         source("store/a", "use crate::store::{x::{y}, b};"),
@@ -362,6 +362,6 @@ fn a_circle_is_found() {
         grown(&found, &[("src/store", 2)]),
         ["3 files of src/store import each other: src/store/a.rs src/store/b.rs src/store/c.rs"]
     );
-    assert_eq!(grown(&found, &[("src/store", 4)]), ["the circle of src/store has 3 files, not 4"]);
+    assert_eq!(grown(&found, &[("src/store", 4)]), ["the cycle of src/store has 3 files, not 4"]);
     assert_eq!(grown(&found, &[("src/store", 3)]), [""; 0]);
 }

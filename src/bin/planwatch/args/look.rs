@@ -19,13 +19,17 @@ pub(crate) struct Status {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
+    /// Also show what unmerged git branches say about steps
+    #[arg(long)]
+    pub(crate) branches: bool,
 }
 
 impl Status {
     /// The command that shows what a screen has no room for; none if it is this one.
     pub(crate) fn more(&self) -> Option<String> {
         let days = self.days.map(|it| format!(" --days {it}")).unwrap_or_default();
-        (!self.all).then(|| format!("planwatch status{days} --all"))
+        let branches = if self.branches { " --branches" } else { "" };
+        (!self.all).then(|| format!("planwatch status{days}{branches} --all"))
     }
 }
 
@@ -164,4 +168,65 @@ pub(crate) struct Check {
     /// Print the changes as a diff and write nothing
     #[arg(long, requires = "fix")]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch log
+  planwatch log auth:2
+  planwatch log auth --timeline
+  planwatch log --what status,attempt --by ann --since 7d
+  planwatch log main..feature
+
+The history is read from the commits of the git repository around the plans.")]
+pub(crate) struct Log {
+    /// Plan or step (default: all), and a range of commits such as main..feature
+    #[arg(value_name = "PLAN|STEP|RANGE", num_args = 0..=2)]
+    pub(crate) of: Vec<String>,
+    /// Show only what happened since a time, for example 2026-11-21 or 7d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Show only what happened until a time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Show only what this person or agent did, or committed
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// Show only these changes, for example status,attempt
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',')]
+    pub(crate) what: Vec<String>,
+    /// Show at most N changes
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Revision, or range of commits, where the word alone would mean a plan
+    #[arg(long, value_name = "REV")]
+    pub(crate) rev: Option<String>,
+    /// Show for each step of a plan when it waited, was worked on, and was closed
+    #[arg(long, conflicts_with_all = ["since", "until", "by", "what", "limit", "rev"])]
+    pub(crate) timeline: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch diff
+  planwatch diff auth -p
+  planwatch diff main...
+  planwatch diff --staged
+  planwatch diff main...feature --markdown")]
+pub(crate) struct Diff {
+    /// Plan (default: all), and a revision or two: REV, REV..REV or REV...REV (default: HEAD)
+    #[arg(value_name = "PLAN|REV", num_args = 0..=2)]
+    pub(crate) of: Vec<String>,
+    /// Compare with what is staged, not with the working tree
+    #[arg(long)]
+    pub(crate) staged: bool,
+    /// Also print the text that differs
+    #[arg(short, long)]
+    pub(crate) patch: bool,
+    /// Revision, where the word alone would mean a plan
+    #[arg(long, value_name = "REV")]
+    pub(crate) rev: Option<String>,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 }

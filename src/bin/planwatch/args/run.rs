@@ -50,6 +50,9 @@ pub(crate) struct Run {
     /// Run commands once without asking, if this is the hash of what would run (can be repeated)
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Vec<String>,
+    /// Commit each step's file to git after its attempt
+    #[arg(long)]
+    pub(crate) commit: bool,
     /// Print the first step with the command, the limits and the prompt that its agent would get; start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -107,6 +107,9 @@ pub(crate) struct Add {
     pub(crate) body: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) by: By,
+    /// Use numbers also if other branches or working trees have them
+    #[arg(long)]
+    pub(crate) no_branches: bool,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
@@ -193,6 +196,9 @@ pub(crate) struct Move {
     /// Move it directly before step N
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<String>,
+    /// Use numbers also if other branches or working trees have them
+    #[arg(long)]
+    pub(crate) no_branches: bool,
     #[command(flatten)]
     pub(crate) of: SetOptions,
 }
@@ -266,6 +272,9 @@ pub(crate) struct Replace {
     /// Override the check for steps in progress (this is recorded)
     #[arg(long)]
     pub(crate) force: bool,
+    /// Use numbers also if other branches or working trees have them
+    #[arg(long)]
+    pub(crate) no_branches: bool,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

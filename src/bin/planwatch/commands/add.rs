@@ -27,6 +27,7 @@ pub(crate) fn run(session: &Session, args: Add) -> Result<u8, Failure> {
         by: args.by.by,
         is_gated: false,
         keeps_own: false,
+        ignores_branches: args.no_branches,
         mode: args.dry_run.mode(),
     };
     change::print(session, &add::add(&context, &request)?)

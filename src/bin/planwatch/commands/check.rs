@@ -22,13 +22,13 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     if output.is_json() {
         output.json("problem-list", report.to_json())?;
     } else {
-        let mendable = if report.problems.is_empty() { 0 } else { mendable(session, &context, args)? };
+        let fixable = if report.problems.is_empty() { 0 } else { fixable(session, &context, args)? };
         match &report.fixed {
             Some(fix) if fix.is_dry_run => output.long(&fixed(fix))?,
             Some(fix) => output.told(&fixed(fix))?,
             None => Reader::There,
         };
-        output.long(&screen(&report, mendable, output.width))?;
+        output.long(&screen(&report, fixable, output.width))?;
     }
     if !output.is_json() {
         report.hints.iter().for_each(|it| output.hint(it));
@@ -39,21 +39,21 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     Ok(report.exit_code())
 }
 
-/// How many files `--fix` would mend, or would have mended if it were not a dry run.
-fn mendable(session: &Session, context: &Context, args: &Check) -> Result<usize, Failure> {
+/// How many files `--fix` would fix.
+fn fixable(session: &Session, context: &Context, args: &Check) -> Result<usize, Failure> {
     if args.fix {
         return Ok(0);
     }
     let trial = CheckRequest { fix: true, mode: Mode::DryRun };
     let trial = session.patiently(|| check::check(context, &trial))?;
-    Ok(trial.fixed.as_ref().map_or(0, n_mended))
+    Ok(trial.fixed.as_ref().map_or(0, n_fixed))
 }
 
-fn n_mended(report: &ChangeReport) -> usize {
+fn n_fixed(report: &ChangeReport) -> usize {
     report.changes.iter().filter(|it| it.was_written).count()
 }
 
-fn screen(report: &CheckReport, mendable: usize, width: Option<usize>) -> String {
+fn screen(report: &CheckReport, fixable: usize, width: Option<usize>) -> String {
     let all = report.all();
     let mut said = String::new();
     for (path, problem, source) in &all {
@@ -64,19 +64,19 @@ fn screen(report: &CheckReport, mendable: usize, width: Option<usize>) -> String
     if sum.is_empty() {
         return format!("{}\n", paint(GOOD, "no problems"));
     }
-    let fix = match mendable {
+    let fix = match fixable {
         0 => String::new(),
-        n => format!("; `planwatch check --fix` mends {}", count(n, "file")),
+        n => format!("; `planwatch check --fix` fixes {}", count(n, "file")),
     };
     format!("{said}{sum}{fix}\n")
 }
 
 /// The fixes, as a diff.
 fn fixed(report: &ChangeReport) -> String {
-    let n = n_mended(report);
+    let n = n_fixed(report);
     if n == 0 {
         return format!("{}\n\n", paint(DIM, "nothing to fix"));
     }
-    let said = if report.is_dry_run { "would mend" } else { "mended" };
+    let said = if report.is_dry_run { "would fix" } else { "fixed" };
     format!("{}\n{said} {}\n\n", text::diff(&report.diff), count(n, "file"))
 }

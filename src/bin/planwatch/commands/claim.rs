@@ -19,7 +19,7 @@ use crate::screens::{BOLD, BUSY, DIM, change, own_title, to_type, typed};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::CLAIM)?;
+    session.output.check_fields(fields::CLAIM)?;
     let Claim { target, lease, pid, renew, by, force, key, dry_run } = args;
     let lease = lease.map(|it| read_lease(&it)).transpose()?;
     let mode = dry_run.mode();
@@ -36,7 +36,7 @@ pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
 }
 
 fn read_lease(text: &str) -> Result<i64, Failure> {
-    let hint = "as in 90s, 30m, 2h or 1d, at most 366d";
+    let hint = "for example 90s, 30m, 2h or 1d, at most 366d";
     time::read_seconds(text)
         .ok_or_else(|| Failure::usage(format!("invalid value `{text}` for --lease"), hint))
 }

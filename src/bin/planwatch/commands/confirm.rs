@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use planwatch::ops::confirm::{self, Answer, Asker, ConfirmRequest};
+use planwatch::ops::confirm::{self, Answer, ConfirmRequest, Confirmer};
 
 use crate::args::work::Confirm;
 use crate::context::Session;
@@ -12,8 +12,8 @@ use crate::screens::change;
 pub(crate) fn run(session: &Session, args: Confirm) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Confirm { id, phase, reject, note, by, dry_run } = args;
-    let asker = if std::io::stdin().is_terminal() { Asker::Person } else { Asker::Unknown };
+    let confirmer = if std::io::stdin().is_terminal() { Confirmer::Person } else { Confirmer::Unknown };
     let answer = if reject { Answer::No } else { Answer::Yes };
-    let request = ConfirmRequest { id, phase, answer, note, by: by.by, asker, mode: dry_run.mode() };
+    let request = ConfirmRequest { id, phase, answer, note, by: by.by, confirmer, mode: dry_run.mode() };
     change::print(session, &confirm::confirm(&session.context()?, &request)?)
 }

@@ -13,7 +13,7 @@ use crate::screens::{BAD, BUSY, DIM, GOOD, count};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::CHECK)?;
+    session.output.check_fields(fields::CHECK)?;
     let workspace = session.workspace_to_check()?;
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;

@@ -23,7 +23,7 @@ use crate::table::paint;
 use planwatch::text::typed::shell_word;
 
 pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::DRAFT)?;
+    session.output.check_fields(fields::DRAFT)?;
     let who = Who::of(session, args)?;
     let timeout = timeout(&args.timeout)?;
     let request = request(session, args, &who)?;
@@ -67,7 +67,6 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     Ok(signals.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
 }
 
-/// Who is asked.
 struct Who {
     words: Vec<String>,
     shown: String,

@@ -18,7 +18,7 @@ use crate::table::paint;
 const MOST: usize = 20;
 
 pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::IMPORT)?;
+    session.output.check_fields(fields::IMPORT)?;
     let source = session.path(&args.path);
     let shown = args.path.display().to_string();
     let mode = args.dry_run.mode();

@@ -14,7 +14,7 @@ use crate::screens::{BAD, DIM, GOOD, PLAIN, text, to_type};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::INIT)?;
+    session.output.check_fields(fields::INIT)?;
     let workspace = session.workspace()?;
     let here = session.directory();
     let above = workspace.plans_dir.as_deref().and_then(Path::parent).filter(|it| here.starts_with(it));
@@ -29,7 +29,7 @@ pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
         root,
         state_home: context::state_home(),
         now: context::now(),
-        tell: &tell,
+        on_notice: &tell,
     };
     let mut agents: Vec<_> = args.agent.iter().flat_map(|it| it.agents()).copied().collect();
     agents.sort_unstable();

@@ -38,23 +38,21 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     let now = context::now();
     if args.topics {
         let topics = looking(session, |context| Ok(decide::topics(context)))?;
-        if session.output.is_json() {
-            session.output.json("topic-list", decide::topics_to_json(&topics))?;
-        } else {
-            session.output.long(&knowledge::topics(&topics, now, session.output.width))?;
-        }
-        return Ok(0);
+        return session.answer(
+            "topic-list",
+            || decide::topics_to_json(&topics),
+            |width| knowledge::topics(&topics, now, width),
+        );
     }
     let Decide { topic, plan, step, tags, since, .. } = args;
     let request = DecisionsRequest { topic, plan, step, tags, since, limit };
     let report = looking(session, |context| decide::decisions(context, &request))?;
-    if session.output.is_json() {
-        session.output.json("decision-list", report.to_json())?;
-    } else {
-        let topic = request.topic.as_deref();
-        session.output.long(&knowledge::decisions(&report, topic, now, session.output.width))?;
-    }
-    Ok(0)
+    let topic = request.topic.as_deref();
+    session.answer(
+        "decision-list",
+        || report.to_json(),
+        |width| knowledge::decisions(&report, topic, now, width),
+    )
 }
 
 pub(crate) fn insight(session: &Session, args: Insight) -> Result<u8, Failure> {
@@ -79,13 +77,12 @@ fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
     let Insight { title, plan, tags, since, .. } = args;
     let request = InsightsRequest { title, plan, tags, since, limit };
     let report = looking(session, |context| insight::insights(context, &request))?;
-    if session.output.is_json() {
-        session.output.json("insight-list", report.to_json())?;
-    } else {
-        let title = request.title.as_deref();
-        session.output.long(&knowledge::insights(&report, title, now, session.output.width))?;
-    }
-    Ok(0)
+    let title = request.title.as_deref();
+    session.answer(
+        "insight-list",
+        || report.to_json(),
+        |width| knowledge::insights(&report, title, now, width),
+    )
 }
 
 /// Writes, and makes the plans directory first if there is none.

@@ -142,7 +142,7 @@ fn steps_of(
     (plan, steps): (&PlanShape, &[StepShape]),
     width: Option<usize>,
 ) -> Result<String, Failure> {
-    let (stand, style) = plans::stand(plan);
+    let (stand, style) = plans::status_cell(plan);
     let head = format!("{}{}  {}\n\n", heading(&plan.id, &plan.title), bar_of(plan), paint(style, &stand));
     let id = typed(&plan.id);
     if steps.is_empty() {

@@ -24,11 +24,7 @@ pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let most = (!session.output.is_json()).then_some(1 + ALSO);
     let request = NextRequest { plan: args.plan, most };
     let report = ManuallyDrop::new(session.patiently(|| next::next(&context, &request))?);
-    if session.output.is_json() {
-        session.output.json("next", report.to_json())?;
-    } else {
-        session.output.long(&screen(&report, context.now, session.output.width))?;
-    }
+    session.answer("next", || report.to_json(), |width| screen(&report, context.now, width))?;
     Ok(report.exit_code())
 }
 

@@ -22,7 +22,7 @@ use crate::signals;
 use screen::Screen;
 
 pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::RUN)?;
+    session.output.check_fields(fields::RUN)?;
     let is_dry_run = args.dry_run;
     let context = session.context()?;
     let request = request(session, &context, args)?;
@@ -81,6 +81,7 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
         trust_hashes: args.trust_hash,
         environment: context::environment_of_processes(),
         process: context::own_process(),
+        commits: args.commit,
     })
 }
 
@@ -89,7 +90,7 @@ fn span(option: &str, given: Option<String>) -> Result<Option<Duration>, Failure
     let wrong = |text: &str| {
         Failure::usage(
             format!("invalid value `{text}` for {option}"),
-            "as in 90s, 30m, 2h or 1d, at most 366d",
+            "for example 90s, 30m, 2h or 1d, at most 366d",
         )
     };
     let seconds = given.map(|it| read(&it).ok_or_else(|| wrong(&it))).transpose()?;
@@ -113,8 +114,8 @@ impl Surface for Terminal<'_> {
         self.begun.elapsed()
     }
 
-    fn tell(&self, event: &Event<'_>) {
-        self.screen.tell(event);
+    fn report(&self, event: &Event<'_>) {
+        self.screen.report(event);
     }
 
     fn may_trust(&self, subject: &Subject) -> bool {

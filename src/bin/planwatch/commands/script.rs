@@ -37,22 +37,12 @@ fn add(session: &Session, args: ScriptAdd) -> Result<u8, Failure> {
 
 fn list(session: &Session, args: &ScriptList) -> Result<u8, Failure> {
     let found = looking(session, |context| script::list(context, args.plan.as_deref()))?;
-    if session.output.is_json() {
-        session.output.json("script-list", script::list_to_json(&found))?;
-    } else {
-        session.output.long(&scripts::list(&found, session.output.width))?;
-    }
-    Ok(0)
+    session.answer("script-list", || script::list_to_json(&found), |width| scripts::list(&found, width))
 }
 
 fn show(session: &Session, id: &str) -> Result<u8, Failure> {
     let found = script::show(&session.context()?, id)?;
-    if session.output.is_json() {
-        session.output.json("script", found.to_json())?;
-    } else {
-        session.output.long(&scripts::one(&found, session.output.width))?;
-    }
-    Ok(0)
+    session.answer("script", || found.to_json(), |width| scripts::one(&found, width))
 }
 
 fn start(session: &Session, args: &ScriptRun) -> Result<u8, Failure> {

@@ -21,7 +21,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
     if query.trim().is_empty() {
         return Err(Failure::usage(
             "there is nothing to search for",
-            "name a word, as in planwatch search token",
+            "name a word, for example planwatch search token",
         ));
     }
     if args.limit == 0 {
@@ -34,12 +34,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
     let request =
         SearchRequest { query, kind: args.kind.clone(), since: args.since.clone(), limit: args.limit };
     let report = session.patiently(|| search::search(&context, &request))?;
-    if session.output.is_json() {
-        session.output.json("search", report.to_json())?;
-    } else {
-        session.output.long(&screen(&report, args.limit, session.output.width))?;
-    }
-    Ok(0)
+    session.answer("search", || report.to_json(), |width| screen(&report, args.limit, width))
 }
 
 fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {

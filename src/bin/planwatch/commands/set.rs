@@ -83,9 +83,18 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { id, after, before, of: SetOptions { by, claim, force, dry_run } } = args;
+    let Move { id, after, before, no_branches, of: SetOptions { by, claim, force, dry_run } } = args;
     let after = after.unwrap_or_default();
-    let request = RenumberRequest { id, after, before, by: by.by, claim, force, mode: dry_run.mode() };
+    let request = RenumberRequest {
+        id,
+        after,
+        before,
+        by: by.by,
+        claim,
+        force,
+        ignores_branches: no_branches,
+        mode: dry_run.mode(),
+    };
     change::print(session, &renumber::renumber(&session.context()?, &request)?)
 }
 
@@ -110,11 +119,12 @@ pub(crate) fn squash(session: &Session, args: Squash) -> Result<u8, Failure> {
 
 pub(crate) fn replace(session: &Session, args: Replace) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Replace { plan, file, by, force, dry_run } = args;
+    let Replace { plan, file, by, force, no_branches: ignores_branches, dry_run } = args;
     let list = named_text::read(session, &file)?;
     let shown = file.display().to_string();
     let (by, mode) = (by.by, dry_run.mode());
-    let request = ReplaceRequest { plan, list, shown, by, force, mode, ..ReplaceRequest::default() };
+    let request =
+        ReplaceRequest { plan, list, shown, by, force, ignores_branches, mode, ..ReplaceRequest::default() };
     let report = replace::replace(&session.context()?, &request)?;
     let code = change::print(session, &report)?;
     if !report.is_dry_run && report.changes.iter().any(|it| it.was_written) {

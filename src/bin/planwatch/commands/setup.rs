@@ -24,12 +24,7 @@ pub(crate) fn completions(session: &Session, args: &Completions) -> Result<u8, F
 
 pub(crate) fn instructions(session: &Session, args: &Instructions) -> Result<u8, Failure> {
     let found = texts::instructions(args.topic.as_deref())?;
-    if session.output.is_json() {
-        session.output.json("instructions", found.to_json())?;
-    } else {
-        session.output.long(found.text)?;
-    }
-    Ok(0)
+    session.answer("instructions", || found.to_json(), |_| found.text.to_owned())
 }
 
 pub(crate) fn man(session: &Session, args: &Man) -> Result<u8, Failure> {

@@ -21,25 +21,19 @@ pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
     let context = session.context()?;
     let request = ShowRequest { id: args.id, full: args.full, graph: args.graph.map(|it| it.form()) };
     let report = session.patiently(|| show::show(&context, &request))?;
-    if session.output.is_json() {
-        session.output.json(report.kind(), report.to_json())?;
-        return Ok(0);
-    }
-    let width = session.output.width;
-    let text = match &report {
+    let screen = |width| match &report {
         ShowReport::Plan(shown) => plan(shown, context.now, width),
         ShowReport::Step(shown) => step(shown, context.now, width),
         ShowReport::Decision(shown) => knowledge::decisions(shown, None, context.now, width),
         ShowReport::Insight(shown) => knowledge::insights(shown, None, context.now, width),
         ShowReport::Graph { text, .. } => escaped_lines(text).into_owned(),
     };
-    session.output.long(&text)?;
-    Ok(0)
+    session.answer(report.kind(), || report.to_json(), screen)
 }
 
 fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     let plan = &shown.plan;
-    let (stand, style) = plans::stand(plan);
+    let (stand, style) = plans::status_cell(plan);
     let mut facts = vec![bar_of(plan), paint(style, &stand)];
     facts.extend(priority(plan.priority));
     let is_open = !matches!(plan.status.as_str(), "completed" | "abandoned");
@@ -143,7 +137,6 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     body(&facts.iter().map(line).collect::<String>())
 }
 
-/// Until when a claim holds.
 fn holds(held: &InForce) -> String {
     match held.until {
         Some(until) => format!(", holds until {}", until.whole_seconds()),

@@ -17,12 +17,7 @@ pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
         let context = session.context()?;
         session.patiently(|| search::sql(&context, &args.query))?
     };
-    if session.output.is_json() {
-        session.output.json("table", search::table_to_json(&answer))?;
-    } else {
-        session.output.long(&screen(&answer, session.output.width))?;
-    }
-    Ok(0)
+    session.answer("table", || search::table_to_json(&answer), |width| screen(&answer, width))
 }
 
 /// All columns, each as wide as its widest value; what a terminal cannot hold is cut from the widest.

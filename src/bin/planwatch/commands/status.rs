@@ -6,7 +6,7 @@ use planwatch::api::context::Context;
 use planwatch::api::views::Reason;
 use planwatch::api::views::StepShape;
 use planwatch::ops::list::{self, ListReport, ListRequest};
-use planwatch::ops::status::{self, Attention, Finished, Standing, StatusReport, StatusRequest};
+use planwatch::ops::status::{self, Attention, Finished, OnBranch, Standing, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
 use planwatch::serve::ipc::client::Client;
 
@@ -30,12 +30,11 @@ const LEAST: usize = 3;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = session.patiently(|| status::status(&context, &StatusRequest { days: args.days }))?;
+    let request = &StatusRequest { days: args.days, branches: args.branches };
+    let report = session.patiently(|| status::status(&context, request))?;
     let output = &session.output;
-    if output.is_json() {
-        output.json("status", report.to_json())?;
-    } else if args.markdown {
-        output.long(&markdown(&report))?;
+    if output.is_json() || args.markdown {
+        session.answer("status", || report.to_json(), |_| markdown(&report))?;
     } else {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
         let client = Client::connect(&context.plans, &context::homes());
@@ -158,11 +157,13 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
         .iter()
         .map(|it| line(short_state(&it.step), &it.step, by(it), Some(it.at), now))
         .collect();
+    let branches = report.branches.iter().flatten().map(|it| on_branch(it, now)).collect();
     let parts: Vec<Part> = vec![
         ("Needs attention", attention),
         ("In progress", working),
         ("Ready", ready),
         ("Finished lately", finished),
+        ("On other branches", branches),
     ];
     parts.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
 }
@@ -174,6 +175,18 @@ fn line(state: Cell, step: &StepShape, said: &str, at: Option<Time>, now: Time) 
         cell(escaped(&step.title)),
         styled(DIM, escaped(said)),
         styled(DIM, ago(now, at)),
+    ]
+}
+
+fn on_branch(it: &OnBranch, now: Time) -> Vec<Cell> {
+    let OnBranch { id, title, there, branch, more, at, by, .. } = it;
+    let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+    vec![
+        styled(colour(there), format!("{} {}", mark(there), there.replace('_', " "))),
+        cell(escaped(id)),
+        cell(escaped(title)),
+        styled(DIM, escaped(&format!("on {branch}{more}, {by}")).into_owned()),
+        styled(DIM, ago(now, *at)),
     ]
 }
 

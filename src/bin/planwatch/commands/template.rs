@@ -98,37 +98,26 @@ fn prompt_table(session: &Session, prompts: &[Prompt]) -> String {
 }
 
 fn print_prompt(session: &Session, prompt: &Prompt) -> Result<u8, Failure> {
-    if session.output.is_json() {
-        session.output.json("prompt", prompt.to_json())?;
-        return Ok(0);
-    }
     let head = paint(DIM, &format!("==> {} <==", escaped(&prompt.path)));
-    session.output.long(&format!("{head}\n{}", escaped_lines(&prompt.text)))?;
+    let screen = |_| format!("{head}\n{}", escaped_lines(&prompt.text));
+    let code = session.answer("prompt", || prompt.to_json(), screen)?;
     if let Some(complaint) = prompt.complaint() {
         session.output.hint(&format!("{complaint}; the built-in prompt is used"));
     }
-    Ok(0)
+    Ok(code)
 }
 
 fn print_rendered(session: &Session, prompt: &Prompt, rendered: &Rendered) -> Result<u8, Failure> {
-    if session.output.is_json() {
-        session.output.json("prompt", rendered.to_json(&prompt.name))?;
-        return Ok(0);
-    }
-    session.output.long(&escaped_lines(&rendered.text))?;
+    let screen = |_| escaped_lines(&rendered.text).into_owned();
+    let code = session.answer("prompt", || rendered.to_json(&prompt.name), screen)?;
     rendered.notes.iter().for_each(|it| session.output.hint(it));
-    Ok(0)
+    Ok(code)
 }
 
 fn print(session: &Session, template: &Template) -> Result<u8, Failure> {
-    if session.output.is_json() {
-        session.output.json("template", template.to_json())?;
-        return Ok(0);
-    }
     let file = |it: &planwatch::ops::template::TemplateFile| {
         format!("{}\n{}", paint(DIM, &format!("==> {} <==", escaped(&it.path))), escaped_lines(&it.text))
     };
-    let files: Vec<_> = template.files.iter().map(file).collect();
-    session.output.long(&files.join("\n"))?;
-    Ok(0)
+    let screen = |_| template.files.iter().map(file).collect::<Vec<_>>().join("\n");
+    session.answer("template", || template.to_json(), screen)
 }

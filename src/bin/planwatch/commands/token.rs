@@ -9,7 +9,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, _: &Token) -> Result<u8, Failure> {
-    session.output.check_fields(&["token"])?;
+    session.output.check_fields("token")?;
     let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
     let found = token::token(&session.look_again(&plans)?.plans)?;
     let Some(token) = found else {

@@ -140,26 +140,19 @@ fn wanting(session: &Session, context: &Context) -> Result<u8, Failure> {
     let found = script::list(context, None)?;
     let mut others = agents::wanting_trust(context);
     others.extend(session.patiently(|| verify::wanting_trust(context))?);
-    if session.output.is_json() {
+    let others: Vec<_> = others.iter().map(|it| (it, trust::is_trusted(context, it))).collect();
+    let json = || {
         let scripts = found.iter().map(|it| subject_json(&it.subject, it.is_trusted));
-        let others = others.iter().map(|it| subject_json(it, trust::is_trusted(context, it)));
-        session.output.json("trust-list", json!({"items": scripts.chain(others).collect::<Vec<_>>()}))?;
-    } else {
-        let others: Vec<_> = others.iter().map(|it| (it, trust::is_trusted(context, it))).collect();
-        session.output.long(&scripts::wanting(&found, &others, session.output.width))?;
-    }
-    Ok(0)
+        let others = others.iter().map(|(it, is_trusted)| subject_json(it, *is_trusted));
+        json!({"items": scripts.chain(others).collect::<Vec<_>>()})
+    };
+    session.answer("trust-list", json, |width| scripts::wanting(&found, &others, width))
 }
 
 fn list_trusted(session: &Session, context: &Context) -> Result<u8, Failure> {
     let all = trust::list(context);
-    if session.output.is_json() {
-        let items: Vec<_> = all.iter().map(Trusted::to_json).collect();
-        session.output.json("trusted-list", json!({"trusted": items}))?;
-    } else {
-        session.output.long(&scripts::trusted(&all, context.now, session.output.width))?;
-    }
-    Ok(0)
+    let json = || json!({"trusted": all.iter().map(Trusted::to_json).collect::<Vec<_>>()});
+    session.answer("trusted-list", json, |width| scripts::trusted(&all, context.now, width))
 }
 
 fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, Failure> {

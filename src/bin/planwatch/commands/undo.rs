@@ -28,12 +28,7 @@ pub(crate) fn run(session: &Session, args: &Undo) -> Result<u8, Failure> {
 fn list(session: &Session) -> Result<u8, Failure> {
     let context = session.context()?;
     let items = undo::undo_list(&context);
-    if session.output.is_json() {
-        session.output.json("undo-list", undo::list_to_json(&items))?;
-    } else {
-        session.output.long(&screen(&items, context.now, session.output.width))?;
-    }
-    Ok(0)
+    session.answer("undo-list", || undo::list_to_json(&items), |width| screen(&items, context.now, width))
 }
 
 fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
@@ -66,7 +61,6 @@ fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
     table.draw(width)
 }
 
-/// Why a change cannot be taken back, in a few words.
 fn why(blocked: &Blocked) -> String {
     let path = escaped(blocked.path.as_deref().unwrap_or("a file")).into_owned();
     match (&blocked.by, blocked.code) {

@@ -36,7 +36,7 @@ const START: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
-    let known: &[&str] = if args.detach || args.stop { &fields::DAEMON } else { &fields::EVENT };
+    let known = if args.detach || args.stop { fields::DAEMON } else { fields::EVENT };
     session.output.check_fields(known)?;
     let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
     if !args.stop && !args.detach {
@@ -181,7 +181,6 @@ fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<
     }
 }
 
-/// Prints the events of the daemon.
 fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
     let printer = std::cell::RefCell::new(printer);
     let ready = &mut |status: &Status| {
@@ -205,7 +204,6 @@ fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
     }
 }
 
-/// Who watches what.
 fn who(status: &Status) -> String {
     let Status { pid, plans, steps, since, .. } = status;
     let (plans, steps) = (count(*plans, "plan"), count(*steps, "step"));

@@ -9,7 +9,7 @@ use crate::screens::to_type;
 
 pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
     if session.output.is_json() || session.workspace()?.plans_dir.is_some() {
-        return status::run(session, &Status { days: None, all: false, markdown: false });
+        return status::run(session, &Status { days: None, all: false, markdown: false, branches: false });
     }
     session.output.text(&fitted(&screen(), session.output.width))?;
     Ok(0)

@@ -8,7 +8,7 @@ const DEFAULT: &str = "less -FRX";
 pub(super) struct Said {
     /// `PLANWATCH_PAGER`, which also may be empty.
     pub(super) own: Option<String>,
-    /// `PAGER`, which also may be empty.
+    /// `PAGER`, which also may be empty; for `log` and `diff` first `GIT_PAGER`.
     pub(super) common: Option<String>,
     /// `TERM`.
     pub(super) terminal: Option<String>,

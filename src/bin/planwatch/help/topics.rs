@@ -4,14 +4,12 @@ use std::fmt::Write;
 
 use planwatch::index;
 
-/// The topics and what they are about.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     TOPICS.iter().map(|(name, about, _)| (*name, *about)).chain([SQL])
 }
 
 const SQL: (&str, &str) = ("sql", "the views that `sql` can query, with their columns");
 
-/// The text of a topic.
 pub(crate) fn topic(name: &str) -> Option<String> {
     if name == SQL.0 {
         return Some(sql());
@@ -145,7 +143,8 @@ Variables, which override the configuration:
   VISUAL, EDITOR    the editor of `edit`
   PLANWATCH_PAGER, PAGER
                     the pager for long output on a terminal (default:
-                    less -FRX); empty or cat: none; --no-pager overrides it
+                    less -FRX); empty or cat: none; --no-pager overrides it;
+                    for `log` and `diff` first GIT_PAGER
   PLANWATCH_NOW     the current time to use, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color overrides it
 

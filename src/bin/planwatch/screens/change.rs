@@ -11,7 +11,7 @@ use crate::table::paint;
 
 /// Refuses fields of `--json` that the answer will not have, before anything is written.
 pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
-    session.output.check_fields(&fields::CHANGE)
+    session.output.check_fields(fields::CHANGE)
 }
 
 /// Verbs that change more files than their line names, so that the diff comes before it.

@@ -34,7 +34,7 @@ fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table 
     // A column of titles that all repeat the ids is left out.
     let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
     for (plan, is_child) in lines {
-        let (now_text, style) = stand(plan);
+        let (now_text, style) = status_cell(plan);
         let id = format!("{}{}", if *is_child { "  " } else { "" }, escaped(&plan.id));
         table.row([
             cell(id),
@@ -76,7 +76,7 @@ fn priority(priority: Priority) -> &'static str {
 }
 
 /// The state of a plan; for an active one, the counts of its steps.
-pub(crate) fn stand(plan: &PlanShape) -> (String, Style) {
+pub(crate) fn status_cell(plan: &PlanShape) -> (String, Style) {
     if plan.archived {
         return ("archived".to_owned(), DIM);
     }

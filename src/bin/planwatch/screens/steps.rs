@@ -7,7 +7,6 @@ use crate::output::escaped;
 use crate::screens::{BAD, DIM, ago, due_cell, state};
 use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
 
-/// Draws one line a step.
 pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
     let mut table = Table::new([
         numbers("", Yields::Nothing),

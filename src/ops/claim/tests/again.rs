@@ -1,4 +1,4 @@
-//! Who claims beside others asks again, until the answer is true of what was there while it asked.
+//! A claim that loses a race searches again, so that its answer is consistent with the plans.
 
 use super::*;
 use crate::disk::model::When;
@@ -46,27 +46,27 @@ fn claimed(machine: &Machine, when: When, act: impl Fn(&Machine) + Send + Sync +
 }
 
 #[test]
-fn whatever_happens_before_the_lock_what_is_left_is_handed_out() {
+fn a_claim_takes_a_remaining_step_if_others_act_before_the_lock() {
     for (other, second) in [(Other::Claims, STEP), (Other::Completes, STEP), (Other::Completes, SECOND)] {
-        let mut handed_out = HashSet::new();
+        let mut claimed_steps = HashSet::new();
         for call in 1..200 {
             let files =
                 [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", STEP), ("/plans/p/step-2.md", second)];
             let machine = Machine::with(&files);
             let report = claimed(&machine, When::Call(call), move |machine| other.acts(machine, "p:1"));
             let Some(step) = report.step else { panic!("{other:?} before call {call}: {}", report.why) };
-            handed_out.insert(step["id"].to_string());
+            claimed_steps.insert(step["id"].to_string());
         }
         assert_eq!(
-            handed_out.len(),
+            claimed_steps.len(),
             2,
-            "{other:?} comes before the look, between look and lock, and too late"
+            "{other:?} acts before the search, between search and lock, and too late"
         );
     }
 }
 
 #[test]
-fn what_is_given_back_while_nothing_is_ready_is_handed_out_or_came_too_late() {
+fn a_step_released_during_the_search_is_claimed_or_missed_consistently() {
     let mut states = HashSet::new();
     for call in 1..200 {
         let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", STEP)]);
@@ -79,7 +79,7 @@ fn what_is_given_back_while_nothing_is_ready_is_handed_out_or_came_too_late() {
 }
 
 #[test]
-fn who_is_too_late_each_time_looks_again_where_nobody_else_can_be_faster() {
+fn a_claim_that_loses_every_race_searches_again_under_the_lock() {
     let mut files = vec![("/plans/p/plan.md".to_owned(), "# P\n".to_owned())];
     for n in 1..10 {
         let depends = if n > 1 { format!("depends: [{}]\n", n - 1) } else { String::new() };
@@ -88,7 +88,7 @@ fn who_is_too_late_each_time_looks_again_where_nobody_else_can_be_faster() {
     }
     let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let machine = Machine::with(&files);
-    // Whatever ann has seen to be ready is done before she has the lock.
+    // Each step that ann finds ready is done before she has the lock.
     let next = std::sync::atomic::AtomicU64::new(1);
     let report = claimed(&machine, When::EachLock, move |machine| {
         let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Claims that are made for others, against what each would have got alone.
+//! Delegated claims, compared with what each caller would have claimed on its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use super::between::{STEPS, between, happens};
 use super::*;
 use crate::api::daemon::{ClaimReply, ClaimedStep, DaemonClient, DelegatedClaim, Freshness};
+use crate::disk::Stat;
 use crate::index::Generation;
 use crate::store::claims::candidates;
 use crate::store::claims::daemon_queue::{Resident, Since};
@@ -49,13 +50,23 @@ fn id_of(handed: &ClaimedStep) -> String {
     handed.step["id"].as_str().unwrap().to_owned()
 }
 
+fn paths() -> impl Iterator<Item = String> {
+    STEPS.iter().map(|it| it.replace(':', "/step-")).chain(["p/plan".into(), "q/plan".into()])
+}
+
 fn texts(machine: &Machine) -> BTreeMap<String, Option<String>> {
-    let paths = STEPS.iter().map(|it| it.replace(':', "/step-")).chain(["p/plan".into(), "q/plan".into()]);
-    paths.map(|it| (it.clone(), machine.text(&format!("/plans/{it}.md")))).collect()
+    paths().map(|it| (it.clone(), machine.text(&format!("/plans/{it}.md")))).collect()
+}
+
+/// What the daemon's watcher sees: a save with the text that was there before has another stamp.
+fn stamps(machine: &Machine) -> BTreeMap<String, Option<Stat>> {
+    let plans = machine.plans();
+    let stamp = |it: &String| plans.disk().lstat(&plans.root().join(format!("{it}.md"))).ok();
+    paths().map(|it| (it.clone(), stamp(&it))).collect()
 }
 
 #[test]
-fn who_asks_at_once_gets_a_step_each_which_is_undone_alone() {
+fn simultaneous_claims_get_different_steps_and_are_undone_separately() {
     let machine = plans();
     let before = texts(&machine);
     let ann = context(&machine, "ann", 0);
@@ -92,15 +103,15 @@ fn check_not_begun(change: impl FnOnce(&mut DelegatedClaim)) {
 }
 
 #[test]
-fn what_is_late_or_meant_for_others_is_not_begun() {
+fn late_or_foreign_claims_are_refused() {
     check_not_begun(|it| it.begin_before = 0);
-    check_not_begun(|it| it.surroundings.clear());
+    check_not_begun(|it| it.environment.clear());
     check_not_begun(|it| it.at = at(-3));
     check_not_begun(|it| it.at = at(3));
 }
 
 #[test]
-fn where_nothing_is_ready_nothing_is_handed_out() {
+fn no_step_is_claimed_if_none_is_ready() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
     let ann = context(&machine, "ann", 0);
     assert_eq!(together(&ann, &[delegated(&ann), delegated(&ann)]), [None, None]);
@@ -136,8 +147,8 @@ impl DaemonClient for Claiming {
 #[track_caller]
 fn check_one_claim(begins: bool, is_heard: bool) {
     let machine = plans();
-    let witness = Claiming { machine: machine.beside(), begins, is_heard };
-    let freshness = Freshness::Attested(Box::new(witness));
+    let daemon = Claiming { machine: machine.beside(), begins, is_heard };
+    let freshness = Freshness::Attested(Box::new(daemon));
     let ann = Context { reading: Reading::Index, freshness, ..context(&machine, "ann", 0) };
     let report = claim(&ann, &ClaimRequest { by: Some("bo".to_owned()), ..ClaimRequest::default() }).unwrap();
     let granted = report.claim.unwrap();
@@ -150,7 +161,7 @@ fn check_one_claim(begins: bool, is_heard: bool) {
 }
 
 #[test]
-fn an_errand_makes_one_claim_whatever_is_heard_of_it() {
+fn a_delegated_claim_is_made_once_even_if_its_reply_is_lost() {
     for begins in [true, false] {
         for is_heard in [true, false] {
             check_one_claim(begins, is_heard);
@@ -159,11 +170,11 @@ fn an_errand_makes_one_claim_whatever_is_heard_of_it() {
 }
 
 #[test]
-fn who_asks_for_more_than_an_errand_can_say_goes_alone() {
+fn a_request_that_cannot_be_delegated_is_made_directly() {
     let machine = plans();
     let alone = |request: ClaimRequest, reading| {
-        let witness = |_: &dyn Fn() -> Option<DelegatedClaim>| panic!("nobody is asked");
-        let freshness = Freshness::Attested(Box::new(Asking(witness)));
+        let daemon = |_: &dyn Fn() -> Option<DelegatedClaim>| panic!("nobody is asked");
+        let freshness = Freshness::Attested(Box::new(Asking(daemon)));
         let ann = Context { reading, freshness, ..context(&machine, "ann", 0) };
         claim(&ann, &request).unwrap();
     };
@@ -190,17 +201,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn who_is_told_what_happens_hands_out_what_a_look_would(
+    fn a_cached_queue_gives_the_same_steps_as_a_fresh_load(
         script in prop::collection::vec((between(), 1..4_usize), 1..12)
     ) {
         let (mut machine, mut seconds, mut resident) = (plans(), 0, Resident::default());
-        let known = Mutex::new(texts(&machine));
+        let known = Mutex::new(stamps(&machine));
         for (it, n) in &script {
             happens(&mut machine, &mut seconds, it);
             let ann = Context { reading: Reading::Index, ..context(&machine, "ann", seconds) };
             let since = || {
-                let (now, mut known) = (texts(&machine), known.lock().unwrap());
-                let changed = now.iter().filter(|(path, text)| known.get(*path) != Some(*text));
+                let (now, mut known) = (stamps(&machine), known.lock().unwrap());
+                let changed = now.iter().filter(|(path, stamp)| known.get(*path) != Some(*stamp));
                 let names = changed.map(|(path, _)| path.split('/').next().unwrap().to_owned()).collect();
                 *known = now;
                 Some(names)
@@ -216,34 +227,36 @@ proptest! {
 }
 
 #[test]
-fn a_queue_is_kept_while_nothing_happens_but_claims() {
+fn a_queue_stays_cached_while_only_claims_change_its_plans() {
     let machine = plans();
     let ann = context(&machine, "ann", 0);
     let since = || Some(BTreeSet::from(["p".to_owned(), "q".to_owned()]));
     let mut resident = Resident::default();
-    let mut queue = || resident.queue(&ann, "x", &since).map(|(queue, is_kept)| (queue.len(), is_kept));
+    let mut queue = || resident.queue(&ann, "x", &since).map(|(queue, is_cached)| (queue.len(), is_cached));
     assert_eq!(queue(), Some((6, false)));
     assert_eq!(queue(), Some((6, true)));
-    // What it does itself is no news.
+    // The daemon's own claims do not invalidate the queue.
     let handed = ran(&ann, &[delegated(&ann), delegated(&ann)], &mut resident, &since);
     assert_eq!(handed.iter().flatten().count(), 2);
-    let surroundings = delegated(&ann).surroundings;
-    let kept = resident.queue(&ann, &surroundings, &since).map(|(queue, is_kept)| (queue.len(), is_kept));
-    assert_eq!(kept, Some((4, true)));
-    // A claim that is over soon ends it.
+    let environment = delegated(&ann).environment;
+    let cached =
+        resident.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));
+    assert_eq!(cached, Some((4, true)));
+    // A claim with a short lease invalidates it.
     let short = ClaimRequest { lease: Some(5), ..ClaimRequest::default() };
     let short = DelegatedClaim::of(&ann, &short).unwrap();
     assert!(ran(&ann, &[short], &mut resident, &since)[0].is_some());
-    let kept = resident.queue(&ann, &surroundings, &since).map(|(queue, is_kept)| (queue.len(), is_kept));
-    assert_eq!(kept, Some((3, false)));
-    // Other readers read the files.
+    let cached =
+        resident.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));
+    assert_eq!(cached, Some((3, false)));
+    // Another environment does not share the queue.
     assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
     assert!(resident.queue(&ann, "y", &|| None).is_none());
     assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
 }
 
 #[test]
-fn a_file_that_became_younger_is_looked_at() {
+fn a_newer_modification_time_invalidates_the_queue() {
     let machine = Machine::with(&[("/plans/a/step-1.md", STEP), ("/plans/b/step-1.md", STEP)]);
     let ann = Context { reading: Reading::Index, ..context(&machine, "ann", 0) };
     let since = || Some(BTreeSet::from(["a".to_owned(), "b".to_owned()]));
@@ -263,7 +276,7 @@ fn a_file_that_became_younger_is_looked_at() {
 }
 
 #[test]
-fn nothing_is_claimed_for_who_has_gone() {
+fn no_claim_is_made_for_a_disconnected_client() {
     let machine = plans();
     let (before, ann) = (texts(&machine), context(&machine, "ann", 0));
     let delegated_claims = [delegated(&ann), delegated(&ann)];

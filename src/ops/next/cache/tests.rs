@@ -200,7 +200,7 @@ const ACTS: &[(&str, Act, bool)] = &[
 ];
 
 #[test]
-fn an_answer_is_told_again_until_something_changes_that_it_hangs_on() {
+fn an_answer_is_cached_until_its_inputs_change() {
     for &(name, act, is_told_again) in ACTS {
         with_plans(|home| {
             let request =
@@ -222,7 +222,7 @@ fn an_answer_is_told_again_until_something_changes_that_it_hangs_on() {
 }
 
 #[test]
-fn what_is_cached_is_what_was_answered() {
+fn a_cached_answer_equals_the_first_one() {
     with_plans(|home| {
         let custom = "---\nstatus: pending\npriority: high\ntags: [x]\nown: {deep: [1, 2.5, null]}\nattempts:\n  - {at: 2026-01-01T00:00:00Z, by: bo, outcome: failed, notes: no}\n---\n# Step\n";
         write(home, "b/step-1.md", custom);
@@ -243,13 +243,13 @@ fn what_is_cached_is_what_was_answered() {
 }
 
 #[test]
-fn nothing_is_cached_that_depends_on_more_than_files_and_records() {
+fn an_answer_that_depends_on_more_than_files_and_records_is_not_cached() {
     let is_there = || read().is_some();
     with_plans(|home| {
         asked(&context(home, 0), Some(FEW));
         asked(&Context { reading: Reading::Files, ..watched(home, 0) }, Some(FEW));
         asked(&Context { freshness: Freshness::Attested(Box::new(|| None)), ..context(home, 0) }, Some(FEW));
-        assert!(!is_there(), "nobody knows that the index is right");
+        assert!(!is_there(), "no daemon attests the index");
         let pid = Some(std::process::id());
         claim(&context(home, 0), &ClaimRequest { pid, ..ClaimRequest::default() }).unwrap();
         asked(&watched(home, 0), Some(FEW));

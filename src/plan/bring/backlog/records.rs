@@ -1,11 +1,13 @@
 //! What a store of Backlog.md holds beside its tasks: milestones and decisions.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value, json};
 
 use super::{plain, time};
 use crate::plan::bring::BroughtDecision;
 use crate::text::front_matter;
-use crate::text::markdown;
+use crate::text::markdown::{self, Outline};
 use crate::text::placeholders::one_line;
 
 /// A milestone, whose tasks have its title as their phase.
@@ -30,15 +32,8 @@ impl Milestone {
 
     /// Its section in the plan's text, with its own headings below that.
     pub(super) fn section(&self) -> String {
-        let mut text = String::new();
-        let mut from = 0;
-        for heading in markdown::outline(&self.text).headings {
-            let is_marked = self.text[heading.span.start..].starts_with('#');
-            text.push_str(&self.text[from..heading.span.start]);
-            text.push_str(if is_marked { &"##"[..usize::from(6 - heading.level).min(2)] } else { "" });
-            from = heading.span.start;
-        }
-        text.push_str(&self.text[from..]);
+        let outline = markdown::outline(&self.text);
+        let text = lowered(&self.text, &outline, 0..self.text.len(), |level| (6 - level).min(2));
         format!("\n### {}\n\n{}", self.title, text).trim_end().to_owned() + "\n"
     }
 }
@@ -48,6 +43,8 @@ impl Milestone {
 /// None: the file says nothing that was decided.
 pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<BroughtDecision> {
     let body = text[front_matter::split(text.as_bytes()).body_start()..].trim();
+    // A section of ours ends at a heading of level 2.
+    let up_to_3 = |level: u8| 3_u8.saturating_sub(level);
     let outline = markdown::outline(body);
     let title = keys.get("title").map(plain).or_else(|| outline.title().map(str::to_owned))?;
     let section = outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("decision"));
@@ -55,8 +52,8 @@ pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Opt
         section.as_ref().and_then(|it| outline.headings.iter().find(|own| own.span.end == it.start));
     let (text, reasoning) = match (section, heading) {
         (Some(section), Some(heading)) if !body[section.clone()].trim().is_empty() => {
-            let before = below(body, &outline, 0..heading.span.start);
-            let after = below(body, &outline, section.end..body.len());
+            let before = lowered(body, &outline, 0..heading.span.start, up_to_3);
+            let after = lowered(body, &outline, section.end..body.len(), up_to_3);
             (body[section].to_owned(), [before.trim(), after.trim()].join("\n\n").trim().to_owned())
         }
         _ => (body.to_owned(), String::new()),
@@ -78,14 +75,14 @@ pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Opt
     })
 }
 
-/// A part of a body whose headings of level 2 are of level 3, as a section of ours ends at one of level 2.
-fn below(body: &str, outline: &markdown::Outline, range: std::ops::Range<usize>) -> String {
+/// A part of a body whose headings are lower by some levels.
+fn lowered(body: &str, outline: &Outline, range: Range<usize>, levels: impl Fn(u8) -> u8) -> String {
     let mut text = String::new();
     let mut from = range.start;
     for heading in outline.headings.iter().filter(|it| range.contains(&it.span.start)) {
+        let is_marked = body[heading.span.start..].starts_with('#');
         text.push_str(&body[from..heading.span.start]);
-        let is_raised = heading.level <= 2 && body[heading.span.start..].starts_with('#');
-        text.push_str(if is_raised { &"##"[..usize::from(3 - heading.level)] } else { "" });
+        text.push_str(if is_marked { &"##"[..usize::from(levels(heading.level))] } else { "" });
         from = heading.span.start;
     }
     text + &body[from..range.end]

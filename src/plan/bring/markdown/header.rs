@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::super::waits::{Name, Wait};
-use super::super::{Unmapped, set, set_metadata, to_value};
+use super::super::{Unmapped, set_metadata, to_value};
 use super::titles::titled;
 use super::{Rank, UnnumberedStep};
-use crate::plan::change::set_status;
+use crate::plan::change::{set, set_status};
 use crate::plan::read::CATEGORIES;
 use crate::plan::records::Priority;
 use crate::plan::time::Day;
-use crate::plan::words::{PlanStatus, StepStatus, Words};
+use crate::plan::words::{PlanStatus, Words};
 use crate::text::header_edit::Change;
 
 /// Keys that mean something else here are kept where nothing is read from them.
@@ -105,12 +105,9 @@ fn todo(of: &Value, words: &Words) -> Option<UnnumberedStep> {
             Some(word) => Some(words.read(word)?),
             None => None,
         },
-        default: StepStatus::Pending,
-        phase: None,
         waits: waits.filter_map(Value::as_str).map(wait).collect(),
-        due: None,
-        assignee: None,
         metadata,
         body,
+        ..UnnumberedStep::default()
     })
 }

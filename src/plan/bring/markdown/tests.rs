@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
-use crate::text::{header_edit, said};
+use crate::text::{header_edit, word_loss};
 
 /// Each step as `number status title | phase | depends`.
 fn shown(text: &str) -> Vec<String> {
@@ -186,12 +186,12 @@ proptest! {
         let (plan, unmapped) = bring("a.md", &text, &Words::default());
         let edit = |draft: &Draft, order| {
             let bytes = header_edit::edit(draft.text.as_bytes(), &draft.changes, order).expect("it can be edited");
-            said::said(&bytes)
+            word_loss::text_of(&bytes)
         };
         let mut kept: Vec<_> = plan.plan.iter().map(|it| edit(it, PLAN_KEYS)).collect();
         kept.extend(plan.steps.iter().map(|(number, it)| format!("{number}\n{}", edit(it, STEP_KEYS))));
         kept.extend(unmapped.into_iter().map(|it| it.text));
-        let lost = said::lost(&said::said(text.as_bytes()), kept.iter().map(String::as_str));
+        let lost = word_loss::lost(&word_loss::text_of(text.as_bytes()), kept.iter().map(String::as_str));
         prop_assert!(lost.is_empty(), "{lost:?}\n{kept:#?}");
     }
 

@@ -157,8 +157,8 @@ impl Rig<'_> {
     /// The status in the index.
     fn indexed(&self, plan: &str) -> Option<String> {
         let directory = (self.daemon.turns.make_context)().unwrap().plans.runtime_dir().unwrap();
-        let (index, _) = Index::open(Place::Directory(&directory)).unwrap();
-        let plan = index.load_plan(&PlanId::new(plan)).unwrap()?;
+        let (mut index, _) = Index::open(Place::Directory(&directory)).unwrap();
+        let plan = index.snapshot().unwrap().load_plan(&PlanId::new(plan)).unwrap()?;
         plan.steps.first().map(|it| it.status.word().to_owned())
     }
 

@@ -3,7 +3,6 @@
 use crate::disk::PlansDir;
 use crate::plan::id::PlanId;
 
-/// The meaning of an event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WatchEvent {
     /// A plan may have changed, live or archived; its directory's name.
@@ -22,8 +21,7 @@ const ARCHIVE: &str = "_archive";
 /// How a file was written, which suggests the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// The new file was exchanged with the old one atomically. planwatch writes this way, and hardly any other
-    /// program.
+    /// The new file was exchanged with the old one atomically. planwatch writes this way, and hardly any other program.
     Exchanged,
     /// The file was closed after writing. planwatch does this after the exchange.
     Closed,
@@ -61,7 +59,6 @@ pub(crate) fn is_needed(name: &str) -> bool {
     matches!(name, "cookies" | "daemon.sock" | "daemon.lock")
 }
 
-/// The event for a change of this path.
 pub(crate) fn event_for(path: &str) -> WatchEvent {
     let inside = path.strip_prefix(ARCHIVE).and_then(|it| it.strip_prefix('/')).unwrap_or(path);
     let name = inside.split('/').next().unwrap_or_default();

@@ -2,7 +2,7 @@
 //! recursive watch.
 //!
 //! An event only says what to read again. A new directory is watched first and listed afterwards, so that files
-//! created before the watch are found. After lost events everything is watched anew and listed. Opening and reading
+//! created before the watch are found. After lost events everything is watched and listed again. Opening and reading
 //! files causes no events, so a `grep` through the plans does not wake the daemon.
 //!
 //! On Linux all directories share the queue of one inotify instance (`inotify(7)`): events before a cookie's belong to
@@ -316,7 +316,8 @@ impl Watcher {
                     self.follow(plans, &join(dir, name));
                 }
                 next.extend(found.names.iter().map(|it| join(dir, it)));
-                if !dir.is_empty() {
+                // If everything is covered, the daemon indexes everything and names the hard-linked files.
+                if !top.is_empty() {
                     for (name, id) in plans.hard_linked(Path::new(dir)) {
                         self.watch_hard_link(&join(dir, &name), id);
                     }
@@ -342,18 +343,28 @@ impl Watcher {
         self.watch(paths, true);
     }
 
-    fn watch_hard_link(&mut self, relative: &str, id: FileId) {
-        let WatchEvent::Plan(plan) = event_for(relative) else { return };
+    /// Watches those of the files that are hard-linked now, and returns the plans of files that were not watched before.
+    pub(crate) fn watch_hard_links(&mut self, plans: &PlansDir, files: &[String]) -> BTreeSet<String> {
+        let watched = files.iter().filter_map(|relative| match plans.named(Path::new(relative)) {
+            Named::HardLink(id) => self.watch_hard_link(relative, id),
+            _ => None,
+        });
+        watched.collect()
+    }
+
+    /// Returns the file's plan if the file was not watched before.
+    fn watch_hard_link(&mut self, relative: &str, id: FileId) -> Option<String> {
+        let WatchEvent::Plan(plan) = event_for(relative) else { return None };
         if self.is_recursive {
-            self.linked.insert(plan);
-            return;
+            return self.linked.insert(plan.clone()).then_some(plan);
         }
         if self.files.get(relative) == Some(&id) {
-            return;
+            return None;
         }
         let is_other = self.files.insert(relative.to_owned(), id).is_some();
-        self.sharing.entry(id).or_default().insert(plan);
+        self.sharing.entry(id).or_default().insert(plan.clone());
         self.watch(vec![self.root.join(relative)], is_other);
+        Some(plan)
     }
 
     /// Watches the target of a link as part of the plan that contains the link.
@@ -463,7 +474,7 @@ impl Watcher {
         }
         if !is_content || relative.ends_with(".md") {
             match plans.named(Path::new(relative)) {
-                Named::HardLink(id) => self.watch_hard_link(relative, id),
+                Named::HardLink(id) => drop(self.watch_hard_link(relative, id)),
                 _ if is_content => {}
                 Named::Directory if depth(relative) <= deepest(relative) => self.cover_below(plans, relative),
                 Named::Link => self.follow(plans, relative),

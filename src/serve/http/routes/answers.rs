@@ -13,7 +13,6 @@ pub(crate) fn name(answer: &str) -> String {
     words.collect::<String>() + "Answer"
 }
 
-/// The answer of this name.
 pub(crate) fn named(answer: &str) -> Value {
     json!({"$ref": format!("{PLACE}{}", name(answer))})
 }

@@ -9,7 +9,7 @@ use crate::api::error::Error;
 use crate::api::requests::NOT_BLANK;
 use crate::api::views::envelope;
 use crate::plan::words::nearest;
-use crate::serve::http::extract::{plan_named, step_named};
+use crate::serve::http::extract::{invalid_body, not_json, plan_named, step_named};
 use crate::serve::http::problem::Problem;
 use crate::store::transaction::ChangeReport;
 
@@ -52,7 +52,6 @@ impl Reply {
 }
 
 impl Call {
-    /// A name in the path.
     pub(crate) fn name(&self, name: &str) -> &str {
         let found = self.path.iter().find(|(it, _)| it == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
@@ -84,10 +83,8 @@ impl Call {
 
     /// The request that the body is.
     pub(crate) fn body<R: DeserializeOwned>(&self) -> Result<R, Problem> {
-        serde_json::from_value(self.body.clone()).map_err(|error| {
-            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", error.to_string());
-            problem.hint("GET /openapi.json describes it")
-        })
+        serde_json::from_value(self.body.clone())
+            .map_err(|error| invalid_body(error.to_string()).hint("GET /openapi.json describes it"))
     }
 }
 
@@ -97,26 +94,15 @@ pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> 
         let detail = "the body is empty; an object is wanted, at least {}";
         return Err(Problem::new(StatusCode::BAD_REQUEST, "json-invalid", detail));
     }
-    let read = serde_json::from_slice(bytes);
-    match read {
+    match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => {
             match object.iter().find(|(name, it)| is_unsaid(&schema["properties"][name], it)) {
                 None => Ok(Value::Object(object)),
-                Some((name, _)) => {
-                    let detail = format!("`{name}` is empty");
-                    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", detail))
-                }
+                Some((name, _)) => Err(invalid_body(format!("`{name}` is empty"))),
             }
         }
-        Ok(_) => Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "body-invalid",
-            "the body is not a JSON object",
-        )),
-        Err(error) => {
-            let detail = format!("the body is not JSON: {error}");
-            Err(Problem::new(StatusCode::BAD_REQUEST, "json-invalid", detail))
-        }
+        Ok(_) => Err(invalid_body("the body is not a JSON object")),
+        Err(error) => Err(not_json(&error)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::answers;
-use super::route::{Link, Parameter, Route, Verb};
+use super::route::{Link, Parameter, Route};
 use super::{script_api, table};
 use crate::api::schema::{self, PLACE};
 
@@ -20,7 +20,7 @@ pub(crate) fn document(needs_token: bool) -> Value {
     for route in &routes {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(item) = item.as_object_mut() {
-            item.insert(route.verb.word().to_owned(), operation(route, &routes));
+            item.insert(route.verb.as_str().to_lowercase(), operation(route, &routes));
         }
     }
     let mut document = json!({
@@ -267,13 +267,7 @@ fn in_query(it: &Parameter) -> Value {
 pub fn markdown() -> String {
     let mut text = "| route | what it does | as |\n|---|---|---|\n".to_owned();
     for it in table() {
-        let method = match it.verb {
-            Verb::Get => "GET",
-            Verb::Post => "POST",
-            Verb::Patch => "PATCH",
-            Verb::Delete => "DELETE",
-        };
-        writeln!(text, "| `{method} {}` | {} | `{}` |", it.path, it.about, it.command).ok();
+        writeln!(text, "| `{} {}` | {} | `{}` |", it.verb, it.path, it.about, it.command).ok();
     }
     text
 }

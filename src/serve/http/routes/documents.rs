@@ -21,10 +21,7 @@ use crate::ops::template::{self, Named};
 use crate::serve::hints;
 
 pub(crate) fn routes() -> Vec<Route> {
-    let mut all = documents();
-    all.extend(templates());
-    all.extend(about());
-    all
+    [documents(), templates(), about()].concat()
 }
 
 fn documents() -> Vec<Route> {
@@ -33,18 +30,12 @@ fn documents() -> Vec<Route> {
         post("/api/import", "import_plan", "import")
             .about("Make a plan of a Markdown document")
             .body::<ImportRequest>(json!({"text": "# Sign in\n\n- [ ] Design the schema\n- [ ] Write the tests\n", "dry_run": true}))
-            .answers(201, named("import"))
-            .answers(200, named("import"))
-            .refuses(MAKING)
             .links("id", "/changes/0/id", &["get_plan", "show", "list_steps", "claim_plan"])
-            .makes_at("/api/plans/")
-            .by(import_document),
+            .makes(named("import"), "/api/plans/", import_document),
         get("/api/plans/{id}/export", "export_plan", "export")
             .about("Return a plan as one document")
             .takes([query("format", forms, "The form; markdown if it is left out", "adr")])
-            .answers(200, any(["export", "export-text"]))
-            .refuses(LOOKING)
-            .by(export_plan),
+            .does(any(["export", "export-text"]), LOOKING, export_plan),
     ]
 }
 
@@ -53,20 +44,15 @@ fn templates() -> Vec<Route> {
         get("/api/templates", "list_templates", "template")
             .about("List the plan templates and prompts")
             .takes(pages::parameters())
-            .answers(200, named("template-list"))
             .links("name", "/templates/0/name", &["get_template", "render_template"])
-            .by(list_templates),
+            .does(named("template-list"), &[], list_templates),
         get("/api/templates/{name}", "get_template", "template")
             .about("Show the source of a template or a prompt")
-            .answers(200, any(["template", "prompt"]))
-            .refuses(LOOKING)
-            .by(show_template),
+            .does(any(["template", "prompt"]), LOOKING, show_template),
         post("/api/templates/{name}/render", "render_template", "template")
             .about("Render a template or a prompt; writes nothing")
             .body::<RenderBody>(json!({"title": "Sign in", "description": "With a password."}))
-            .answers(200, any(["template", "rendered-prompt"]))
-            .refuses(MAKING)
-            .by(render_template),
+            .does(any(["template", "rendered-prompt"]), MAKING, render_template),
     ]
 }
 
@@ -80,12 +66,10 @@ fn about() -> Vec<Route> {
                 "The topic; overview if it is left out",
                 "executing",
             )])
-            .answers(200, named("instructions"))
-            .by(instruct),
+            .does(named("instructions"), &[], instruct),
         get("/api/doctor", "doctor", "doctor")
             .about("Diagnose this setup: index, locks, file system, watching")
-            .answers(200, named("doctor"))
-            .by(examine),
+            .does(named("doctor"), &[], examine),
         get("/api/sql", "sql", "sql")
             .about("Run a read-only SQL query on the index")
             .takes([query(
@@ -96,8 +80,7 @@ fn about() -> Vec<Route> {
             )
             .required()])
             .takes(pages::parameters())
-            .answers(200, named("table"))
-            .by(ask),
+            .does(named("table"), &[], ask),
     ]
 }
 

@@ -17,10 +17,7 @@ use crate::ops::script::{self, AddRequest};
 use crate::serve::http::extract::{plan_of, step_named};
 
 pub(crate) fn routes() -> Vec<Route> {
-    let mut all = decisions();
-    all.extend(insights());
-    all.extend(scripts());
-    all
+    [decisions(), insights(), scripts()].concat()
 }
 
 fn decisions() -> Vec<Route> {
@@ -35,24 +32,17 @@ fn decisions() -> Vec<Route> {
                 "step": "feature-auth:1",
             }))
             .takes(pages::parameters())
-            .answers(200, named("decision-list"))
-            .refuses(LOOKING)
             .links("id", "/decisions/0/id", &["show"])
-            .by(list_decisions),
+            .does(named("decision-list"), LOOKING, list_decisions),
         post("/api/decisions", "decide", "decide")
             .about("Record what was decided and why")
             .body::<DecideRequest>(example)
-            .answers(201, named("change"))
-            .answers(200, named("change"))
-            .refuses(MAKING)
             .links("id", "/changes/0/id", &["show"])
-            .makes_at("/api/show/")
-            .by(record_decision),
+            .makes(named("change"), "/api/show/", record_decision),
         get("/api/decisions/topics", "list_topics", "decide")
             .about("List the topics of decisions")
             .takes(pages::parameters())
-            .answers(200, named("topic-list"))
-            .by(topics),
+            .does(named("topic-list"), &[], topics),
     ]
 }
 
@@ -66,19 +56,13 @@ fn insights() -> Vec<Route> {
                 "title": "Caching", "plan": "feature-auth", "tag": "security", "since": "30d",
             }))
             .takes(pages::parameters())
-            .answers(200, named("insight-list"))
-            .refuses(LOOKING)
             .links("id", "/insights/0/id", &["show"])
-            .by(list_insights),
+            .does(named("insight-list"), LOOKING, list_insights),
         post("/api/insights", "record_insight", "insight")
             .about("Record what was learned")
             .body::<InsightRequest>(example)
-            .answers(201, named("change"))
-            .answers(200, named("change"))
-            .refuses(MAKING)
             .links("id", "/changes/0/id", &["show"])
-            .makes_at("/api/show/")
-            .by(record_insight),
+            .makes(named("change"), "/api/show/", record_insight),
     ]
 }
 
@@ -88,30 +72,20 @@ fn scripts() -> Vec<Route> {
             .about("List the scripts; no route runs them")
             .takes([query("plan", schema::text(), "Only those of this plan", "feature-auth")])
             .takes(pages::parameters())
-            .answers(200, named("script-list"))
-            .refuses(LOOKING)
             .links("name", "/scripts/0/id", &["get_script"])
-            .by(list_scripts),
+            .does(named("script-list"), LOOKING, list_scripts),
         post("/api/scripts", "add_script", "script add")
             .about("Add a named command")
             .body::<AddRequest>(json!({"name": "build", "command": "make all", "dry_run": true}))
-            .answers(201, named("change"))
-            .answers(200, named("change"))
-            .refuses(MAKING)
             .links("name", "/changes/0/id", &["get_script", "remove_script"])
-            .makes_at("/api/scripts/")
-            .by(add_script),
+            .makes(named("change"), "/api/scripts/", add_script),
         get("/api/scripts/{name}", "get_script", "script show")
             .about("Show a script, with its paths resolved")
-            .answers(200, named("script"))
-            .refuses(LOOKING)
-            .by(show_script),
+            .does(named("script"), LOOKING, show_script),
         delete("/api/scripts/{name}", "remove_script", "script remove")
             .about("Remove a script; undo restores it")
             .asks::<RemoveRequest>(&json!({"dry_run": true}))
-            .answers(200, named("change"))
-            .refuses(MAKING)
-            .by(remove_script),
+            .does(named("change"), MAKING, remove_script),
     ]
 }
 

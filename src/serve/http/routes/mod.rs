@@ -38,7 +38,7 @@ use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
 
 use call::{Call, Reply};
-use route::{Route, Verb};
+use route::Route;
 
 pub use document::markdown;
 
@@ -64,15 +64,8 @@ pub fn commands() -> Vec<&'static str> {
 
 /// Whether a route answers this method at this path.
 pub(super) fn is_declared(method: &Method, path: &str) -> bool {
-    static ALL: LazyLock<Vec<(Method, &'static str)>> = LazyLock::new(|| {
-        let method = |it: Verb| match it {
-            Verb::Get => Method::GET,
-            Verb::Post => Method::POST,
-            Verb::Patch => Method::PATCH,
-            Verb::Delete => Method::DELETE,
-        };
-        table().iter().map(|it| (method(it.verb), it.path)).collect()
-    });
+    static ALL: LazyLock<Vec<(Method, &'static str)>> =
+        LazyLock::new(|| table().into_iter().map(|it| (it.verb, it.path)).collect());
     let is_at = |declared: &str| {
         let (mut own, mut asked) = (declared.split('/'), path.split('/'));
         own.by_ref().all(|it| asked.next().is_some_and(|name| it.starts_with('{') || it == name))
@@ -89,18 +82,14 @@ pub(super) fn router() -> Router<App> {
         let methods = paths.remove(path).unwrap_or_default();
         paths.insert(path, methods.merge(method));
     }
-    let described = get(|State(app): State<App>| async move { axum::Json(document(app.token().is_some())) });
+    let described = get(|State(app): State<App>| async move { axum::Json(document(app.token.is_some())) });
     let routes = paths.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routes.route("/openapi.json", described)
 }
 
 fn method(route: Arc<Route>) -> MethodRouter<App> {
-    let filter = match route.verb {
-        Verb::Get => MethodFilter::GET,
-        Verb::Post => MethodFilter::POST,
-        Verb::Patch => MethodFilter::PATCH,
-        Verb::Delete => MethodFilter::DELETE,
-    };
+    // Only a method that HTTP does not define has no filter.
+    let Ok(filter) = MethodFilter::try_from(route.verb.clone()) else { return MethodRouter::new() };
     on(filter, move |State(app): State<App>, request: Request| async move {
         let uri = request.uri().clone();
         match answered(&app, &route, request).await {
@@ -141,7 +130,7 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
         context.kept.put_into_answer(&kind, &mut reply.body);
         Sent::of(reply, location)
     };
-    app.ask_if_or(condition, answer).await
+    app.ask_if(condition, answer).await
 }
 
 /// The answer to a request whose change an earlier one with the same key made without answering; a claim is answered by
@@ -153,7 +142,7 @@ fn repeated(context: &Context, route: &Route) -> Option<Reply> {
     let report = made.to_json(context);
     let etag_at = (report["changes"].as_array().map(Vec::len) == Some(1)).then_some("/changes/0/now/etag");
     let reply = if route.name == "import_plan" {
-        Reply::of("import", made.imported(report))
+        Reply::of("import", made.imported(&report))
     } else {
         Reply::of("change", report)
     };
@@ -162,7 +151,6 @@ fn repeated(context: &Context, route: &Route) -> Option<Reply> {
     Some(Reply { status: if is_making { 201 } else { status }, etag_at, ..reply })
 }
 
-/// A reply as it is sent.
 struct Sent {
     status: StatusCode,
     body: Written,

@@ -3,16 +3,18 @@
 use serde_json::{Value, json};
 
 use super::Problem;
-use super::answers::named;
+use super::answers::{any, named};
 use super::bodies::DryBody;
 use super::call::{Call, Reply};
 use super::pages;
-use super::route::{LOOKING, Parameter, Route, form, get, post, query, words};
+use super::route::{LOOKING, MAKING, Parameter, Route, form, get, post, query, words};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::sort::Sort;
 use crate::ops::check::{self, CheckRequest};
+use crate::ops::diff::{self, DiffRequest};
 use crate::ops::list::{self, ListRequest};
+use crate::ops::log::{self, LogRequest};
 use crate::ops::next::{self, NextRequest};
 use crate::ops::search::{self, SearchRequest};
 use crate::ops::show::{self, ShowRequest};
@@ -29,7 +31,28 @@ const STATUS: &str = "Only what has this status; several are separated by commas
 const SORT: &str = "^(-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*)?$";
 
 pub(crate) fn routes() -> Vec<Route> {
-    [questions(), faults()].concat()
+    [questions(), past(), faults()].concat()
+}
+
+/// What git knows of the plans.
+fn past() -> Vec<Route> {
+    let filter = json!({
+        "id": "auth:2", "since": "26w", "until": "2026-11-21", "by": "ann", "what": ["status", "attempt"], "rev": "main..feature",
+    });
+    vec![
+        get("/api/log", "log", "log")
+            .about("Show what happened to plans and steps, newest first, from the commits")
+            .asks::<LogRequest>(&filter)
+            .takes(pages::parameters())
+            .does(named("log"), LOOKING, log),
+        get("/api/log/{id}/timeline", "timeline", "log")
+            .about("Show when each step of a plan waited, was worked on, and was closed")
+            .does(named("timeline"), LOOKING, timeline),
+        get("/api/diff", "diff", "diff")
+            .about("Show how the plans differ between commits, what is staged, and the working tree")
+            .asks::<DiffRequest>(&json!({"plan": "auth", "rev": "HEAD", "staged": false, "patch": true}))
+            .does(named("diff"), LOOKING, diff),
+    ]
 }
 
 fn questions() -> Vec<Route> {
@@ -37,16 +60,13 @@ fn questions() -> Vec<Route> {
         get("/api/status", "status", "status")
             .about("Show what needs attention, is in progress, and is ready")
             .asks::<StatusRequest>(&json!({"days": 7}))
-            .answers(200, named("status"))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
-            .by(briefing),
+            .does(named("status"), &[], briefing),
         get("/api/stale", "list_stale_steps", "stale")
             .about("List the steps without a change for a while, longest first")
             .asks::<StaleRequest>(&json!({"plan": "auth", "days": 7}))
             .takes(pages::parameters())
-            .answers(200, named("stale-list"))
-            .refuses(LOOKING)
-            .by(stale_steps),
+            .does(named("stale-list"), LOOKING, stale_steps),
         get("/api/list", "list_plans", "list")
             .about("List the plans, by default the open ones")
             .takes([status(&["draft", "active", "completed", "abandoned"], "active")])
@@ -54,10 +74,8 @@ fn questions() -> Vec<Route> {
             .takes([sorting()])
             .asks::<ListRequest>(&json!({"program": "launch", "archived": false, "all": true}))
             .takes(pages::parameters())
-            .answers(200, named("plan-list"))
-            .refuses(LOOKING)
             .links("id", "/plans/0/id", &["get_plan", "show", "list_steps", "claim_plan", "add_step"])
-            .by(plans),
+            .does(named("plan-list"), LOOKING, plans),
         get("/api/list/{id}", "list_steps", "list")
             .about("List the steps of a plan, or the plans of a program")
             .takes([status(
@@ -77,32 +95,25 @@ fn questions() -> Vec<Route> {
             .asks::<ListRequest>(&filters())
             .takes([sorting()])
             .takes(pages::parameters())
-            .answers(200, super::answers::any(["step-list", "plan-list"]))
-            .refuses(LOOKING)
             .links("id", "/steps/0/id", &["get_step", "show", "start_step", "note_step", "complete_step"])
-            .by(steps),
+            .does(any(["step-list", "plan-list"]), LOOKING, steps),
         get("/api/show/{id}", "show", "show")
             .about("Show a plan, a step, a decision or an insight with its text")
             .asks::<ShowRequest>(&json!({"full": true, "graph": "mermaid"}))
-            .answers(200, super::answers::any(["plan", "step", "decision", "insight", "graph"]))
-            .refuses(LOOKING)
-            .by(shown),
+            .does(any(["plan", "step", "decision", "insight", "graph"]), LOOKING, shown),
         get("/api/next", "next", "next")
             .about("Show the next ready step, and why it is next; claims nothing")
             .asks::<NextRequest>(&json!({"plan": "feature-auth"}))
-            .answers(200, named("next"))
-            .refuses(LOOKING)
             .links("id", "/step/id", &["get_step", "show", "start_step", "claim_step"])
-            .by(what_next),
+            .does(named("next"), LOOKING, what_next),
         get("/api/search", "search", "search")
             .about("Search plans, steps, decisions and insights")
             .asks::<SearchRequest>(&json!({"query": "token"}))
             .takes([query("kind", words(&["plan", "step", "decision", "insight"]), "Only this", "step")])
             .asks::<SearchRequest>(&json!({"since": "7d"}))
             .takes([query("limit", pages::limit(), "At most so many hits; 50 if it is left out", 10)])
-            .answers(200, named("search"))
             .links("id", "/hits/0/id", &["show"])
-            .by(found),
+            .does(named("search"), &[], found),
     ]
 }
 
@@ -111,14 +122,11 @@ fn faults() -> Vec<Route> {
         get("/api/problems", "list_problems", "check")
             .about("Report problems in the files, with line and column")
             .takes(pages::parameters())
-            .answers(200, named("problem-list"))
-            .by(problems),
+            .does(named("problem-list"), &[], problems),
         post("/api/problems/fix", "fix_problems", "check")
             .about("Fix what can be fixed without losing data, and report the rest")
             .body::<DryBody>(json!({"dry_run": true}))
-            .answers(200, named("problem-list"))
-            .refuses(super::route::MAKING)
-            .by(fix),
+            .does(named("problem-list"), MAKING, fix),
     ]
 }
 
@@ -131,7 +139,6 @@ fn filters() -> Value {
     json!({"tag": "security", "stale": false, "assignee": "ann", "updated_since": "26w"})
 }
 
-/// The order of a list.
 pub(super) fn sorting() -> Parameter {
     let about = "Keys to sort by, the first of which decides; `-` reverses its order";
     query("sort", form(SORT), about, "-updated,title")
@@ -173,7 +180,6 @@ fn paged(call: &Call, reply: Reply, key: &str) -> Result<Reply, Problem> {
     pages::page(call, reply, key, |it| text(it, "path"))
 }
 
-/// A text that an item has.
 pub(crate) fn text(item: &Value, key: &str) -> String {
     item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
@@ -206,9 +212,23 @@ fn what_next(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn found(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let request = SearchRequest { limit: call.count("limit").unwrap_or(50) as usize, ..call.asked()? };
     if request.query.trim().is_empty() {
-        return Err(Error::usage("there is nothing to search for", "name a word, as in query=token").into());
+        return Err(Error::usage("there is nothing to search for", "for example query=token").into());
     }
     Ok(Reply::of("search", search::search(context, &request)?.to_json()))
+}
+
+fn log(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let reply = Reply::of("log", log::log(context, &call.asked()?)?.to_json());
+    let hash = |it: &Value| blake3::hash(it.to_string().as_bytes()).to_hex()[..16].to_owned();
+    pages::page(call, reply, "events", hash)
+}
+
+fn timeline(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    Ok(Reply::of("timeline", log::timeline::timeline(context, &call.plan()?)?.to_json()))
+}
+
+fn diff(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    Ok(Reply::of("diff", diff::diff(context, &call.asked()?)?.to_json()))
 }
 
 fn problems(context: &Context, call: &Call) -> Result<Reply, Problem> {

@@ -1,6 +1,7 @@
 //! Routes: method, path, parameters, body, responses and handler. The router and the OpenAPI document are made from the
 //! same table, so that they cannot differ.
 
+use axum::http::Method;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
@@ -11,27 +12,6 @@ use crate::serve::http::problem::Problem;
 
 /// Translates a request for the engine, and its report into a reply.
 pub(crate) type Handler = fn(&Context, &Call) -> Result<Reply, Problem>;
-
-/// The methods that routes have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Get,
-    Post,
-    Patch,
-    Delete,
-}
-
-impl Verb {
-    /// As OpenAPI spells it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::Post => "post",
-            Self::Patch => "patch",
-            Self::Delete => "delete",
-        }
-    }
-}
 
 /// A value in the query.
 #[derive(Debug, Clone)]
@@ -55,7 +35,6 @@ pub(crate) struct Link {
     pub(crate) to: &'static [&'static str],
 }
 
-/// A body that is taken.
 #[derive(Debug, Clone)]
 pub(crate) struct Body {
     pub(crate) schema: Value,
@@ -65,7 +44,7 @@ pub(crate) struct Body {
 /// One method of one path.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
-    pub(crate) verb: Verb,
+    pub(crate) verb: Method,
     pub(crate) path: &'static str,
     /// The operation's id.
     pub(crate) name: &'static str,
@@ -95,7 +74,7 @@ pub(crate) const MAKING: &[u16] = &[404, 409];
 pub(crate) const LOOKING: &[u16] = &[404];
 
 impl Route {
-    fn new(verb: Verb, path: &'static str, name: &'static str, command: &'static str) -> Self {
+    fn new(verb: Method, path: &'static str, name: &'static str, command: &'static str) -> Self {
         Self {
             verb,
             path,
@@ -187,6 +166,16 @@ impl Route {
         self
     }
 
+    /// Answers 200 with this schema, refuses with these statuses, and is done by this handler.
+    pub(crate) fn does(self, schema: Value, errors: &'static [u16], handler: Handler) -> Self {
+        self.answers(200, schema).refuses(errors).by(handler)
+    }
+
+    /// As [`Self::does`], where something new is made below a path; a dry run answers 200.
+    pub(crate) fn makes(self, schema: Value, path: &'static str, handler: Handler) -> Self {
+        self.answers(201, schema.clone()).makes_at(path).does(schema, MAKING, handler)
+    }
+
     /// Whether it decides on `If-Match`.
     pub(crate) fn takes_condition(&self) -> bool {
         self.errors.contains(&412)
@@ -194,15 +183,14 @@ impl Route {
 
     /// Whether its answer has an etag, with which a client can ask again.
     pub(crate) fn is_conditional(&self) -> bool {
-        self.verb == Verb::Get && self.media == "application/json" && !self.takes_key()
+        self.verb == Method::GET && self.media == "application/json" && !self.takes_key()
     }
 
     /// Whether it is done once for each `Idempotency-Key`: what changes something without saying what it is to be.
     pub(crate) fn takes_key(&self) -> bool {
-        self.verb != Verb::Get || self.path.ends_with("/next-step")
+        self.verb != Method::GET || self.path.ends_with("/next-step")
     }
 
-    /// The names in the path.
     pub(crate) fn path_names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'))
     }
@@ -246,19 +234,19 @@ fn sent(mut schema: Value) -> Value {
 }
 
 pub(crate) fn get(path: &'static str, name: &'static str, command: &'static str) -> Route {
-    Route::new(Verb::Get, path, name, command)
+    Route::new(Method::GET, path, name, command)
 }
 
 pub(crate) fn post(path: &'static str, name: &'static str, command: &'static str) -> Route {
-    Route::new(Verb::Post, path, name, command)
+    Route::new(Method::POST, path, name, command)
 }
 
 pub(crate) fn patch(path: &'static str, name: &'static str, command: &'static str) -> Route {
-    Route::new(Verb::Patch, path, name, command)
+    Route::new(Method::PATCH, path, name, command)
 }
 
 pub(crate) fn delete(path: &'static str, name: &'static str, command: &'static str) -> Route {
-    Route::new(Verb::Delete, path, name, command)
+    Route::new(Method::DELETE, path, name, command)
 }
 
 /// A value in the query that may be left out.

@@ -17,10 +17,7 @@ use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::transitions::Verb;
 
 pub(crate) fn routes() -> Vec<Route> {
-    let mut all = claims();
-    all.extend(moves());
-    all.extend(records());
-    all
+    [claims(), moves(), records()].concat()
 }
 
 /// The operations that take the id in the answer of a claim.
@@ -29,93 +26,65 @@ const CLAIMED: &[&str] = &["get_step", "show", "complete_step", "release_step", 
 fn claims() -> Vec<Route> {
     let claim = |route: Route, about| {
         let example = json!({"by": "ann", "lease": "2h", "dry_run": true});
-        let route = route.about(about).body::<ClaimRequest>(example).answers(200, named("claim"));
+        let route = route.about(about).body::<ClaimRequest>(example);
         route.links("id", "/step/id", CLAIMED).links("claim", "/claim/id", &["renew_claim"])
     };
     vec![
         claim(post("/api/claim", "claim", "claim"), "Claim the most urgent step of all plans exclusively")
-            .refuses(WRITING)
-            .by(claim_any),
+            .does(named("claim"), WRITING, |context, call| claimed(context, call, None)),
         claim(
             post("/api/plans/{id}/claim", "claim_plan", "claim"),
             "Claim the next step of a plan exclusively",
         )
-        .refuses(WRITING)
-        .by(claim_plan),
-        claim(post("/api/steps/{id}/claim", "claim_step", "claim"), "Claim this step exclusively")
-            .refuses(WRITING)
-            .by(claim_step),
+        .does(named("claim"), WRITING, |context, call| claimed(context, call, Some(call.plan()?))),
+        claim(post("/api/steps/{id}/claim", "claim_step", "claim"), "Claim this step exclusively").does(
+            named("claim"),
+            WRITING,
+            |context, call| claimed(context, call, Some(call.step()?)),
+        ),
         post("/api/claims/{claim}/renew", "renew_claim", "claim")
             .about("Restart the duration of a claim from now")
             .body::<RenewRequest>(json!({"lease": "30m"}))
-            .answers(200, named("claim"))
-            .refuses(MAKING)
             .links("id", "/step/id", CLAIMED)
-            .by(renew),
+            .does(named("claim"), MAKING, renew),
         post("/api/steps/{id}/release", "release_step", "release")
             .about("Release a claimed step without finishing it")
             .body::<ReleaseRequest>(json!({"message": "needs the staging host", "dry_run": true}))
-            .answers(200, named("change"))
-            .refuses(WRITING)
             .links("id", "/changes/0/id", &["get_step", "claim_step", "start_step"])
-            .by(release_one),
+            .does(named("change"), WRITING, release_one),
         post("/api/release-expired", "release_expired", "release")
             .about("Release every step whose claim has lapsed")
             .body::<DryBody>(json!({"dry_run": true}))
-            .answers(200, named("change"))
-            .refuses(MAKING)
-            .by(release_expired),
+            .does(named("change"), MAKING, release_expired),
     ]
 }
 
+/// The handler that moves the plan or the step of the path.
+macro_rules! to {
+    ($what:ident $verb:ident) => {
+        |context, call| moved(context, call, Verb::$verb, call.$what()?)
+    };
+}
+
 fn moves() -> Vec<Route> {
-    let one = |path, name, command, about, handler| {
-        post(path, name, command)
-            .about(about)
-            .body::<MoveRequest>(json!({"message": "as agreed", "dry_run": true}))
-            .answers(200, named("change"))
-            .refuses(WRITING)
-            .by(handler)
-    };
-    let step = |path, name, command, about, handler| {
-        let to = &["get_step", "show", "reopen_step", "note_step", "remove_step"];
-        one(path, name, command, about, handler).links("id", "/changes/0/id", to)
-    };
-    let plan = |path, name, command, about, handler| {
-        let to = &["get_plan", "show", "reopen_plan", "list_steps", "archive_plan"];
-        one(path, name, command, about, handler).links("id", "/changes/0/id", to)
+    const STEP: &[&str] = &["get_step", "show", "reopen_step", "note_step", "remove_step"];
+    const PLAN: &[&str] = &["get_plan", "show", "reopen_plan", "list_steps", "archive_plan"];
+    let one = |path, name, command, about, to, handler| {
+        let route = post(path, name, command).about(about).links("id", "/changes/0/id", to);
+        let route = route.body::<MoveRequest>(json!({"message": "as agreed", "dry_run": true}));
+        route.does(named("change"), WRITING, handler)
     };
     vec![
-        step("/api/steps/{id}/start", "start_step", "start", "Begin a step", |context, call| {
-            moved(context, call, Verb::Start)
-        }),
-        step("/api/steps/{id}/done", "complete_step", "done", "Complete a step", |context, call| {
-            moved(context, call, Verb::Done)
-        }),
-        step("/api/steps/{id}/fail", "fail_step", "fail", "Mark a step as failed", |context, call| {
-            moved(context, call, Verb::Fail)
-        }),
-        step("/api/steps/{id}/block", "block_step", "block", "Mark a step as blocked", |context, call| {
-            moved(context, call, Verb::Block)
-        }),
-        step("/api/steps/{id}/skip", "skip_step", "skip", "Skip a step", |context, call| {
-            moved(context, call, Verb::Skip)
-        }),
-        step("/api/steps/{id}/reopen", "reopen_step", "reopen", "Open a step again", |context, call| {
-            moved(context, call, Verb::Reopen)
-        }),
-        plan("/api/plans/{id}/start", "start_plan", "start", "Activate a draft plan", |context, call| {
-            plan_moved(context, call, Verb::Start)
-        }),
-        plan("/api/plans/{id}/done", "complete_plan", "done", "Complete a plan", |context, call| {
-            plan_moved(context, call, Verb::Done)
-        }),
-        plan("/api/plans/{id}/skip", "abandon_plan", "skip", "Abandon a plan", |context, call| {
-            plan_moved(context, call, Verb::Skip)
-        }),
-        plan("/api/plans/{id}/reopen", "reopen_plan", "reopen", "Open a plan again", |context, call| {
-            plan_moved(context, call, Verb::Reopen)
-        }),
+        one("/api/steps/{id}/start", "start_step", "start", "Begin a step", STEP, to!(step Start)),
+        one("/api/steps/{id}/done", "complete_step", "done", "Complete a step", STEP, to!(step Done)),
+        one("/api/steps/{id}/fail", "fail_step", "fail", "Mark a step as failed", STEP, to!(step Fail)),
+        one("/api/steps/{id}/block", "block_step", "block", "Mark a step as blocked", STEP, to!(step Block)),
+        one("/api/steps/{id}/skip", "skip_step", "skip", "Skip a step", STEP, to!(step Skip)),
+        one("/api/steps/{id}/reopen", "reopen_step", "reopen", "Open a step again", STEP, to!(step Reopen)),
+        one("/api/plans/{id}/start", "start_plan", "start", "Activate a draft plan", PLAN, to!(plan Start)),
+        one("/api/plans/{id}/done", "complete_plan", "done", "Complete a plan", PLAN, to!(plan Done)),
+        one("/api/plans/{id}/skip", "abandon_plan", "skip", "Abandon a plan", PLAN, to!(plan Skip)),
+        one("/api/plans/{id}/reopen", "reopen_plan", "reopen", "Open a plan again", PLAN, to!(plan Reopen)),
     ]
 }
 
@@ -135,10 +104,8 @@ fn records() -> Vec<Route> {
             .body::<AttemptRequest>(
                 json!({"outcome": "partly done", "notes": "tables made", "dry_run": true}),
             )
-            .answers(200, named("change"))
-            .refuses(WRITING)
             .links("id", "/changes/0/id", &["get_step", "show", "complete_step"])
-            .by(attempt),
+            .does(named("change"), WRITING, attempt),
         note(post("/api/steps/{id}/notes", "note_step", "note"), "Add a note to a step")
             .links("id", "/changes/0/id", &["get_step", "show"])
             .by(|context, call| noted(context, call, call.step()?)),
@@ -156,18 +123,6 @@ fn records() -> Vec<Route> {
         )
         .by(|context, call| confirmed(context, call, call.plan()?)),
     ]
-}
-
-fn claim_any(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    claimed(context, call, None)
-}
-
-fn claim_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    claimed(context, call, Some(call.plan()?))
-}
-
-fn claim_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    claimed(context, call, Some(call.step()?))
 }
 
 fn claimed(context: &Context, call: &Call, target: Option<String>) -> Result<Reply, Problem> {
@@ -192,13 +147,8 @@ fn release_expired(context: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::changed(&release::release(context, &request)?))
 }
 
-fn moved(context: &Context, call: &Call, verb: Verb) -> Result<Reply, Problem> {
-    let request = MoveRequest { verb, ids: vec![call.step()?], ..call.body()? };
-    Ok(Reply::changed(&update::move_steps(context, &request)?))
-}
-
-fn plan_moved(context: &Context, call: &Call, verb: Verb) -> Result<Reply, Problem> {
-    let request = MoveRequest { verb, ids: vec![call.plan()?], ..call.body()? };
+fn moved(context: &Context, call: &Call, verb: Verb, id: String) -> Result<Reply, Problem> {
+    let request = MoveRequest { verb, ids: vec![id], ..call.body()? };
     Ok(Reply::changed(&update::move_steps(context, &request)?))
 }
 

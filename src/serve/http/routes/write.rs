@@ -21,11 +21,7 @@ use crate::ops::undo::{self, UndoRequest};
 use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {
-    let mut all = making();
-    all.extend(fields());
-    all.extend(steps());
-    all.extend(taking_away());
-    all
+    [making(), fields(), steps(), taking_away()].concat()
 }
 
 const PLAN: &[&str] =
@@ -132,8 +128,7 @@ fn taking_away() -> Vec<Route> {
         get("/api/undo", "list_undo", "undo")
             .about("List the changes that can be undone, newest first")
             .takes(pages::parameters())
-            .answers(200, named("undo-list"))
-            .by(undo_list),
+            .does(named("undo-list"), &[], undo_list),
         change(post("/api/undo", "undo", "undo"), "Undo a change, if its files have not changed since")
             .body::<UndoRequest>(dry())
             .refuses(WRITING)

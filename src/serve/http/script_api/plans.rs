@@ -1,5 +1,6 @@
 //! Plans: all of them, one, a new one, and its next step, which is claimed by asking for it.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +14,7 @@ use crate::ops::claim::{self, ClaimReport, ClaimRequest};
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::upsert::{self, PlanText, Put};
 use crate::serve::http::etag::{IfMatch, tagged};
-use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
+use crate::serve::http::extract::{Body, Named, Params, Written};
 use crate::serve::http::guard::{is_of_any_page, is_prefetch};
 use crate::serve::http::problem::{Problem, not_allowed};
 use crate::serve::http::routes::bad_query;
@@ -35,7 +36,7 @@ pub(super) async fn list(
 ) -> Result<Written, Problem> {
     let sort = params.sort.as_deref().map(Sort::read).transpose();
     let sort = sort.map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))?;
-    let written = app.ask_or(move |context| {
+    let written = app.ask(move |context| {
         let sort = sort.unwrap_or_default();
         let request = ListRequest { all: true, sort, ..ListRequest::default() };
         let plans = match list::list(context, &request)? {
@@ -67,13 +68,11 @@ pub(super) async fn create(
     Ok(made(put.is_new, ("/api/plans/", &id), answer))
 }
 
-/// One plan with its text.
-pub(super) async fn show(State(app): State<App>, plan: PlanName) -> Result<Response, Problem> {
+pub(super) async fn show(State(app): State<App>, plan: Named) -> Result<Response, Problem> {
     let plan = plan.0;
     Ok(SeedPlanWithBody::answer(app.ask(move |context| upsert::plan(context, &plan)).await?))
 }
 
-/// A claimed step.
 #[derive(Debug, Serialize)]
 pub(super) struct ClaimedStep {
     /// `next`.
@@ -105,7 +104,7 @@ pub(super) async fn next_step(
     State(app): State<App>,
     method: Method,
     headers: HeaderMap,
-    plan: PlanName,
+    plan: Named,
     if_match: IfMatch,
 ) -> Result<Response, Problem> {
     if method != Method::GET {
@@ -121,7 +120,7 @@ pub(super) async fn next_step(
         return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail));
     }
     let target = Some(plan.0);
-    let answer = app.ask_if_or(if_match, move |context| {
+    let answer = app.ask_if(if_match, move |context| {
         let report = claim::claim(context, &ClaimRequest { target, ..ClaimRequest::default() })?;
         match (&report.step, report.state) {
             (Some(step), _) => {

@@ -1,5 +1,6 @@
 //! Steps: those of a plan, one, a new one, and an update of one.
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 
@@ -7,12 +8,12 @@ use super::{SeedStep, earlier, made};
 use crate::ops::patch::{self, PatchRequest};
 use crate::ops::upsert::{self, Put, StepText};
 use crate::serve::http::etag::IfMatch;
-use crate::serve::http::extract::{Body, Json, PlanName, StepName};
+use crate::serve::http::extract::{Body, Named};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
 
 /// The steps of a plan, in their order.
-pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<Vec<SeedStep>>, Problem> {
+pub(super) async fn list(State(app): State<App>, plan: Named) -> Result<Json<Vec<SeedStep>>, Problem> {
     let steps = app.ask(move |context| upsert::steps(context, &plan.0)).await?;
     Ok(Json(steps.into_iter().map(SeedStep::of).collect()))
 }
@@ -20,7 +21,7 @@ pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<
 /// Adds a step; the same text at the same number again changes nothing.
 pub(super) async fn add(
     State(app): State<App>,
-    plan: PlanName,
+    plan: Named,
     if_match: IfMatch,
     Body(text): Body<StepText>,
 ) -> Result<Response, Problem> {
@@ -34,8 +35,7 @@ pub(super) async fn add(
     Ok(made(put.is_new, ("/api/steps/", &id), SeedStep::answer(put.now)))
 }
 
-/// One step with its text.
-pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Response, Problem> {
+pub(super) async fn show(State(app): State<App>, step: Named) -> Result<Response, Problem> {
     let step = app.ask(move |context| upsert::step(context, &step.0)).await?;
     Ok(SeedStep::answer(step))
 }
@@ -43,7 +43,7 @@ pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Respo
 /// Updates a step, all in one write.
 pub(super) async fn update(
     State(app): State<App>,
-    step: StepName,
+    step: Named,
     if_match: IfMatch,
     Body(update): Body<PatchRequest>,
 ) -> Result<Response, Problem> {

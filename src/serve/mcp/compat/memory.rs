@@ -1,6 +1,6 @@
-//! The one tool with an action for everything that can be done with plans.
+//! The single tool with an action for each operation on plans.
 //!
-//! Which arguments an action takes is a table: what an action has no use for is refused, so that nothing that was said is lost.
+//! A table lists the arguments of each action. Other arguments are refused, so that none is silently ignored.
 
 mod scripts;
 mod workspace;
@@ -29,7 +29,7 @@ use super::{own, plan_line, turn, with_plan_id};
 pub(super) fn tool() -> Tool {
     Tool::asking(
         ("memory_plan", "Everything about plans"),
-        Effect::TakesAway,
+        Effect::Removes,
         "Reads, creates and changes plans, programs and scripts, as `action` says. delete and confirm ask the person. run_build_script only names the command.",
         ANSWER,
         memory_plan,
@@ -37,7 +37,7 @@ pub(super) fn tool() -> Tool {
     .without(without_plans)
 }
 
-/// What any of the actions answers, in the notation of results.
+/// The result of any action, in the notation of results.
 const ANSWER: &str = "did written:bool state? plan_id? id? title? path? status? etag? hint? plan:obj? plans:plan[]? \
                       program:obj? is_program:bool? workspace:obj? plan_path? steps_before:int? steps_after:int? \
                       changes:list? unmapped:list? scripts:list? templates:list? script_name? command? directory_path? \
@@ -161,7 +161,7 @@ impl Action {
     }
 }
 
-/// Returns what an action does where there is no plans directory yet.
+/// Returns what an action does if there is no plans directory yet.
 fn without_plans(given: &Object) -> Without {
     match given.get("action").and_then(Value::as_str).unwrap_or_default() {
         "create" | "create_from_template" | "create_program" | "import" | "add_build_script" => {
@@ -174,7 +174,7 @@ fn without_plans(given: &Object) -> Without {
     }
 }
 
-/// Refuses arguments that are missing, and those that the action has no use for.
+/// Refuses a call with missing arguments, or with ones that the action does not take.
 fn check_arguments(asked: &MemoryPlan) -> Result<(), Refusal> {
     const ALWAYS: [&str; 3] = ["action", "workspace_id", "workspace_path"];
     let given = value(asked);
@@ -196,7 +196,7 @@ fn check_arguments(asked: &MemoryPlan) -> Result<(), Refusal> {
     let is_known =
         |name: &String| ALWAYS.contains(&name.as_str()) || needed.contains(name) || more.contains(name);
     match given.as_object().into_iter().flat_map(Map::keys).find(|it| is_there(it) && !is_known(it)) {
-        Some(other) => Err(Refusal::usage(format!("`{word}` has no use for `{other}`"), hint())),
+        Some(other) => Err(Refusal::usage(format!("`{word}` does not take `{other}`"), hint())),
         None => Ok(()),
     }
 }
@@ -263,7 +263,7 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     }
 }
 
-/// With what every answer has, and without what says nothing.
+/// Adds the common fields, and drops empty ones.
 fn finished(mut object: Value) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.retain(|_, it| !it.is_null());
@@ -281,7 +281,7 @@ fn titled(mut step: Map<String, Value>) -> Map<String, Value> {
     step
 }
 
-/// What `restructure_plan` did, with the plan's id under the name that the covers use.
+/// The result of `restructure_plan`, with the plan's id under the name that the wrappers use.
 fn with_plan_of(mut done: Value) -> Value {
     if let Some(map) = done.as_object_mut() {
         let plan = map.remove("plan").unwrap_or_default();
@@ -396,10 +396,10 @@ fn upgrade(call: &Call, plan: &str) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The same question as `delete_plan` asks; `confirm` alone is no yes.
+/// The same question as `delete_plan` asks; the argument `confirm` alone is not a confirmation.
 fn delete(call: &Call, asked: &MemoryPlan) -> Result<Turn, Refusal> {
     if asked.confirm != Some(true) {
-        return Err(Refusal::usage("`confirm` has to be true", "the person is asked then"));
+        return Err(Refusal::usage("`confirm` must be true", "the server then asks the person"));
     }
     turn(call, "delete_plan", json!({"plan": asked.plan_id})).map(finishing)
 }

@@ -1,4 +1,4 @@
-//! Covers of the tools for plans.
+//! Wrappers of the tools for plans.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use crate::api::views::value;
 use crate::ops::set::{self, SetOp};
 use crate::ops::upsert::{self, PlanText};
 use crate::serve::mcp::result::{self, Refusal};
+use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::set_request;
 use crate::text::scalar;
@@ -27,41 +28,54 @@ pub(super) fn tools() -> Vec<Tool> {
             save_plan,
         )
         .without(|_| Without::Makes),
-        Tool::new(
+        Tool::of::<()>(
             ("create_plan", "Create a plan"),
             Effect::Adds,
             "Makes a plan with steps of these titles, in this order. For a goal of several actions, of which some may need several attempts.",
-            CHANGED,
-            create_plan,
+            ("title:str description:str? steps:texts(Titles, in order)", CHANGED),
+            |call, given| own(call, "create_plan", given.into()).map(with_plan_id),
         )
         .without(|_| Without::Makes),
-        Tool::new(
+        Tool::of::<()>(
             ("get_plan", "Read a plan"),
             Effect::Reads,
             "Reads a plan by its id or title: its text, and all steps with their status and attempts.",
-            GOT,
+            (
+                "plan_id:str?(As auth) title:str?(Or a part of it) limit:int?(Of steps) \
+                 cursor:str?(next_cursor of the page before)",
+                GOT,
+            ),
             get_plan,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("list_plans", "List plans"),
             Effect::Reads,
             "Lists plans with their progress and last activity; active ones unless another status is asked for.",
-            "plans:plan[] next_cursor? hidden:int?",
-            list_plans,
+            ("status:active|complete|abandoned|all? limit:int? cursor:str?", "plans:plan[] next_cursor? hidden:int?"),
+            |call, mut given| {
+                given.entry("status").or_insert_with(|| "active".into());
+                own(call, "list_plans", given.into())
+            },
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("search_plans", "Search plans"),
             Effect::Reads,
             "Searches the text of plans, best first.",
-            "hits:hit[] next_cursor?",
-            search_plans,
+            ("query:str limit:int? cursor:str?", "hits:hit[] next_cursor?"),
+            |call, mut given| {
+                given.insert("kind".to_owned(), "plan".into());
+                own(call, "recall", given.into())
+            },
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("update_plan_status", "Close a plan"),
             Effect::Sets,
             "Marks a whole plan as complete or abandoned.",
-            CHANGED,
-            update_plan_status,
+            (
+                "plan_id=plan:str(As auth) status:complete|abandoned force:bool?(Complete it with open steps)",
+                CHANGED,
+            ),
+            |call, given| own(call, "update_plan", given.into()).map(with_plan_id),
         ),
     ]
 }
@@ -93,44 +107,19 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     Ok(with_plan_id(saved))
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct CreatePlan {
-    title: String,
-    description: Option<String>,
-    /// Titles, in order
-    steps: Vec<String>,
-}
-
-fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
-    let CreatePlan { title, description, steps } = asked;
-    own(call, "create_plan", json!({"title": title, "description": description, "steps": steps}))
-        .map(with_plan_id)
-}
-
 /// A plan with its steps in full, as planwatch's own `get_plan` has it.
 const GOT: &str = "plan_id id title status state kind priority? due? category? program? tags:strs? goals:strs? success_criteria:strs? \
                    description? steps_total:int steps_completed:int steps_failed:int? steps_blocked:int? \
                    steps_in_progress:int? steps_ready:int? confirm_phases:strs? notes:list? decisions:list? \
                    problem_list:list? archived:bool? path etag? body? steps:list children:list? next_cursor? more?";
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct GetPlan {
-    /// As auth
-    plan_id: Option<String>,
-    /// Or a part of it
-    title: Option<String>,
-    /// Of steps
-    limit: Option<usize>,
-    /// next_cursor of the page before
-    cursor: Option<String>,
-}
-
-fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
-    let GetPlan { plan_id, title, limit, cursor } = asked;
-    let Some(plan) = plan_id.or(title) else {
+fn get_plan(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let title = given.remove("title");
+    let Some(plan) = given.remove("plan_id").or(title) else {
         return Err(Refusal::usage("which plan?", "give `plan_id` or `title`; list_plans names them"));
     };
-    whole_plan(call, &plan, limit, cursor.as_deref()).map(with_plan_id)
+    given.extend([("plan".to_owned(), plan), ("detail".to_owned(), "full".into())]);
+    own(call, "get_plan", given.into()).map(with_plan_id)
 }
 
 /// A plan with the texts and attempts of its steps.
@@ -141,76 +130,4 @@ pub(super) fn whole_plan(
     cursor: Option<&str>,
 ) -> Result<Value, Refusal> {
     own(call, "get_plan", json!({"plan": plan, "detail": "full", "limit": limit, "cursor": cursor}))
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ListPlans {
-    status: Option<Closing>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Closing {
-    #[default]
-    Active,
-    Complete,
-    Abandoned,
-    All,
-}
-
-impl Closing {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Complete => "complete",
-            Self::Abandoned => "abandoned",
-            Self::All => "all",
-        }
-    }
-}
-
-fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
-    let ListPlans { status, limit, cursor } = asked;
-    let status = status.unwrap_or_default().word();
-    own(call, "list_plans", json!({"status": status, "limit": limit, "cursor": cursor}))
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct SearchPlans {
-    query: String,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
-fn search_plans(call: &Call, asked: SearchPlans) -> Result<Value, Refusal> {
-    let SearchPlans { query, limit, cursor } = asked;
-    own(call, "recall", json!({"query": query, "kind": "plan", "limit": limit, "cursor": cursor}))
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct UpdatePlanStatus {
-    /// As auth
-    plan_id: String,
-    status: Closed,
-    /// Complete it with open steps
-    force: Option<bool>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Closed {
-    Complete,
-    Abandoned,
-}
-
-fn update_plan_status(call: &Call, asked: UpdatePlanStatus) -> Result<Value, Refusal> {
-    let UpdatePlanStatus { plan_id, status, force } = asked;
-    let status = match status {
-        Closed::Complete => Closing::Complete,
-        Closed::Abandoned => Closing::Abandoned,
-    };
-    own(call, "update_plan", json!({"plan": plan_id, "status": status.word(), "force": force}))
-        .map(with_plan_id)
 }

@@ -1,4 +1,4 @@
-//! Covers of the tools for steps.
+//! Wrappers of the tools for steps.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,9 +13,10 @@ use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::ops::upsert::{self, StepText};
 use crate::plan::transitions::Verb;
-use crate::plan::words::StepStatus;
+use crate::plan::words::{Status, StepStatus};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
+use crate::serve::mcp::schema::{Object, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::store::transaction::Mode;
 use crate::text::scalar;
@@ -42,32 +43,39 @@ pub(super) fn tools() -> Vec<Tool> {
             STEP,
             update_step,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("update_plan_step", "Update a step of a plan"),
             Effect::Adds,
             "Gives a step a status, logs an attempt, or both. An attempt without a status sets the step in progress.",
-            STEP,
+            (
+                "step_id:str(As auth:2) status:pending|in_progress|done|skipped|blocked|completed|failed? \
+                 attempt_outcome:str?(In a word or two, as `no answer`) attempt_notes:str?",
+                STEP,
+            ),
             update_plan_step,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("peek_next_step", "Look at the next step"),
             Effect::Reads,
             "Reads the next step of a plan without changing it. Without a step, `state` and `why` say why.",
-            "state why step_id? step_number:num? title? description?",
+            ("plan_id:str(As auth)", "state why step_id? step_number:num? title? description?"),
             peek_next_step,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("get_plan_steps", "List a plan's steps"),
             Effect::Reads,
             "Lists the steps of a plan, one line a step.",
-            "plan_id title steps:list next_cursor?",
+            (
+                "plan_id:str(As auth) status:str? limit:int? cursor:str?",
+                "plan_id title steps:list next_cursor?",
+            ),
             get_plan_steps,
         ),
-        Tool::new(
+        Tool::of::<()>(
             ("get_step", "Read a step"),
             Effect::Reads,
             "Reads a step in full: text, status, result, attempts, metadata.",
-            GOT,
+            ("step_id=step:str(As auth:2)", GOT),
             get_step,
         ),
     ]
@@ -82,7 +90,7 @@ fn view(step: &StepShape) -> Value {
     view
 }
 
-/// The step as it is after a change that did this.
+/// The step after a change with this `did`.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let mut object = view(&step);
@@ -191,47 +199,15 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     changed(call, &step_id, &done)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct UpdatePlanStep {
-    /// As auth:2
-    step_id: String,
-    status: Option<Status>,
-    /// In a word or two, as `no answer`
-    attempt_outcome: Option<String>,
-    attempt_notes: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Pending,
-    InProgress,
-    Done,
-    Skipped,
-    Blocked,
-    Completed,
-    Failed,
-}
-
-impl Status {
-    fn read(self) -> StepStatus {
-        match self {
-            Self::Pending => StepStatus::Pending,
-            Self::InProgress => StepStatus::InProgress,
-            Self::Done | Self::Completed => StepStatus::Completed,
-            Self::Skipped => StepStatus::Skipped,
-            Self::Blocked => StepStatus::Blocked,
-            Self::Failed => StepStatus::Failed,
-        }
-    }
-}
-
-fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal> {
-    let UpdatePlanStep { step_id: id, status, attempt_outcome, attempt_notes: notes } = asked;
+fn update_plan_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let id: String = take(&mut given, "step_id")?.unwrap_or_default();
+    let status = given.remove("status").map(|it| if it == "done" { "completed".into() } else { it });
+    let status =
+        StepStatus::ALL.iter().copied().find(|it| status.as_ref().is_some_and(|word| word == it.word()));
+    let (outcome, notes) = (take(&mut given, "attempt_outcome")?, take(&mut given, "attempt_notes")?);
     let (context, claim) = (&call.context, claim_of(call, &id)?);
-    let (is_begun, status) =
-        (upsert::step(context, &id)?.0.status == "in_progress", status.map(Status::read));
-    let report = match (status, attempt_outcome) {
+    let is_begun = upsert::step(context, &id)?.0.status == "in_progress";
+    let report = match (status, outcome) {
         (None, None) if notes.is_none() => {
             return Err(Refusal::usage("there is nothing to change", "give `status` or `attempt_outcome`"));
         }
@@ -246,7 +222,7 @@ fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal
             update::move_steps(context, &request)
         }
         (status, outcome) => {
-            let status = status.map(|it| crate::plan::words::Status::word(it).to_owned());
+            let status = status.map(|it| it.word().to_owned());
             let outcome = outcome.unwrap_or_else(|| "attempted".to_owned());
             let request =
                 AttemptRequest { id: id.clone(), outcome, notes, status, claim, ..AttemptRequest::default() };
@@ -257,14 +233,9 @@ fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal
     changed(call, &id, &done)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Peek {
-    /// As auth
-    plan_id: String,
-}
-
-fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
-    let (context, Peek { plan_id }) = (&call.context, asked);
+fn peek_next_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let context = &call.context;
+    let plan_id: String = take(&mut given, "plan_id")?.unwrap_or_default();
     let report = lookup::plan(call, &plan_id, |id| {
         next::next(context, &NextRequest { plan: Some(id.to_owned()), most: Some(1) })
     })?;
@@ -279,17 +250,10 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct GetPlanSteps {
-    /// As auth
-    plan_id: String,
-    status: Option<String>,
-    limit: Option<usize>,
-    cursor: Option<String>,
-}
-
-fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
-    let GetPlanSteps { plan_id, status, limit, cursor } = asked;
+fn get_plan_steps(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let plan_id: String = take(&mut given, "plan_id")?.unwrap_or_default();
+    let status: Option<String> = take(&mut given, "status")?;
+    let (limit, cursor) = (take(&mut given, "limit")?, take::<String>(&mut given, "cursor")?);
     let request = ListRequest { status: status.into_iter().collect(), ..ListRequest::default() };
     let listed = lookup::plan(call, &plan_id, |id| {
         list::list(&call.context, &ListRequest { plan: Some(id.to_owned()), ..request.clone() })
@@ -317,15 +281,9 @@ const GOT: &str = "step_id plan_id step_number:num description title status read
                    notes:list? decisions:list? metadata:obj? tasks_done:int? tasks_total:int? path etag? more? \
                    problem_list:list? held:obj?";
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct GetStep {
-    /// As auth:2
-    step_id: String,
-}
-
-fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
-    let GetStep { step_id } = asked;
-    let mut object = own(call, "get_step", json!({"step": step_id}))?;
+fn get_step(call: &Call, given: Object) -> Result<Value, Refusal> {
+    let step_id = given["step"].as_str().unwrap_or_default().to_owned();
+    let mut object = own(call, "get_step", given.into())?;
     let number = upsert::step(&call.context, &step_id)?.0.step_number;
     let Some(map) = object.as_object_mut() else { return Ok(object) };
     for (from, to) in [("id", "step_id"), ("plan", "plan_id"), ("body", "description")] {

@@ -453,13 +453,13 @@ fn deleting_and_confirming_ask_the_person() {
     let phase = json!({"action": "confirm", "plan_id": "auth", "confirmation_scope": "phase", "confirm_phase": "deploy"});
     asked(phase, "Confirm the phase deploy of `auth` (Sign in)?");
     let not = json!({"action": "delete", "plan_id": "auth", "confirm": false});
-    check_refused(it, "memory_plan", not, "usage: `confirm` has to be true; the person is asked then");
+    check_refused(it, "memory_plan", not, "usage: `confirm` must be true; the server then asks the person");
     let delete = json!({"action": "delete", "plan_id": "auth", "confirm": true});
     asked(delete, "Delete the plan `auth` (Sign in) with all its steps? It is moved to the archive.");
 }
 
 #[test]
-fn what_names_nothing_here_is_refused_with_what_would() {
+fn an_unknown_id_is_refused_with_valid_ones() {
     let it = &empty();
     let plan_form = "a plan's id is the name of its directory, as `auth`; list_plans names them";
     let check = |name: &str, arguments: Value, expected: &str| check_refused(it, name, arguments, expected);
@@ -491,7 +491,7 @@ fn what_names_nothing_here_is_refused_with_what_would() {
     check(
         "memory_plan",
         json!({"action": "archive", "plan_id": "other", "note": "done"}),
-        "usage: `archive` has no use for `note`; `archive` takes plan_id",
+        "usage: `archive` does not take `note`; `archive` takes plan_id",
     );
     check(
         "memory_plan",
@@ -558,7 +558,7 @@ fn the_set_has_the_names_that_prompts_use_and_each_can_be_called() {
 }
 
 #[test]
-fn the_set_is_told_in_few_words() {
+fn the_list_of_tools_is_short() {
     let told: Vec<_> =
         tools(Toolset::Compat, false).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect();
     let list = json!(told).to_string();

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::context::Context;
 use crate::api::views::value;
 use crate::disk::Origin;
 use crate::ops::add::{self, AddRequest};
@@ -50,9 +49,9 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         Tool::new(
             ("restructure_plan", "Restructure a plan"),
-            Effect::TakesAway,
-            "replace: `steps` is the new list; known titles keep their files. consolidate: one step of several. \
-             remove: takes steps out.",
+            Effect::Removes,
+            "replace: `steps` is the new list; known titles keep their files. consolidate: merges several \
+             steps into one. remove: removes steps.",
             "did written:bool plan steps_before:int steps_after:int? changes:list? hint?",
             restructure_plan,
         ),
@@ -192,7 +191,7 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
             *hint = format!("{ready}; update_step with `depends` makes a step wait for others");
         }
     }
-    // What is done next comes last.
+    // The next command comes last.
     report.hints.reverse();
     result::changed(report)
 }
@@ -234,7 +233,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     Ok(object)
 }
 
-/// Gives a plan that is there what a new one would have: its fields, and the steps whose titles it does not have.
+/// Gives an existing plan the fields of a new one, and the steps whose titles it does not have.
 fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Refusal> {
     let there = shown(call, id)?;
     let is_other = |it: &String| it.trim() != there.body.trim();
@@ -249,7 +248,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
             hint,
         ));
     }
-    let mut changes = changes_of(call, &None, (id, false), asked.fields, []);
+    let mut changes = changes_of((id, false), asked.fields, []);
     let is_new = |it: &Listed| there.steps.iter().all(|step| step.title != it.title);
     for step in asked.steps.into_iter().flatten().filter(is_new) {
         let step = step.new_step()?;
@@ -257,11 +256,12 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
         let StepRequest { title, depends, touches, verify, .. } = step;
         let (plan, by) = (id.to_owned(), Some(MAKER.to_owned()));
         let request = AddRequest { plan, title, body, depends, touches, verify, by, ..AddRequest::default() };
-        changes.push(Box::new(move |mode| add::add(&call.context, &AddRequest { mode, ..request.clone() })));
+        changes
+            .push(Box::new(move |context, mode| add::add(context, &AddRequest { mode, ..request.clone() })));
     }
     let done = match changes.as_slice() {
         [] => json!({"did": "nothing: already done", "written": false}),
-        changes => all(call, changes)?,
+        changes => all(call, None, changes)?,
     };
     // The last change may be of a step, but the answer is about the plan.
     let mut object = result::pick(&value(&shown(call, id)?.plan), "id title path status etag");
@@ -270,7 +270,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     Ok(object)
 }
 
-/// A number is no step of a new plan: it would become a title. Steps that exist may be named by their numbers.
+/// A number cannot be a step of a new plan, because it would become a title. Existing steps may be named by their numbers.
 fn no_numbers(given: &Object) -> Result<(), Refusal> {
     let steps = given.get("steps").and_then(Value::as_array);
     match steps.into_iter().flatten().enumerate().find(|(_, it)| it.is_number()) {
@@ -307,14 +307,11 @@ struct UpdatePlan {
     etag: Option<String>,
 }
 
-/// The changes, the first of them on a condition if there is one.
-fn changes_of<'a>(
-    call: &'a Call,
-    first: &'a Option<Context>,
+fn changes_of(
     (id, force): (&str, bool),
     fields: Fields,
     more: impl IntoIterator<Item = (&'static str, Option<String>)>,
-) -> Vec<Change<'a>> {
+) -> Vec<Change<'static>> {
     let texts = [
         ("description", fields.description),
         ("priority", fields.priority),
@@ -325,48 +322,42 @@ fn changes_of<'a>(
         [("goals", fields.goals), ("success_criteria", fields.success_criteria), ("tags", fields.tags)];
     let texts = texts.into_iter().chain(more).filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
     let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(scalar::json(&json!(it?))))));
-    let change = |(nth, (key, op)): (usize, (&str, SetOp))| -> Change<'a> {
-        let context = first.as_ref().filter(|_| nth == 0).unwrap_or(&call.context);
-        let request = SetRequest { force, ..set_request(id, key, op) };
-        Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
-    };
-    lists.chain(texts).enumerate().map(change).collect()
+    let change = |(key, op): (&str, SetOp)| set_change(SetRequest { force, ..set_request(id, key, op) });
+    lists.chain(texts).map(change).collect()
+}
+
+fn set_change(request: SetRequest) -> Change<'static> {
+    Box::new(move |context, mode| set::set(context, &SetRequest { mode, ..request.clone() }))
 }
 
 fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
-    let context = &call.context;
     let shown = shown(call, &asked.plan)?;
     let id = shown.plan.id;
     let kind = asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned());
     let more = [("title", asked.title), ("kind", kind), ("status", asked.status)];
-    let first = call.on_condition(asked.etag)?;
-    let mut changes = changes_of(call, &first, (&id, asked.force == Some(true)), asked.fields, more);
+    let mut changes = changes_of((&id, asked.force == Some(true)), asked.fields, more);
     if let Some(due) = asked.due {
         let is_none = due.trim().eq_ignore_ascii_case(NO_DUE);
         let op = if is_none { SetOp::Unset } else { SetOp::Text(due.trim().to_owned()) };
-        let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
-        let request = set_request(&id, "due", op);
-        changes.push(Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() })));
+        changes.push(set_change(set_request(&id, "due", op)));
     }
-    let restored = |restores: bool| {
+    let etag = asked.etag.as_deref();
+    let archive = |name, restores: bool| {
         let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
-        let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
-        archive::archive(context, &request)
+        let etag = etag.filter(|_| changes.is_empty());
+        call.part(name, etag, |context| archive::archive(context, &request))
     };
-    // What is archived is not changed, so it comes back first, and goes last.
+    // Archived plans cannot be changed, so restoring comes first and archiving last.
     let back = match asked.archived {
-        Some(false) if shown.plan.archived => Some(result::changed(restored(true)?)?),
+        Some(false) if shown.plan.archived => Some(archive("restore", true)?),
         _ => None,
     };
     let changed = match changes.as_slice() {
         [] => back,
-        changes => Some(all(call, changes).map_err(|it| back.iter().fold(it, Refusal::after))?),
+        changes => Some(all(call, etag, changes).map_err(|it| back.iter().fold(it, Refusal::after))?),
     };
     let away = match asked.archived {
-        Some(true) => {
-            let away = restored(false).map_err(Refusal::from).and_then(result::changed);
-            Some(away.map_err(|it| changed.iter().fold(it, Refusal::after))?)
-        }
+        Some(true) => Some(archive("archive", false).map_err(|it| changed.iter().fold(it, Refusal::after))?),
         _ => None,
     };
     let nothing = || Refusal::usage("there is nothing to change", "give at least one field beside `plan`");
@@ -418,7 +409,8 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
             let list = Value::Array(steps.drain(..).map(Listed::item).collect()).to_string();
             let (plan, shown, by) = (id.clone(), "steps".to_owned(), Some(call.context.by.clone()));
             let created_by = Some(MAKER.to_owned());
-            let request = ReplaceRequest { plan, list, shown, by, created_by, force: false, mode };
+            let request =
+                ReplaceRequest { plan, list, shown, by, created_by, mode, ..ReplaceRequest::default() };
             replace::replace(context, &request)?
         }
         Op::Consolidate => {

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::api::context::Context;
 use crate::ops::add::{self, AddRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::patch::{self, PatchRequest};
@@ -118,35 +117,33 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     };
     let words = &call.context.config.words;
     let read = status.as_deref().map(|it| typed_words::read_word::<StepStatus>(words, it)).transpose()?;
-    // The condition holds for the first write; what comes behind it finds what that made.
-    let first = call.on_condition(asked.etag)?;
-    let on = On { context: &call.context, id, by: asked.worker, claim: asked.claim };
+    let on = On { id, by: asked.worker, claim: asked.claim };
     let mut changes: Vec<Change<'_>> = Vec::new();
     if let Some(title) = asked.title {
-        changes.push(on.at(&first, changes.len()).set("title", SetOp::Text(title)));
+        changes.push(on.clone().set("title", SetOp::Text(title)));
     }
     if let Some(depends) = asked.depends {
         let op = SetOp::Yaml(scalar::json(&dependencies(&shown.step.plan, &depends)?));
-        changes.push(on.at(&first, changes.len()).set("depends", op));
+        changes.push(on.clone().set("depends", op));
     }
     let message = match attempt_outcome {
         None => result.or(attempt_notes),
         // An attempt in the same call as the final status is recorded before it.
         Some(outcome) if status.is_some() => {
-            changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes));
+            changes.push(on.clone().attempt(outcome, attempt_notes));
             result
         }
         Some(outcome) => {
-            changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes.or(result)));
+            changes.push(on.clone().attempt(outcome, attempt_notes.or(result)));
             None
         }
     };
-    // With the claim also when it was given back already: the first answer may have been lost.
+    // With the claim even if it was already released: the first answer may have been lost.
     let is_given_back = shown.step.status == "pending" && on.claim.is_some();
     let gives_back =
         read == Some(StepStatus::Pending) && (shown.step.status == "in_progress" || is_given_back);
     let (status, message) = if gives_back {
-        changes.push(on.at(&first, changes.len()).release(message));
+        changes.push(on.clone().release(message));
         (None, None)
     } else {
         (status, message)
@@ -158,12 +155,13 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
         let (metadata, text, due) = (asked.metadata, asked.text, asked.due);
         let request =
             PatchRequest { status, result: message, metadata, text, due, ..PatchRequest::default() };
-        changes.push(on.at(&first, changes.len()).patch(request));
+        changes.push(on.clone().patch(request));
     }
     if let Some(text) = asked.notes {
-        changes.push(on.at(&first, changes.len()).note(text));
+        changes.push(on.note(text));
     }
-    all(call, &changes)
+    // The condition holds for the first write; the later ones find what it made.
+    all(call, asked.etag.as_deref(), &changes)
 }
 
 /// Dependencies as a step's file has them: a number alone within the plan.
@@ -181,63 +179,56 @@ fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
     given.iter().map(one).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// The step that a call changes, and in whose name.
+/// The step that a call changes, and the author of the change.
 #[derive(Clone)]
-struct On<'a> {
-    context: &'a Context,
+struct On {
     id: String,
     by: Option<String>,
     claim: Option<String>,
 }
 
-impl<'a> On<'a> {
-    /// With the surroundings of the nth write.
-    fn at(&self, first: &'a Option<Context>, nth: usize) -> Self {
-        let context = first.as_ref().filter(|_| nth == 0).unwrap_or(self.context);
-        Self { context, ..self.clone() }
-    }
-
-    fn attempt(self, outcome: String, notes: Option<String>) -> Change<'a> {
-        let Self { context, id, by, claim } = self;
+impl On {
+    fn attempt(self, outcome: String, notes: Option<String>) -> Change<'static> {
+        let Self { id, by, claim } = self;
         let request =
             AttemptRequest { id, outcome, notes, by, claim, keep_status: true, ..AttemptRequest::default() };
-        Box::new(move |mode| update::attempt(context, &AttemptRequest { mode, ..request.clone() }))
+        Box::new(move |context, mode| update::attempt(context, &AttemptRequest { mode, ..request.clone() }))
     }
 
-    fn set(self, key: &str, op: SetOp) -> Change<'a> {
-        let Self { context, id, by, claim } = self;
+    fn set(self, key: &str, op: SetOp) -> Change<'static> {
+        let Self { id, by, claim } = self;
         let request = SetRequest { by, claim, ..set_request(&id, key, op) };
-        Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
+        Box::new(move |context, mode| set::set(context, &SetRequest { mode, ..request.clone() }))
     }
 
-    /// One write, in which metadata is merged with what the file has then.
-    fn patch(self, request: PatchRequest) -> Change<'a> {
-        let Self { context, id, by, claim } = self;
+    /// One write, in which metadata is merged with the file's current values.
+    fn patch(self, request: PatchRequest) -> Change<'static> {
+        let Self { id, by, claim } = self;
         let request = PatchRequest { id, by, claim, ..request };
-        Box::new(move |mode| patch::patch(context, &PatchRequest { mode, ..request.clone() }))
+        Box::new(move |context, mode| patch::patch(context, &PatchRequest { mode, ..request.clone() }))
     }
 
-    fn release(self, message: Option<String>) -> Change<'a> {
-        let Self { context, id, by, claim } = self;
+    fn release(self, message: Option<String>) -> Change<'static> {
+        let Self { id, by, claim } = self;
         let request = ReleaseRequest { ids: vec![id], message, by, claim, ..ReleaseRequest::default() };
-        Box::new(move |mode| release::release(context, &ReleaseRequest { mode, ..request.clone() }))
+        Box::new(move |context, mode| release::release(context, &ReleaseRequest { mode, ..request.clone() }))
     }
 
-    fn note(self, text: String) -> Change<'a> {
-        let Self { context, id, by, .. } = self;
+    fn note(self, text: String) -> Change<'static> {
+        let Self { id, by, .. } = self;
         let request = NoteRequest { id, text, kind: None, by, mode: Mode::Write };
-        Box::new(move |mode| note::note(context, &NoteRequest { mode, ..request.clone() }))
+        Box::new(move |context, mode| note::note(context, &NoteRequest { mode, ..request.clone() }))
     }
 }
 
 fn add_note(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let (plan, step) = (take::<String>(&mut given, "plan")?, take(&mut given, "step")?);
     let Some(id) = step.or(plan) else {
-        return Err(Refusal::usage("a note on what?", "give `step` or `plan`"));
+        return Err(Refusal::usage("`step` or `plan` is missing", "give one of them"));
     };
     let request: NoteRequest = read(given)?;
     if request.text.trim().is_empty() {
-        return Err(Refusal::usage("the note is empty", "say something"));
+        return Err(Refusal::usage("the note is empty", "give the text of the note"));
     }
     let note = |id: &str| note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() });
     result::changed(lookup::plan(call, &id, note)?)

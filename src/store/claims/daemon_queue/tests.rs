@@ -10,8 +10,8 @@ use super::*;
 /// How urgent the steps of each plan are, the smallest first.
 type Plans = Vec<Vec<u8>>;
 
-/// The order of [`crate::plan::rules::in_turn`] without the steps that are gone: plan, number.
-fn handed_out(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(usize, usize)> {
+/// The order of [`crate::plan::rules::in_turn`] without the gone steps: plan, number.
+fn claim_order(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(usize, usize)> {
     let next = |plan: usize, from: usize| {
         let nth = (from..plans[plan].len()).find(|nth| !is_gone(&(plan, *nth)))?;
         Some(Reverse((plans[plan][nth], plan, nth)))
@@ -25,7 +25,7 @@ fn handed_out(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(
     all
 }
 
-fn kept(plans: &Plans, queue: &[(usize, usize)]) -> Vec<QueuedStep> {
+fn queued(plans: &Plans, queue: &[(usize, usize)]) -> Vec<QueuedStep> {
     let urgency = |it: &(usize, usize)| (plans[it.0][it.1], it.0);
     let mut by_rank = queue.to_vec();
     by_rank.sort_by_key(urgency);
@@ -39,21 +39,21 @@ fn kept(plans: &Plans, queue: &[(usize, usize)]) -> Vec<QueuedStep> {
 
 proptest! {
     #[test]
-    fn the_rest_of_a_queue_goes_as_a_look_would_have_it(
+    fn a_partly_claimed_queue_keeps_the_order_of_a_fresh_load(
         plans in prop::collection::vec(prop::collection::vec(0..4_u8, 0..6), 1..6),
         most in 1..20_usize,
         gone in prop::collection::vec(any::<bool>(), 20),
         n_first in 0..20_usize,
     ) {
-        let all = handed_out(&plans, &|_| false);
+        let all = claim_order(&plans, &|_| false);
         let queue = &all[..most.min(all.len())];
         let is_whole = queue.len() < most;
-        let steps = kept(&plans, queue);
+        let steps = queued(&plans, queue);
         let rest = |is_gone: &dyn Fn(usize) -> bool| -> (Vec<_>, Vec<_>) {
             let left: Vec<_> = (0..queue.len()).map(|it| !is_gone(it)).collect();
             let taken: HashSet<_> = (0..queue.len()).filter(|it| is_gone(*it)).map(|it| queue[it]).collect();
             let found = in_turn(&steps, &left, is_whole).into_iter().map(|it| queue[it]).collect();
-            (found, handed_out(&plans, &|it| taken.contains(it)))
+            (found, claim_order(&plans, &|it| taken.contains(it)))
         };
         let (found, expected) = rest(&|it| gone[it]);
         if is_whole {

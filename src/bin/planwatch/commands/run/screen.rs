@@ -29,7 +29,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Prints an event. If the output is closed, the run continues without it.
-    pub(super) fn tell(&self, event: &Event<'_>) {
+    pub(super) fn report(&self, event: &Event<'_>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if self.output.is_json() {
             self.output.json("run-event", event_json(event)).ok();

@@ -81,7 +81,6 @@ pub(super) fn prepare(
 }
 
 impl Http {
-    /// Begins to answer.
     pub(super) fn start(&mut self) -> Result<(), Error> {
         if let Some((bound, settings)) = self.bound.take() {
             self.serving = Some(bound.serve(settings)?);

@@ -137,6 +137,21 @@ fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
 }
 
 #[test]
+fn hard_links_that_a_scan_of_everything_finds_are_watched() {
+    with_rig(|rig| {
+        let link = rig.home.join("link.md");
+        std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
+        rig.daemon.mark_everything();
+        rig.let_through_all();
+        std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
+        let (answer, _done) = rig.ask();
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
+
+#[test]
 fn the_cached_answer_of_next_comes_with_the_commit() {
     with_rig(|rig| {
         let long = "x".repeat(NEXT_ANSWER_LIMIT + 1);

@@ -149,6 +149,9 @@ fn hard_links_that_were_there_before_or_come_with_a_directory_are_seen() {
     fs::write(rig.root.join("a/step-1.md"), "# One\n").unwrap();
     fs::hard_link(rig.root.join("a/step-1.md"), &away).unwrap();
     rig.overflow();
+    let named = ["a/step-1.md", "a/plan.md"].map(str::to_owned);
+    assert_eq!(rig.watcher.watch_hard_links(&rig.plans, &named), BTreeSet::from(["a".to_owned()]));
+    assert_eq!(rig.watcher.watch_hard_links(&rig.plans, &named), BTreeSet::new(), "it is watched already");
     fs::write(&away, "# Changed\n").unwrap();
     assert!(rig.events("y").contains(&plan("a")));
     // A second plan with the same file: the event does not say which one is meant.
@@ -272,6 +275,7 @@ fn one_recursive_watch_reports_the_same() {
     watcher.watch_file("kept/step-1.md");
     watcher.cover(&plans);
     watcher.cover_own(&plans);
+    watcher.watch_hard_links(&plans, &["linked/step-1.md".to_owned()]);
     assert_eq!(watcher.coverage_gap(), None);
     assert_eq!(watcher.linked().iter().collect::<Vec<_>>(), ["kept", "linked"]);
     fs::create_dir(root.join("auth")).unwrap();

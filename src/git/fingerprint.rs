@@ -1,25 +1,26 @@
-//! A fingerprint of a git working tree, without a part of it.
-
-#![expect(
-    clippy::disallowed_methods,
-    reason = "this is the floor that the ban on starting processes points to"
-)]
+//! A fingerprint of a working tree, without a part of it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::UNIX_EPOCH;
+use std::time::Duration;
+
+use crate::disk::{Disk, RealDisk};
+
+use super::call::Call;
 
 /// With more untracked files than this they are not hashed one by one.
 const MAX_UNTRACKED: usize = 10_000;
 
+/// A large tree is read from the disk.
+const LIMIT: Duration = Duration::from_secs(600);
+
 /// Returns a hash of everything that git sees of the tree at `root` except `without`; `None` if git fails.
-pub(super) fn fingerprint(root: &Path, without: &Path) -> Option<String> {
+pub fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let mut but = b":(exclude,top,literal)".to_vec();
     let relative = without.strip_prefix(root).ok()?;
     but.extend(relative.as_os_str().as_bytes());
-    let paths = [OsStr::new("--"), OsStr::new("."), OsStr::from_bytes(&but)];
+    let paths = [OsStr::new("."), OsStr::from_bytes(&but)];
     let status = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"];
     let status = git(root, &status, &paths)?;
     let mut hasher = blake3::Hasher::new();
@@ -29,23 +30,16 @@ pub(super) fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     hasher.update(&git(root, &diff, &paths).unwrap_or_default());
     let untracked = status.split(|it| *it == 0).filter_map(|it| it.strip_prefix(b"? "));
     for path in untracked.take(MAX_UNTRACKED) {
-        let Ok(stat) = root.join(OsStr::from_bytes(path)).symlink_metadata() else { continue };
-        let since =
-            stat.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        let Ok(stat) = RealDisk.lstat(&root.join(OsStr::from_bytes(path))) else { continue };
         hasher.update(path);
-        hasher.update(&stat.len().to_le_bytes());
-        hasher.update(&since.as_nanos().to_le_bytes());
+        hasher.update(&stat.len.to_le_bytes());
+        hasher.update(&stat.mtime_ns.to_le_bytes());
     }
     Some(hasher.finalize().to_hex().to_string())
 }
 
-/// Runs git with all options off that could start or write something.
 fn git(root: &Path, words: &[&str], paths: &[&OsStr]) -> Option<Vec<u8>> {
-    let mut git = Command::new("git");
-    git.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false"]).args(words).args(paths);
-    git.current_dir(root).stdin(Stdio::null()).stderr(Stdio::null());
-    let output = git.output().ok()?;
-    output.status.success().then_some(output.stdout)
+    Call::new(root, words).pathspecs(paths).limit(LIMIT).most(usize::MAX).run().ok()
 }
 
 #[cfg(test)]
@@ -59,7 +53,7 @@ mod tests {
         let plans = root.join("plans");
         std::fs::create_dir(&plans).unwrap();
         assert_eq!(fingerprint(&root, &plans), None);
-        let run = |words: &[&str]| git(&root, words, &[]).unwrap();
+        let run = |words: &[&str]| drop(Call::new(&root, words).run().unwrap());
         run(&["init", "-q"]);
         let empty = fingerprint(&root, &plans).unwrap();
         std::fs::write(plans.join("plan.md"), "# A\n").unwrap();
@@ -71,7 +65,8 @@ mod tests {
         assert_ne!(fingerprint(&root, &plans).unwrap(), untracked);
         run(&["add", "a"]);
         let added = fingerprint(&root, &plans).unwrap();
-        run(&["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"]);
+        let commit = Call::new(&root, &["commit", "-q", "-m", "a"]).config("user.name", "a");
+        commit.config("user.email", "a@example.org").run().unwrap();
         let committed = fingerprint(&root, &plans).unwrap();
         assert_ne!(added, committed);
         std::fs::write(root.join("a"), "34").unwrap();

@@ -1,4 +1,4 @@
-//! The words of a file, whatever contains them; for the law that a conversion loses none.
+//! The words of a file in any format, to check that a conversion loses none.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::text::yaml::{self, Kind, View};
 
 /// A word that occurs more often here than in the other texts together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostWord {
     pub word: String,
     /// Where it begins in the text.
     pub at: usize,
 }
 
 /// The text of a Markdown file: values and comments of the front matter, and the body.
-pub fn said(bytes: &[u8]) -> String {
+pub fn text_of(bytes: &[u8]) -> String {
     let parts = front_matter::split(bytes);
     let body = String::from_utf8_lossy(parts.body());
     let Some(header) = parts.yaml().map(String::from_utf8_lossy) else { return body.into_owned() };
@@ -75,7 +75,7 @@ fn is_mark(text: &str, start: usize, end: usize) -> bool {
 }
 
 /// The words of `source` that occur less often in all of `kept` together.
-pub fn lost<'a>(source: &str, kept: impl IntoIterator<Item = &'a str>) -> Vec<Lost> {
+pub fn lost<'a>(source: &str, kept: impl IntoIterator<Item = &'a str>) -> Vec<LostWord> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for (_, word) in kept.into_iter().flat_map(words) {
         *counts.entry(word).or_default() += 1;
@@ -84,7 +84,7 @@ pub fn lost<'a>(source: &str, kept: impl IntoIterator<Item = &'a str>) -> Vec<Lo
     for (at, word) in words(source) {
         match counts.get_mut(word) {
             Some(count) if *count > 0 => *count -= 1,
-            _ => lost.push(Lost { word: word.to_owned(), at }),
+            _ => lost.push(LostWord { word: word.to_owned(), at }),
         }
     }
     lost
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_counts_as_often_as_it_is_said() {
+    fn repeated_words_are_counted() {
         check("a b a", &["a", "b"], &["a"]);
         check("- [x] Größe_2 [y]", &["größe 2 y"], &["Größe"]);
         check("x [X] x", &["x"], &["x"]);
@@ -110,9 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn a_front_matter_says_its_values_and_comments() {
-        let text = said(b"---\na: \"b\\nc\" # d\nl: [e, 'f']\n---\ng\n");
+    fn front_matter_values_and_comments_are_text() {
+        let text = text_of(b"---\na: \"b\\nc\" # d\nl: [e, 'f']\n---\ng\n");
         check("a b c d l e f g", &[&text], &[]);
-        assert_eq!(said(b"---\nno end"), "---\nno end");
+        assert_eq!(text_of(b"---\nno end"), "---\nno end");
     }
 }

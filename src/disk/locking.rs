@@ -1,0 +1,102 @@
+//! Taking the lock of a plans directory.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::error::DiskError;
+use super::file_system::{DiskFile, Stat};
+use super::fs_ops::is;
+use super::plans_dir::{Making, PlansDir, lacks_lock};
+use super::runtime;
+use super::write_lock::Locked;
+
+/// How often `.planwatch` may be deleted while its lock is being taken.
+const LOCK_TRIES: usize = 100;
+
+/// When waiting for the lock is reported, and when it is given up.
+const REPORT_WAIT_AFTER: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long the parts of the lock were waited for, and the callback that reports it once.
+struct LockWait<'a> {
+    since: Instant,
+    waiting: Option<&'a mut dyn FnMut()>,
+}
+
+impl PlansDir {
+    /// Takes the lock that every write needs; `waiting` is called once, after a second.
+    ///
+    /// It has two parts: `.planwatch/lock`, where writers queue, and then the plans directory itself. The second part
+    /// works between users, state homes and paths that do not share a `.planwatch`, and while `.planwatch` is deleted.
+    ///
+    /// Finishes or undoes what a crash interrupted, and cleans up displaced versions.
+    pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
+        let mut wait = LockWait { since: Instant::now(), waiting: Some(waiting) };
+        for _ in 0..LOCK_TRIES {
+            let home = self.prepare(Making::Anyway)?;
+            // Recreating a deleted directory may have waited, too.
+            wait.since = Instant::now();
+            let own = home.dir.join(runtime::LOCK);
+            let shared = self.root.join(self.runtime).join(runtime::LOCK);
+            let mut also = Vec::new();
+            if own != shared {
+                match self.wait_for(&shared, &mut wait) {
+                    // It is another user's or not a directory; the lock on the plans directory has to suffice.
+                    Err(error) if is_out_of_reach(&error) => {}
+                    Err(error) => return Err(DiskError::writing(&shared, error)),
+                    Ok(None) => return Err(DiskError::Locked { path: shared }),
+                    Ok(Some(taken)) => also.push((shared.clone(), taken)),
+                }
+            }
+            let handle = match self.wait_for(&own, &mut wait) {
+                // It was deleted after it was prepared.
+                Err(error) if is(&error, Errno::NOENT) => continue,
+                Err(error) => return Err(DiskError::writing(&own, error)),
+                Ok(None) => return Err(DiskError::Locked { path: own }),
+                Ok(Some(handle)) => handle,
+            };
+            match self.wait_for(&self.root, &mut wait) {
+                // NFS has no locks on directories; `.planwatch/lock` has to suffice.
+                Err(error) if lacks_lock(&error) && (own == shared || !also.is_empty()) => {}
+                Err(error) => return Err(DiskError::writing(&self.root, error)),
+                Ok(None) => return Err(DiskError::Locked { path: self.root.clone() }),
+                Ok(Some(taken)) => also.push((self.root.clone(), taken)),
+            }
+            let mine = handle.stat().map_err(|error| DiskError::reading(&own, error))?;
+            // A lock on a file that is no longer at this path excludes nothing.
+            let is_there = |path: &Path, locked: &Stat| {
+                self.disk.lstat(path).is_ok_and(|there| (there.ino, there.dev) == (locked.ino, locked.dev))
+            };
+            let is_good =
+                |(path, it): &(PathBuf, Box<dyn DiskFile>)| it.stat().is_ok_and(|it| is_there(path, &it));
+            if is_there(&own, &mine) && also.iter().all(is_good) {
+                let also = Arc::new(also.into_iter().map(|it| it.1).collect());
+                *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&also);
+                runtime::close(&*self.disk, &home.dir);
+                return Locked::take(self, (handle, also), &mine, home.trust);
+            }
+        }
+        Err(DiskError::Locked { path: self.root.join(self.runtime).join(runtime::LOCK) })
+    }
+
+    fn wait_for(&self, path: &Path, wait: &mut LockWait<'_>) -> std::io::Result<Option<Box<dyn DiskFile>>> {
+        if let Some(waiting) = wait.waiting.as_mut() {
+            if let Some(taken) = self.disk.lock(path, REPORT_WAIT_AFTER)? {
+                return Ok(Some(taken));
+            }
+            waiting();
+            wait.waiting = None;
+        }
+        self.disk.lock(path, LOCK_TIMEOUT.saturating_sub(wait.since.elapsed()))
+    }
+}
+
+/// Whether a file cannot be opened because of its owner or because something else has its name.
+fn is_out_of_reach(error: &std::io::Error) -> bool {
+    const REASONS: [Errno; 6] =
+        [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    REASONS.iter().any(|errno| is(error, *errno))
+}

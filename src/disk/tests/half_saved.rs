@@ -1,0 +1,40 @@
+//! Files that are being saved, or were removed a moment ago to be written again.
+#![expect(clippy::disallowed_methods, reason = "the test makes files as editors do")]
+
+use super::*;
+
+/// The index has a file under the plan's path, also if a link leads to it.
+struct Longer;
+
+impl Lengths for Longer {
+    fn length(&self, relative: &Path) -> Option<u64> {
+        (relative == step()).then_some(1000)
+    }
+}
+
+#[test]
+fn a_file_behind_a_symbolic_link_that_is_being_saved_is_not_written_to() {
+    let it = place();
+    fs::create_dir(it.path("behind")).unwrap();
+    fs::rename(it.path("p/step-1.md"), it.path("behind/one.md")).unwrap();
+    symlink("../behind/one.md", it.path("p/step-1.md")).unwrap();
+    let mut locked = lock(&it.plans);
+    locked.ask_for_lengths(&Longer);
+    let refused = append(&mut locked, &mut || {});
+    assert!(matches!(refused, Err(ChangeError::Disk(DiskError::HalfSaved { .. }))), "{refused:?}");
+    assert_eq!(it.text("behind/one.md"), "old\n");
+}
+
+#[test]
+fn a_file_removed_a_moment_ago_is_not_recreated() {
+    let it = place();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    fs::remove_file(it.path("p/step-1.md")).unwrap();
+    let refused = lock(&it.plans).refuse_vanished(step());
+    assert!(matches!(refused, Err(DiskError::Vanished { .. })), "{refused:?}");
+    // This file has no record.
+    lock(&it.plans).refuse_vanished(Path::new("p/step-7.md")).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3);
+    fs::File::open(it.path("p")).unwrap().set_modified(long_ago).unwrap();
+    lock(&it.plans).refuse_vanished(step()).unwrap();
+}

@@ -1,0 +1,153 @@
+//! Objects from one `git cat-file` process.
+
+use std::io::{BufRead, BufReader, Read};
+
+use super::call::Stream;
+use super::error::GitError;
+use super::oid::Oid;
+use super::repository::Git;
+
+/// Larger objects are not plan files.
+const MOST: u64 = 64 << 20;
+
+/// The line before an object's bytes, or the whole answer of `--batch-check`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    pub oid: Oid,
+    pub kind: String,
+    pub size: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub oid: Oid,
+    /// `blob`, `tree`, `commit` or `tag`.
+    pub kind: String,
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    Object(Object),
+    /// Its bytes were not kept.
+    TooLarge(Info),
+    Missing,
+}
+
+impl Found {
+    /// The bytes, if the object is a blob and not too large.
+    pub fn blob(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Object(it) if it.kind == "blob" => Some(it.bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a line of `cat-file`; `None` if there is no such object, or none that is a file, a tree, a commit or a tag.
+pub fn read_info(line: &[u8]) -> Option<Info> {
+    let mut words = line.split(|it| *it == b' ');
+    let (oid, kind, size) = (words.next()?, words.next()?, words.next()?);
+    let is_known = [&b"blob"[..], b"tree", b"commit", b"tag"].contains(&kind);
+    let size = std::str::from_utf8(size).ok().filter(|it| it.bytes().all(|it| it.is_ascii_digit()))?;
+    let info = Info {
+        oid: Oid::read(oid)?,
+        kind: String::from_utf8_lossy(kind).into_owned(),
+        size: size.parse().ok()?,
+    };
+    (is_known && words.next().is_none()).then_some(info)
+}
+
+/// A running `git cat-file --batch`.
+pub struct CatFile {
+    stream: BufReader<Stream>,
+    most: u64,
+}
+
+impl CatFile {
+    pub fn open(git: &Git) -> Result<Self, GitError> {
+        let stream = git.call(&["cat-file", "--batch"]).open()?;
+        Ok(Self { stream: BufReader::with_capacity(64 << 10, stream), most: MOST })
+    }
+
+    /// Reads one object by a name such as an oid, `OID:path` or `:2:path`. A name with a line break is missing: the
+    /// protocol cannot express it.
+    pub fn read(&mut self, name: &[u8]) -> Result<Found, GitError> {
+        if !is_sendable(name) {
+            return Ok(Found::Missing);
+        }
+        let pipes = &mut self.stream.get_mut().pipes;
+        pipes.send(name);
+        pipes.send(b"\n");
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<Found, GitError> {
+        let Some(info) = read_info(&line(&mut self.stream)?) else { return Ok(Found::Missing) };
+        let is_kept = info.size <= self.most;
+        let mut bytes = Vec::new();
+        let mut object = (&mut self.stream).take(info.size);
+        let read = match is_kept {
+            true => object.read_to_end(&mut bytes).map(|it| it as u64),
+            false => std::io::copy(&mut object, &mut std::io::sink()),
+        };
+        let mut end = [0];
+        let is_whole = read.is_ok_and(|it| it == info.size) && self.stream.read_exact(&mut end).is_ok();
+        if !is_whole || end != *b"\n" {
+            return Err(GitError::unexpected("cat-file", "an object ended early"));
+        }
+        let Info { oid, kind, size } = info;
+        Ok(match is_kept {
+            true => Found::Object(Object { oid, kind, bytes }),
+            false => Found::TooLarge(Info { oid, kind, size }),
+        })
+    }
+}
+
+impl Git {
+    /// Reads many objects with one process, and calls `each` in the order of the names.
+    pub fn objects(
+        &self,
+        names: &[impl AsRef<[u8]>],
+        mut each: impl FnMut(usize, Found) -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        let sent: Vec<_> = names.iter().map(AsRef::as_ref).filter(|it| is_sendable(it)).collect();
+        let call = self.call(&["cat-file", "--batch", "--buffer"]);
+        let stream = call.input(lines(&sent)).stream()?;
+        let mut objects = CatFile { stream: BufReader::with_capacity(64 << 10, stream), most: MOST };
+        for (at, name) in names.iter().enumerate() {
+            let found = if is_sendable(name.as_ref()) { objects.answer()? } else { Found::Missing };
+            each(at, found)?;
+        }
+        objects.stream.into_inner().finish()
+    }
+
+    /// What each name stands for, without the objects' bytes, with one process.
+    pub fn object_infos(&self, names: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Info>>, GitError> {
+        let sent: Vec<_> = names.iter().map(AsRef::as_ref).filter(|it| is_sendable(it)).collect();
+        let answers = self.call(&["cat-file", "--batch-check", "--buffer"]).input(lines(&sent)).run()?;
+        let mut answers = answers.split(|it| *it == b'\n');
+        let mut answer = || {
+            let line = answers.next().filter(|it| !it.is_empty());
+            line.map(read_info).ok_or_else(|| GitError::unexpected("cat-file", "fewer lines than names"))
+        };
+        names.iter().map(|it| if is_sendable(it.as_ref()) { answer() } else { Ok(None) }).collect()
+    }
+}
+
+fn is_sendable(name: &[u8]) -> bool {
+    !name.is_empty() && !name.iter().any(|it| matches!(it, b'\n' | 0))
+}
+
+fn lines(names: &[&[u8]]) -> Vec<u8> {
+    names.iter().flat_map(|it| [it, &b"\n"[..]].concat()).collect()
+}
+
+fn line(from: &mut impl BufRead) -> Result<Vec<u8>, GitError> {
+    let mut line = Vec::new();
+    let read = from.take(64 << 10).read_until(b'\n', &mut line);
+    match (read, line.pop()) {
+        (Ok(_), Some(b'\n')) => Ok(line),
+        _ => Err(GitError::unexpected("cat-file", "an answer ended early")),
+    }
+}

@@ -1,0 +1,87 @@
+//! Why git could not be used, or what it answered.
+
+use std::time::Duration;
+
+use super::version::{OLDEST, Version};
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    #[error("the program git was not found")]
+    Missing,
+    #[error("git is version {found}; at least {needed} is needed{for_what}")]
+    TooOld { found: Version, needed: Version, for_what: &'static str },
+    #[error("`{path}` is not in the working tree of a git repository")]
+    NotARepository { path: String },
+    #[error("there is no revision `{revision}`")]
+    NoRevision { revision: String },
+    /// git ended with an error; the text is its own.
+    #[error("git {command} failed: {}", said(text))]
+    Failed { command: String, exit_code: i32, text: String },
+    #[error("git {command} took longer than {} s and was ended", limit.as_secs())]
+    TimedOut { command: String, limit: Duration },
+    #[error("git {command} printed more than {most} bytes")]
+    TooMuch { command: String, most: usize },
+    /// A commit would disturb something else.
+    #[error("nothing was committed: {why}")]
+    Refused { why: String, hint: &'static str },
+    #[error("git could not be started: {0}")]
+    NotStarted(std::io::Error),
+    #[error("git {command} printed something unexpected: {what}")]
+    Unexpected { command: &'static str, what: String },
+}
+
+impl GitError {
+    pub(super) fn unexpected(command: &'static str, what: impl Into<String>) -> Self {
+        Self::Unexpected { command, what: what.into() }
+    }
+
+    pub(super) fn too_old(found: Version) -> Self {
+        Self::TooOld { found, needed: OLDEST, for_what: "" }
+    }
+
+    /// The word that every surface uses for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "git-missing",
+            Self::TooOld { .. } => "git-too-old",
+            Self::NotARepository { .. } => "not-a-repository",
+            Self::NoRevision { .. } => "not-found",
+            Self::TimedOut { .. } => "git-timeout",
+            Self::Refused { .. } => "commit-refused",
+            _ => "git-failed",
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Missing | Self::NotARepository { .. } | Self::NoRevision { .. } => 3,
+            Self::Refused { .. } => 4,
+            _ => 1,
+        }
+    }
+
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Missing => "install git, or put its directory on the PATH",
+            Self::TooOld { .. } => "install a newer git",
+            Self::NotARepository { .. } => {
+                "`git init` creates a repository; the other commands work without one"
+            }
+            Self::NoRevision { .. } => {
+                "`git log --oneline --all` lists commits, `git branch --all` lists branches"
+            }
+            Self::TimedOut { .. } => "try again; if it happens again, run `git status` and `git fsck`",
+            Self::Refused { hint, .. } => hint,
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// git's own words on one line each, without the prefix `fatal: `.
+fn said(text: &str) -> String {
+    let text = text.trim();
+    let text = text.strip_prefix("fatal: ").or_else(|| text.strip_prefix("error: ")).unwrap_or(text);
+    if text.is_empty() { "it gave no reason".to_owned() } else { text.to_owned() }
+}

@@ -1,0 +1,202 @@
+//! Commits and the files that they changed, from `git log --raw -z`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+use super::call::Stream;
+use super::error::GitError;
+use super::oid::Oid;
+use super::repository::Git;
+use super::trees::read_mode;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    pub commit: Oid,
+    pub parents: Vec<Oid>,
+    /// With the repository's `.mailmap`.
+    pub author: String,
+    pub email: String,
+    /// Seconds since 1970.
+    pub authored_at: i64,
+    pub committed_at: i64,
+    pub subject: String,
+    pub changes: Vec<RawChange>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawChange {
+    /// 0 if there was no file.
+    pub old_mode: u32,
+    pub new_mode: u32,
+    /// Null if there was no file.
+    pub old: Oid,
+    pub new: Oid,
+    /// `A`, `D`, `M`, `T` or `U`.
+    pub status: u8,
+    /// Relative to the repository's root.
+    pub path: Vec<u8>,
+}
+
+/// Which commits are listed.
+#[derive(Clone, Debug, Default)]
+pub struct LogQuery {
+    pub of: Vec<Oid>,
+    /// Commits that these hold are left out.
+    pub not: Vec<Oid>,
+    /// Relative to the repository's root; all if empty.
+    pub paths: Vec<PathBuf>,
+    /// More options of `git log`, planwatch's own.
+    pub options: Vec<&'static str>,
+}
+
+/// A byte before each commit; fields end with NUL, which no field can hold.
+const START: u8 = 1;
+
+const FORMAT: &str = "--format=tformat:%x01%H%x00%P%x00%aN%x00%aE%x00%at%x00%ct%x00%s";
+
+/// The most bytes of one field.
+const MOST: u64 = 1 << 20;
+
+impl Git {
+    /// Starts `git log`; the entries are read while it runs.
+    pub fn log(&self, query: &LogQuery) -> Result<LogReader<BufReader<Stream>>, GitError> {
+        let fixed =
+            ["log", "--raw", "-z", "--no-renames", "--no-abbrev", "--root", "--encoding=UTF-8", FORMAT];
+        let plain = ["--no-show-signature", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv"];
+        let call = self.call(&[&fixed[..], &plain, &query.options].concat());
+        let call = call.oids(&query.of);
+        let call = if query.not.is_empty() { call } else { call.arg("--not").oids(&query.not) };
+        let paths = query.paths.iter().filter(|it| !it.as_os_str().is_empty());
+        let stream = call.paths(paths).stream()?;
+        Ok(LogReader::new(BufReader::with_capacity(64 << 10, stream)))
+    }
+}
+
+/// Reads the changes that `git diff --raw -z` and `git diff-tree --raw -z` print.
+pub fn read_changes(bytes: &[u8]) -> Result<Vec<RawChange>, GitError> {
+    let mut reader = LogReader::new(bytes);
+    let mut found = Vec::new();
+    while let Some(first) = reader.peek()? {
+        if first != b':' {
+            return Err(bad("no change begins here"));
+        }
+        found.push(reader.change()?);
+    }
+    Ok(found)
+}
+
+/// Reads entries from the bytes of `git log` in the format used here.
+pub struct LogReader<R> {
+    from: R,
+    has_failed: bool,
+}
+
+impl<R: BufRead> LogReader<R> {
+    pub fn new(from: R) -> Self {
+        Self { from, has_failed: false }
+    }
+
+    fn peek(&mut self) -> Result<Option<u8>, GitError> {
+        self.from.fill_buf().map(|it| it.first().copied()).map_err(|it| bad(&it.to_string()))
+    }
+
+    /// Reads a field without its NUL.
+    fn field(&mut self) -> Result<Vec<u8>, GitError> {
+        let mut field = Vec::new();
+        let read = (&mut self.from).take(MOST).read_until(0, &mut field);
+        match (read, field.pop()) {
+            (Ok(_), Some(0)) => Ok(field),
+            (Err(error), _) => Err(bad(&error.to_string())),
+            _ => Err(bad("a field has no end")),
+        }
+    }
+
+    fn entry(&mut self) -> Result<Option<LogEntry>, GitError> {
+        match self.peek()? {
+            None => return Ok(None),
+            Some(START) => self.from.consume(1),
+            Some(_) => return Err(bad("no commit begins here")),
+        }
+        let commit = self.oid()?;
+        let parents = self.field()?;
+        let parents = parents.split(|it| *it == b' ').filter(|it| !it.is_empty());
+        let parents = parents.map(read_oid).collect::<Result<_, _>>()?;
+        let (author, email) = (self.text()?, self.text()?);
+        let (authored_at, committed_at) = (self.number()?, self.number()?);
+        let subject = self.text()?;
+        let mut changes = Vec::new();
+        loop {
+            match self.peek()? {
+                None | Some(START) => break,
+                // A line break separates the commit from its changes; with a merge an empty field may.
+                Some(b'\n' | 0) => self.from.consume(1),
+                Some(b':') => changes.push(self.change()?),
+                Some(_) => return Err(bad("no change begins here")),
+            }
+        }
+        let entry = LogEntry { commit, parents, author, email, authored_at, committed_at, subject, changes };
+        Ok(Some(entry))
+    }
+
+    fn change(&mut self) -> Result<RawChange, GitError> {
+        let line = self.field()?;
+        let words: Vec<_> = line[1..].split(|it| *it == b' ').collect();
+        let [old_mode, new_mode, old, new, status] = words[..] else {
+            return Err(bad("a change has five words"));
+        };
+        let mode = |word: &[u8]| read_mode(word).ok_or_else(|| bad("a mode has six digits"));
+        let [status] = status[..] else { return Err(bad("a change has one letter")) };
+        let (old, new) = (read_oid(old)?, read_oid(new)?);
+        let (old_mode, new_mode) = (mode(old_mode)?, mode(new_mode)?);
+        Ok(RawChange { old_mode, new_mode, old, new, status, path: self.field()? })
+    }
+
+    fn oid(&mut self) -> Result<Oid, GitError> {
+        read_oid(&self.field()?)
+    }
+
+    fn text(&mut self) -> Result<String, GitError> {
+        Ok(String::from_utf8_lossy(&self.field()?).into_owned())
+    }
+
+    /// A commit with a damaged date counts as one of 1970.
+    fn number(&mut self) -> Result<i64, GitError> {
+        Ok(self.text()?.parse().unwrap_or_default())
+    }
+}
+
+impl<R: Read> LogReader<BufReader<R>> {
+    pub fn into_inner(self) -> R {
+        self.from.into_inner()
+    }
+}
+
+impl LogReader<BufReader<Stream>> {
+    /// Reads all entries, and reports a failure of git itself.
+    pub fn all(mut self) -> Result<Vec<LogEntry>, GitError> {
+        let entries: Vec<_> = self.by_ref().collect::<Result<_, _>>()?;
+        self.into_inner().finish()?;
+        Ok(entries)
+    }
+}
+
+impl<R: BufRead> Iterator for LogReader<R> {
+    type Item = Result<LogEntry, GitError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let entry = self.entry().transpose();
+        self.has_failed = matches!(entry, Some(Err(_)));
+        entry
+    }
+}
+
+fn read_oid(bytes: &[u8]) -> Result<Oid, GitError> {
+    Oid::read(bytes).ok_or_else(|| bad("an object's name has 40 or 64 digits"))
+}
+
+fn bad(what: &str) -> GitError {
+    GitError::unexpected("log", what)
+}

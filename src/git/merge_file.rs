@@ -1,0 +1,60 @@
+//! Merging by lines with `git merge-file`, in the user's conflict style.
+
+use std::path::{Path, PathBuf};
+
+use crate::disk::ScratchFiles;
+use crate::plan::merge::{TextMerge, TextMerged};
+
+use super::call::{Call, Output};
+
+/// The command line of the merge driver in git's configuration.
+///
+/// Where planwatch is missing or fails, git merges as it does without the driver. It would drop THEIRS otherwise: git
+/// takes every other exit code for a conflict whose markers the driver has written.
+pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwatch git merge-driver %O %A %B %L %P; \
+                                c=$?; [ $c -gt 1 ] || exit $c; fi; git merge-file --marker-size=%L %A %O %B";
+
+/// Merges texts as git does.
+#[derive(Debug, Clone)]
+pub struct LineMerge {
+    /// Where git starts; its repository has the user's conflict style.
+    directory: PathBuf,
+    /// Where files for git may be made.
+    scratch: PathBuf,
+    marker_size: String,
+}
+
+/// The side that every conflict takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Favor {
+    Ours,
+    Theirs,
+}
+
+impl LineMerge {
+    pub fn new(directory: &Path, scratch: &Path, marker_size: u32) -> Self {
+        let (directory, scratch) = (directory.to_path_buf(), scratch.to_path_buf());
+        Self { directory, scratch, marker_size: marker_size.clamp(1, 1000).to_string() }
+    }
+
+    /// The merge in which every conflict takes one side.
+    pub fn favoring(&self, side: Favor, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
+        let option = if side == Favor::Ours { "--ours" } else { "--theirs" };
+        Some(self.call(&["merge-file", "-p", "-q", option], [base, ours, theirs])?.bytes)
+    }
+
+    fn call(&self, words: &[&str], [base, ours, theirs]: [&[u8]; 3]) -> Option<TextMerged> {
+        let files = ScratchFiles::write(&self.scratch, &[ours, base, theirs]).ok()?;
+        let call = Call::new(&self.directory, words).arg("--marker-size").arg(&self.marker_size);
+        let call = ["ours", "base", "theirs"].iter().fold(call, |call, label| call.arg("-L").arg(label));
+        let Output { code, stdout, .. } = call.pathspecs(&files.paths).output().ok()?;
+        // The exit code is the number of conflicts, at most 127.
+        (0..=127).contains(&code).then_some(TextMerged { bytes: stdout, is_clean: code == 0 })
+    }
+}
+
+impl TextMerge for LineMerge {
+    fn merge(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<TextMerged> {
+        self.call(&["merge-file", "-p", "-q"], [base, ours, theirs])
+    }
+}

@@ -1,0 +1,41 @@
+//! The git repository around the plans: the only module that starts git.
+//!
+//! No shell is involved. Each process has a time limit, its output is bounded, and inherited variables that select another
+//! repository are removed. What git prints is not trusted: the parsers here work on bytes, and return an error for
+//! anything that git does not print. Revisions that a person typed are resolved to an [`Oid`] before any other command
+//! gets them.
+
+#![expect(clippy::disallowed_methods, reason = "git is started here")]
+
+mod call;
+mod cat_file;
+mod commit;
+mod error;
+mod fingerprint;
+mod log;
+mod merge_file;
+mod oid;
+mod operation;
+mod pipes;
+mod refs;
+mod repository;
+mod status;
+mod trees;
+mod version;
+
+pub use call::{Call, Output, Stream};
+pub use cat_file::{CatFile, Found, Info, Object, read_info};
+pub use commit::FileVersion;
+pub use error::GitError;
+pub use fingerprint::fingerprint;
+pub use log::{LogEntry, LogQuery, LogReader, RawChange, read_changes};
+pub use merge_file::{Favor, LineMerge, MERGE_DRIVER};
+pub use oid::Oid;
+pub use refs::{Branch, read_branches};
+pub use repository::{Git, Range};
+pub use status::{FileStatus, StatusKind, read_status};
+pub use trees::{IndexEntry, TreeEntry, read_index_entries, read_tree_entries, read_tree_object};
+pub use version::Version;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! A repository with a working tree, and questions about its revisions.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, RealDisk};
+
+use super::call::{Call, Output};
+use super::error::GitError;
+use super::oid::Oid;
+use super::version::{OLDEST, Version};
+
+#[derive(Clone, Debug)]
+pub struct Git {
+    /// The top directory of the working tree; calls start here.
+    pub root: PathBuf,
+    /// git's own directory of this working tree.
+    pub git_dir: PathBuf,
+    /// The directory that all working trees of the repository share.
+    pub common_dir: PathBuf,
+    pub version: Version,
+}
+
+/// The commits that a person named: `REV`, `A..B` or `A...B`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Range {
+    One(Oid),
+    Between {
+        from: Oid,
+        to: Oid,
+    },
+    /// From the merge base of both.
+    SinceBase {
+        from: Oid,
+        to: Oid,
+    },
+}
+
+impl Git {
+    /// Finds the repository whose working tree holds `directory`. In a submodule this is the submodule's own one.
+    pub fn at(directory: &Path) -> Result<Self, GitError> {
+        let version = Self::version_of_program(directory)?;
+        let words = ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir"];
+        let Output { code, stdout, stderr } = Call::new(directory, &words).output()?;
+        let path = || directory.display().to_string();
+        if code != 0 {
+            let is_none =
+                stderr.contains("not a git repository") || stderr.contains("must be run in a work tree");
+            return Err(match is_none {
+                true => GitError::NotARepository { path: path() },
+                false => GitError::Failed { command: "rev-parse".to_owned(), exit_code: code, text: stderr },
+            });
+        }
+        let mut lines = stdout.strip_suffix(b"\n").unwrap_or(&stdout).split(|it| *it == b'\n');
+        let mut line = || lines.next().filter(|it| !it.is_empty()).map(|it| OsString::from_vec(it.to_vec()));
+        let (Some(root), Some(git_dir), Some(common), None) = (line(), line(), line(), line()) else {
+            return Err(GitError::unexpected("rev-parse", "a path contains a line break"));
+        };
+        // An older git gives it relative to the working directory.
+        let common_dir = directory.join(common);
+        Ok(Self { root: root.into(), git_dir: git_dir.into(), common_dir, version })
+    }
+
+    fn version_of_program(directory: &Path) -> Result<Version, GitError> {
+        let line = Call::new(directory, &["version"]).line()?;
+        let found = Version::read(&line).ok_or_else(|| GitError::unexpected("version", line))?;
+        if found < OLDEST { Err(GitError::too_old(found)) } else { Ok(found) }
+    }
+
+    /// Refuses a git that lacks a feature.
+    pub fn require(&self, major: u32, minor: u32, for_what: &'static str) -> Result<(), GitError> {
+        let needed = Version { major, minor };
+        match self.version < needed {
+            true => Err(GitError::TooOld { found: self.version, needed, for_what }),
+            false => Ok(()),
+        }
+    }
+
+    /// A call in the working tree's top directory. The words are planwatch's own; see [`Call`] for everything else.
+    pub fn call(&self, words: &[&str]) -> Call {
+        Call::new(&self.root, words)
+    }
+
+    /// A path relative to the top directory; `None` if it is outside. The directory's links are resolved first.
+    pub fn relative(&self, path: &Path) -> Option<PathBuf> {
+        let inside = |path: &Path| path.strip_prefix(&self.root).map(Path::to_path_buf).ok();
+        inside(path).or_else(|| {
+            let parent = RealDisk.canonical(path.parent()?).ok()?;
+            inside(&parent.join(path.file_name()?))
+        })
+    }
+
+    /// The commit that a revision names, as a person typed it; `None` if there is none.
+    pub fn find_revision(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+        self.find_object(&format!("{revision}^{{commit}}"), revision)
+    }
+
+    /// As [`Self::find_revision`]; none is an error.
+    pub fn revision(&self, revision: &str) -> Result<Oid, GitError> {
+        let missing = || GitError::NoRevision { revision: revision.to_owned() };
+        self.find_revision(revision)?.ok_or_else(missing)
+    }
+
+    fn find_object(&self, name: &str, typed: &str) -> Result<Option<Oid>, GitError> {
+        // An option cannot be a revision, and neither can what has several lines.
+        if typed.is_empty() || typed.starts_with('-') || typed.contains(['\n', '\0']) {
+            return Ok(None);
+        }
+        let call = self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options"]).arg(name);
+        let Output { code, stdout, stderr } = call.output()?;
+        match code {
+            0 => Ok(Oid::read(stdout.strip_suffix(b"\n").unwrap_or(&stdout))),
+            // 128 is a name that is no valid revision.
+            1 | 128 => Ok(None),
+            _ => Err(GitError::Failed { command: "rev-parse".to_owned(), exit_code: code, text: stderr }),
+        }
+    }
+
+    /// Reads `REV`, `A..B` or `A...B`; a missing side is `HEAD`.
+    pub fn range(&self, typed: &str) -> Result<Range, GitError> {
+        let side = |it: &str| self.revision(if it.is_empty() { "HEAD" } else { it });
+        if let Some((from, to)) = typed.split_once("...") {
+            return Ok(Range::SinceBase { from: side(from)?, to: side(to)? });
+        }
+        match typed.split_once("..") {
+            Some((from, to)) => Ok(Range::Between { from: side(from)?, to: side(to)? }),
+            None => Ok(Range::One(self.revision(typed)?)),
+        }
+    }
+
+    /// The commit of `HEAD`; `None` before the first commit.
+    pub fn head_commit(&self) -> Result<Option<Oid>, GitError> {
+        self.find_revision("HEAD")
+    }
+
+    /// The branch that is checked out, `refs/heads/…`; `None` if `HEAD` is detached.
+    pub fn head_branch(&self) -> Result<Option<String>, GitError> {
+        let Output { code, stdout, stderr } = self.call(&["symbolic-ref", "--quiet", "HEAD"]).output()?;
+        match code {
+            0 => Ok(Some(String::from_utf8_lossy(&stdout).trim_end_matches('\n').to_owned())),
+            1 => Ok(None),
+            _ => Err(GitError::Failed { command: "symbolic-ref".to_owned(), exit_code: code, text: stderr }),
+        }
+    }
+
+    /// The best common ancestor; `None` if the histories are unrelated.
+    pub fn merge_base(&self, a: &Oid, b: &Oid) -> Result<Option<Oid>, GitError> {
+        let Output { code, stdout, stderr } = self.call(&["merge-base"]).oids([a, b]).output()?;
+        match code {
+            0 => Ok(Oid::read(stdout.split(|it| *it == b'\n').next().unwrap_or_default())),
+            1 => Ok(None),
+            _ => Err(GitError::Failed { command: "merge-base".to_owned(), exit_code: code, text: stderr }),
+        }
+    }
+
+    pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool, GitError> {
+        let call = self.call(&["merge-base", "--is-ancestor"]).oids([ancestor, of]);
+        let Output { code, stderr, .. } = call.output()?;
+        match code {
+            0 | 1 => Ok(code == 0),
+            _ => Err(GitError::Failed { command: "merge-base".to_owned(), exit_code: code, text: stderr }),
+        }
+    }
+
+    /// Whether history was cut off by a shallow clone.
+    pub fn is_shallow(&self) -> Result<bool, GitError> {
+        Ok(self.call(&["rev-parse", "--is-shallow-repository"]).line()? == "true")
+    }
+
+    /// The value of a key of git's configuration; `None` if it is not set.
+    pub fn config(&self, key: &'static str) -> Result<Option<String>, GitError> {
+        self.config_value(&[key])
+    }
+
+    /// Whether a key is set to a true value.
+    pub fn config_is_true(&self, key: &'static str) -> Result<bool, GitError> {
+        Ok(self.config_value(&["--type=bool", key])?.is_some_and(|it| it == "true"))
+    }
+
+    fn config_value(&self, words: &[&str]) -> Result<Option<String>, GitError> {
+        let call = self.call(&[&["config", "-z", "--get"], words].concat());
+        let Output { code, stdout, stderr } = call.output()?;
+        match code {
+            0 => Ok(Some(String::from_utf8_lossy(&stdout).trim_end_matches('\0').to_owned())),
+            1 => Ok(None),
+            _ => Err(GitError::Failed { command: "config".to_owned(), exit_code: code, text: stderr }),
+        }
+    }
+
+    /// Writes bytes as an object, through the filters for the file `path`, as `git add` does.
+    pub fn write_blob(&self, path: &Path, bytes: Vec<u8>) -> Result<Oid, GitError> {
+        self.hash(&["hash-object", "-w", "--stdin"], path, bytes)
+    }
+
+    /// The name of the object that [`Self::write_blob`] would write.
+    pub fn blob_name(&self, path: &Path, bytes: Vec<u8>) -> Result<Oid, GitError> {
+        self.hash(&["hash-object", "--stdin"], path, bytes)
+    }
+
+    fn hash(&self, words: &[&str], path: &Path, bytes: Vec<u8>) -> Result<Oid, GitError> {
+        let mut option = OsString::from("--path=");
+        option.push(path);
+        let oid = self.call(words).arg(option).input(bytes).line()?;
+        Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
+    }
+}

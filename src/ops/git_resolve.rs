@@ -1,0 +1,237 @@
+//! `git resolve`: merges conflicted plan files by their meaning, and stages those without a conflict left.
+//!
+//! Only a file that is as git or planwatch left it is written. What a person has edited since stays.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::requests::Mode;
+use crate::api::views::shown_path;
+use crate::git::{CatFile, Favor, Git, GitError, LineMerge, Oid};
+use crate::plan::merge::{self, Merged, Versions, markers};
+use crate::store::decision::Decision;
+use crate::store::transaction::Transaction;
+
+mod renumber;
+
+#[derive(Debug, Clone, Default)]
+pub struct GitResolveRequest {
+    /// Files as they were typed, relative to `directory`; all conflicted plan files if empty.
+    pub paths: Vec<PathBuf>,
+    pub directory: PathBuf,
+    /// Give THEIRS a free number where both sides added a step of one number.
+    pub renumber: bool,
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct GitResolveReport {
+    pub dry_run: bool,
+    pub files: Vec<ResolvedFile>,
+    pub diff: String,
+}
+
+/// A file that git had left in conflict.
+#[derive(Debug, Clone, Serialize)]
+pub struct ResolvedFile {
+    pub path: String,
+    /// `resolved`, `conflict`, `edited`, `number-taken` or `removed`.
+    pub state: &'static str,
+    /// What the merge chose.
+    pub decided: Vec<String>,
+    /// The path that THEIRS has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renumbered: Option<String>,
+}
+
+impl GitResolveReport {
+    pub fn to_json(&self) -> Value {
+        json!(self)
+    }
+
+    /// 1 if a file still needs a person.
+    pub fn exit_code(&self) -> u8 {
+        u8::from(self.files.iter().any(|it| it.state != "resolved"))
+    }
+}
+
+/// The stages of a conflicted file: base, ours, theirs.
+type Stages = [Option<Oid>; 3];
+
+struct Resolving<'a> {
+    context: &'a Context,
+    git: Git,
+    lines: LineMerge,
+    /// The plans directory relative to the repository's root.
+    plans: PathBuf,
+}
+
+/// Merges the conflicted files again, by their meaning.
+pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<GitResolveReport, Error> {
+    let git = Git::at(context.plans.root())?;
+    let plans = git.relative(context.plans.root()).unwrap_or_default();
+    let lines = LineMerge::new(&git.root, &git.git_dir, 7);
+    let resolving = Resolving { context, git, lines, plans };
+    let all = resolving.conflicted()?;
+    let wanted = resolving.wanted(request, &all)?;
+    let mut report =
+        GitResolveReport { dry_run: request.mode == Mode::DryRun, files: Vec::new(), diff: String::new() };
+    if wanted.is_empty() {
+        return Ok(report);
+    }
+    let mut clean = Vec::new();
+    let mut taken = Vec::new();
+    {
+        let mut writing = Transaction::begin(context, "git resolve", request.mode)?;
+        for (path, stages) in &wanted {
+            let file = resolving.resolve(&mut writing, path, stages)?;
+            match file.state {
+                "resolved" => clean.push(path.clone()),
+                "number-taken" if request.renumber => taken.push((path.clone(), stages.clone())),
+                _ => {}
+            }
+            report.files.push(file);
+        }
+        let moves = renumber::renumber(&resolving, &mut writing, &taken)?;
+        for (file, moved) in report.files.iter_mut().filter(|it| it.state == "number-taken").zip(&moves) {
+            (file.state, file.renumbered) = ("resolved", Some(moved.shown.clone()));
+            clean.extend([moved.path.clone(), moved.to.clone()]);
+            clean.extend(moved.others.iter().cloned());
+        }
+        let done: Vec<_> = moves.iter().flat_map(|it| &it.others).map(|it| resolving.shown(it)).collect();
+        for file in report.files.iter_mut().filter(|it| done.contains(&it.path)) {
+            file.state = "resolved";
+        }
+        report.diff = std::mem::take(&mut writing.diff);
+    }
+    if request.mode == Mode::Write {
+        resolving.stage(&clean)?;
+    }
+    Ok(report)
+}
+
+impl Resolving<'_> {
+    /// The conflicted Markdown files of the plans directory, relative to it.
+    fn conflicted(&self) -> Result<BTreeMap<PathBuf, Stages>, Error> {
+        let mut all: BTreeMap<PathBuf, Stages> = BTreeMap::new();
+        let directory = if self.plans.as_os_str().is_empty() { Path::new(".") } else { &self.plans };
+        for entry in self.git.unmerged_entries(&[directory])? {
+            let path = Path::new(OsStr::from_bytes(&entry.path));
+            let Ok(path) = path.strip_prefix(&self.plans) else { continue };
+            let is_file = matches!(entry.mode, 0o100_644 | 0o100_755);
+            if !is_file || path.extension() != Some(OsStr::new("md")) {
+                continue;
+            }
+            let stages = all.entry(path.to_path_buf()).or_default();
+            if let Some(stage) = stages.get_mut(usize::from(entry.stage).wrapping_sub(1)) {
+                *stage = Some(entry.oid);
+            }
+        }
+        Ok(all)
+    }
+
+    fn wanted(
+        &self,
+        request: &GitResolveRequest,
+        all: &BTreeMap<PathBuf, Stages>,
+    ) -> Result<Vec<(PathBuf, Stages)>, Error> {
+        if request.paths.is_empty() {
+            return Ok(all.iter().map(|(path, stages)| (path.clone(), stages.clone())).collect());
+        }
+        let find = |typed: &PathBuf| {
+            let inside = self.git.relative(&request.directory.join(typed));
+            let path = inside.and_then(|it| Some(it.strip_prefix(&self.plans).ok()?.to_path_buf()));
+            let found = path.and_then(|it| all.get(&it).map(|stages| (it.clone(), stages.clone())));
+            let message = format!("`{}` is not a plan file in conflict", typed.display());
+            let hint = "without a path, all files in conflict are merged";
+            found.ok_or_else(|| Error::conflict("no-conflict", message, hint))
+        };
+        request.paths.iter().map(find).collect()
+    }
+
+    fn blob(&self, oid: &Oid) -> Result<Vec<u8>, Error> {
+        let found = CatFile::open(&self.git)?.read(oid.as_str().as_bytes())?;
+        let missing = || GitError::NoRevision { revision: oid.to_string() };
+        Ok(found.blob().ok_or_else(missing)?)
+    }
+
+    fn shown(&self, path: &Path) -> String {
+        shown_path(&self.context.root_name(), &path.to_string_lossy())
+    }
+
+    fn resolve(
+        &self,
+        writing: &mut Transaction<'_>,
+        path: &Path,
+        stages: &Stages,
+    ) -> Result<ResolvedFile, Error> {
+        let mut file =
+            ResolvedFile { path: self.shown(path), state: "removed", decided: Vec::new(), renumbered: None };
+        let [base, Some(ours), Some(theirs)] = stages else { return Ok(file) };
+        let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
+        let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
+        let name = path.to_string_lossy();
+        let named = format!("plans/{name}");
+        let versions = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
+        let merged = merge::merge(versions, &self.context.config.words, &self.lines);
+        if merged.is_other_file && merge::FileKind::of(&named).0 == merge::FileKind::Step {
+            file.state = "number-taken";
+            return Ok(file);
+        }
+        let written = writing.change(&name, &|now: &[u8]| {
+            Ok(match self.is_untouched(now, versions, &merged) {
+                true => Decision::Write(with_line_ends_of(now, &merged.bytes), ()),
+                false => Decision::Leave(()),
+            })
+        })?;
+        file.state = match written {
+            Decision::Leave(()) => "edited",
+            Decision::Write(..) if merged.is_clean => "resolved",
+            Decision::Write(..) => "conflict",
+        };
+        if file.state != "edited" {
+            file.decided = merged.decided;
+        }
+        Ok(file)
+    }
+
+    /// Whether a file is as git or planwatch left it: OURS, the merge by meaning, or the lines of both with markers.
+    fn is_untouched(&self, now: &[u8], of: Versions<'_>, merged: &Merged) -> bool {
+        let now = with_line_ends_of(of.ours, now);
+        if now == of.ours || now == merged.bytes {
+            return true;
+        }
+        let Some(picked) = markers::pick(&now, 7) else { return false };
+        let base = of.base.unwrap_or_default();
+        let favored = |side| self.lines.favoring(side, base, of.ours, of.theirs);
+        favored(Favor::Ours) == Some(picked.ours) && favored(Favor::Theirs) == Some(picked.theirs)
+    }
+
+    /// Stages exactly these files.
+    fn stage(&self, paths: &[PathBuf]) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let paths = paths.iter().map(|it| self.plans.join(it));
+        self.git.call(&["add"]).writes_index().paths(paths).run()?;
+        Ok(())
+    }
+}
+
+/// Bytes with the line ends of another version of the file: git may convert them in the working tree.
+fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let crlf = |it: &[u8]| it.iter().position(|it| *it == b'\n').is_some_and(|at| it[..at].ends_with(b"\r"));
+    let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
+    match (crlf(model), crlf(bytes)) {
+        (true, false) => text.replace('\n', "\r\n").into_bytes(),
+        (false, true) => text.replace("\r\n", "\n").into_bytes(),
+        _ => bytes.to_vec(),
+    }
+}

@@ -1,0 +1,228 @@
+//! Two branches added a step of one number: OURS keeps it, THEIRS gets a free one, and what depends on it follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{Resolving, Stages, with_line_ends_of};
+use crate::api::error::Error;
+use crate::git::{CatFile, Found, Oid};
+use crate::plan::change::set_text;
+use crate::plan::file_name::{self, FileName, PLAN_FILE};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::merge::{self, Versions};
+use crate::plan::read::STEP_KEYS;
+use crate::plan::step_number::StepNumber;
+use crate::plan::{references, steps_list};
+use crate::store::decision::Decision;
+use crate::store::transaction::{self, Transaction};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::yaml::Tree;
+
+/// A step of THEIRS with its new number. Paths are relative to the plans directory.
+pub(super) struct Moved {
+    pub(super) path: PathBuf,
+    pub(super) to: PathBuf,
+    /// `to`, as it is shown.
+    pub(super) shown: String,
+    /// Other files that were changed for it and have no conflict left.
+    pub(super) others: Vec<PathBuf>,
+}
+
+/// The numbers that steps of THEIRS had, and those that they get, in one plan.
+type Numbers = BTreeMap<StepNumber, StepNumber>;
+
+pub(super) fn renumber(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    taken: &[(PathBuf, Stages)],
+) -> Result<Vec<Moved>, Error> {
+    let mut by_plan: BTreeMap<PathBuf, Numbers> = BTreeMap::new();
+    let mut moves = Vec::new();
+    for (path, _) in taken {
+        let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { continue };
+        let numbers = by_plan.entry(directory.to_path_buf()).or_default();
+        let new = free(resolving, directory, &number, numbers)?;
+        let to = directory.join(file_name::step_file(&new));
+        numbers.insert(number, new);
+        moves.push(Moved { path: path.clone(), shown: resolving.shown(&to), to, others: Vec::new() });
+    }
+    for (moved, (_, stages)) in moves.iter().zip(taken) {
+        let [_, Some(ours), Some(theirs)] = stages else { continue };
+        let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+        let Some(directory) = moved.path.parent() else { continue };
+        let plan = plan_of(directory);
+        let Some(numbers) = by_plan.get(directory) else { continue };
+        let Some(number) = number_of(&moved.to) else { continue };
+        let id = StepId { plan: plan.clone(), number };
+        let mut changes = vec![set_text("id", &id.to_string())];
+        changes.extend(followed(&plan, &theirs, &[], numbers));
+        let name = moved.to.to_string_lossy();
+        let theirs = transaction::edit(&name, &theirs, &changes, STEP_KEYS)?;
+        write(writing, &moved.path, &ours)?;
+        writing.create(&name, &theirs)?;
+    }
+    for (directory, numbers) in &by_plan {
+        let mut others = dependents(resolving, writing, directory, numbers)?;
+        others.extend(steps_list_of(resolving, writing, directory, numbers)?);
+        if let Some(first) = moves.iter_mut().find(|it| it.path.parent() == Some(directory)) {
+            first.others = others;
+        }
+    }
+    Ok(moves)
+}
+
+fn number_of(path: &Path) -> Option<StepNumber> {
+    match file_name::classify(path.file_name()?.to_str()?) {
+        FileName::Step(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn plan_of(directory: &Path) -> PlanId {
+    PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
+}
+
+/// A number behind this one that no step has, in the working tree or on a side.
+fn free(
+    resolving: &Resolving<'_>,
+    directory: &Path,
+    number: &StepNumber,
+    given: &Numbers,
+) -> Result<StepNumber, Error> {
+    let call = resolving.git.call(&["ls-files", "-z", "--cached", "--others"]);
+    let listed = call.paths([resolving.plans.join(directory)]).run()?;
+    let paths = listed.split(|it| *it == 0).map(|it| Path::new(OsStr::from_bytes(it)));
+    let mut used: BTreeSet<StepNumber> = paths.filter_map(number_of).collect();
+    used.extend(given.values().cloned());
+    let next = used.range(number.clone()..).find(|it| *it != number);
+    let new = next.map_or_else(|| number.successor(), |it| number.midpoint(it));
+    new.map_err(|it| {
+        Error::conflict("no-room", it.to_string(), "renumber the steps around it with `planwatch move`")
+    })
+}
+
+fn write(writing: &mut Transaction<'_>, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let name = path.to_string_lossy();
+    let written = writing
+        .change(&name, &|now: &[u8]| Ok(Decision::<_, (), ()>::Write(with_line_ends_of(now, bytes), ())));
+    written.map(drop)
+}
+
+/// The dependencies of a file, as far as they are steps of its own plan.
+fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
+    let Some(tree) = Tree::of_file(file) else { return Vec::new() };
+    let Some(list) = tree.root().get("depends") else { return Vec::new() };
+    let number = |text: &str| {
+        let step = references::read_item(plan, text)?;
+        (step.plan == *plan).then_some(step.number)
+    };
+    list.items().map(|it| it.text().and_then(number)).collect()
+}
+
+/// The changes that let a file of THEIRS depend on the new numbers; not where `but` already named the old one.
+fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Numbers) -> Vec<Change> {
+    let all = own_depends(plan, file);
+    let change = |(index, number): (usize, &Option<StepNumber>)| {
+        let new = numbers.get(number.as_ref()?).filter(|_| !but.contains(number))?;
+        let value = NewValue::Word(new.to_string());
+        Some(Change::SetItem { key: "depends".to_owned(), index, value })
+    };
+    all.iter().enumerate().filter_map(change).collect()
+}
+
+/// The commit that is merged, and the one that its changes count from.
+fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
+    let git = &resolving.git;
+    let Some(head) = git.head_commit()? else { return Ok(None) };
+    if let Some(other) = git.find_revision("MERGE_HEAD")? {
+        return Ok(git.merge_base(&head, &other)?.map(|base| (base, other)));
+    }
+    for name in ["REBASE_HEAD", "CHERRY_PICK_HEAD"] {
+        if let (Some(other), Some(base)) = (git.find_revision(name)?, git.find_revision(&format!("{name}^"))?)
+        {
+            return Ok(Some((base, other)));
+        }
+    }
+    Ok(None)
+}
+
+/// Changes the dependencies that THEIRS added, in files that both sides merged into.
+fn dependents(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    directory: &Path,
+    numbers: &Numbers,
+) -> Result<Vec<PathBuf>, Error> {
+    let Some((base, other)) = merged_commits(resolving)? else { return Ok(Vec::new()) };
+    let plan = plan_of(directory);
+    let mut objects = CatFile::open(&resolving.git)?;
+    let mut depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
+        let mut name = format!("{commit}:").into_bytes();
+        name.extend(resolving.plans.join(path).as_os_str().as_bytes());
+        let found = if name.contains(&b'\n') { Found::Missing } else { objects.read(&name)? };
+        Ok(found.blob().map(|it| own_depends(&plan, &it)).unwrap_or_default())
+    };
+    let head = resolving.git.head_commit()?.unwrap_or_else(|| base.clone());
+    let mut changed = Vec::new();
+    for entry in resolving.git.tree_entries(&other, &[resolving.plans.join(directory)])? {
+        let path = Path::new(OsStr::from_bytes(&entry.path));
+        let Ok(path) = path.strip_prefix(&resolving.plans) else { continue };
+        let is_own = number_of(path).is_some_and(|it| !numbers.contains_key(&it));
+        if !is_own || path.parent() != Some(directory) {
+            continue;
+        }
+        let mut before = depends(&base, path)?;
+        before.extend(depends(&head, path)?);
+        let theirs = depends(&other, path)?;
+        if !theirs.iter().flatten().any(|it| numbers.contains_key(it) && !before.contains(&Some(it.clone())))
+        {
+            continue;
+        }
+        let name = path.to_string_lossy();
+        let written = writing.change(&name, &|now: &[u8]| {
+            let changes = followed(&plan, now, &before, numbers);
+            let new = transaction::edit(&name, now, &changes, STEP_KEYS);
+            Ok(new.map_or(Decision::Leave(()), |it| Decision::Write(it, ())))
+        })?;
+        if matches!(written, Decision::Write(..)) {
+            changed.push(path.to_path_buf());
+        }
+    }
+    Ok(changed)
+}
+
+/// Merges a conflicted `plan.md` again, whose Steps list of THEIRS has the new numbers.
+fn steps_list_of(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    directory: &Path,
+    numbers: &Numbers,
+) -> Result<Option<PathBuf>, Error> {
+    let path = directory.join(PLAN_FILE);
+    let all = resolving.conflicted()?;
+    let Some([base, Some(ours), Some(theirs)]) = all.get(&path) else { return Ok(None) };
+    let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
+    let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+    let plan = plan_of(directory);
+    let moved = numbers
+        .iter()
+        .rev()
+        .fold(theirs.clone(), |file, (from, to)| steps_list::with_moved(&plan, &file, from, to));
+    let named = format!("plans/{}", path.to_string_lossy());
+    let words = &resolving.context.config.words;
+    let before = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
+    let after = Versions { theirs: &moved, ..before };
+    let plain = merge::merge(before, words, &resolving.lines);
+    let merged = merge::merge(after, words, &resolving.lines);
+    let name = path.to_string_lossy();
+    let written = writing.change(&name, &|now: &[u8]| {
+        Ok(match resolving.is_untouched(now, before, &plain) {
+            true => Decision::Write(with_line_ends_of(now, &merged.bytes), ()),
+            false => Decision::Leave(()),
+        })
+    })?;
+    let is_done = merged.is_clean && matches!(written, Decision::Write(..));
+    Ok(is_done.then_some(path.clone()))
+}

@@ -1,0 +1,125 @@
+//! `git resolve --check`: compares a finished merge with what a merge by meaning makes of its parents. Reads only.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::git::{Git, GitError, LineMerge, Oid};
+use crate::plan::merge::{self, Versions};
+
+#[derive(Debug, Clone, Serialize)]
+pub struct GitReviewReport {
+    pub merge: String,
+    /// The files that are not as a merge by meaning makes them.
+    pub files: Vec<ReviewedFile>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ReviewedFile {
+    pub path: String,
+    /// `lost`: entries of a side are missing; `differs`; `conflict`: only a person could decide.
+    pub state: &'static str,
+    /// The entries that are missing.
+    pub lost: Vec<String>,
+    /// The status that the file has, and the one by meaning; empty if they are the same.
+    pub status: Vec<String>,
+}
+
+impl GitReviewReport {
+    pub fn to_json(&self) -> Value {
+        json!(self)
+    }
+
+    /// 6 if entries were lost, or if a status is not the one by meaning.
+    pub fn exit_code(&self) -> u8 {
+        let is_wrong = |it: &ReviewedFile| !it.lost.is_empty() || !it.status.is_empty();
+        if self.files.iter().any(is_wrong) { 6 } else { 0 }
+    }
+}
+
+type Files = BTreeMap<Vec<u8>, Oid>;
+
+/// Checks the merge that a revision names; the last one before `HEAD` if none is named.
+pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReviewReport, Error> {
+    let git = Git::at(context.plans.root())?;
+    let merge = match revision {
+        Some(revision) => git.revision(revision)?,
+        None => last_merge(&git)?,
+    };
+    let parent = |nth: u32| git.find_revision(&format!("{merge}^{nth}"));
+    let (Some(ours), Some(theirs)) = (parent(1)?, parent(2)?) else {
+        return Err(Error::usage(format!("`{merge}` is not a merge"), "name a commit with two parents"));
+    };
+    let base = git.merge_base(&ours, &theirs)?;
+    let plans = git.relative(context.plans.root()).unwrap_or_default();
+    let files = |commit: &Oid| -> Result<Files, Error> {
+        let below = if plans.as_os_str().is_empty() { Vec::new() } else { vec![&plans] };
+        let entries = git.tree_entries(commit, &below)?.into_iter();
+        let is_plan_file = |path: &[u8]| path.ends_with(b".md");
+        Ok(entries
+            .filter(|it| it.kind == "blob" && is_plan_file(&it.path))
+            .map(|it| (it.path, it.oid))
+            .collect())
+    };
+    let before = base.as_ref().map(files).transpose()?.unwrap_or_default();
+    let (ours, theirs, now) = (files(&ours)?, files(&theirs)?, files(&merge)?);
+    let lines = LineMerge::new(&git.root, &git.git_dir, 7);
+    let mut report = GitReviewReport { merge: merge.to_string(), files: Vec::new() };
+    for (path, own) in &ours {
+        let (Some(other), Some(result)) = (theirs.get(path), now.get(path)) else { continue };
+        let common = before.get(path);
+        if own == other || common == Some(own) || common == Some(other) {
+            continue;
+        }
+        let wanted: Vec<&Oid> =
+            [Some(own), Some(other), Some(result), common].into_iter().flatten().collect();
+        let blobs = blobs(&git, &wanted)?;
+        let [own, other, result, ..] = blobs.as_slice() else { continue };
+        let name = String::from_utf8_lossy(path);
+        let base = blobs.get(3).map(Vec::as_slice);
+        let versions = Versions { path: &name, base, ours: own, theirs: other };
+        let merged = merge::merge(versions, &context.config.words, &lines);
+        let mut lost = merge::lost(own, result);
+        lost.extend(
+            merge::lost(other, result).into_iter().filter(|it| !lost.contains(it)).collect::<Vec<_>>(),
+        );
+        let status = [result, &merged.bytes].map(|it| merge::status_of(it));
+        let status = match status {
+            [Some(is), Some(would_be)] if merged.is_clean && is != would_be => vec![is, would_be],
+            _ => Vec::new(),
+        };
+        let state = match (lost.is_empty(), merged.is_clean) {
+            (false, _) => "lost",
+            (true, false) => "conflict",
+            (true, true) if merged.bytes != *result => "differs",
+            (true, true) => continue,
+        };
+        let path = Path::new(name.as_ref()).strip_prefix(&plans).unwrap_or(Path::new(name.as_ref()));
+        let path = shown_path(&context.root_name(), &path.to_string_lossy());
+        report.files.push(ReviewedFile { path, state, lost, status });
+    }
+    Ok(report)
+}
+
+fn last_merge(git: &Git) -> Result<Oid, Error> {
+    let none = || Error::usage("no merge comes before HEAD", "name a merge commit");
+    let Some(head) = git.head_commit()? else { return Err(none()) };
+    let line = git.call(&["rev-list", "--merges", "--max-count=1"]).oids([&head]).line()?;
+    Oid::read(line.as_bytes()).ok_or_else(none)
+}
+
+fn blobs(git: &Git, oids: &[&Oid]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut all = vec![Vec::new(); oids.len()];
+    let names: Vec<&str> = oids.iter().map(|it| it.as_str()).collect();
+    git.objects(&names, |nth, found| {
+        let missing = || GitError::NoRevision { revision: names[nth].to_owned() };
+        all[nth] = found.blob().ok_or_else(missing)?;
+        Ok(())
+    })?;
+    Ok(all)
+}

@@ -1,0 +1,299 @@
+//! `log`: what happened to plans and steps, from the commits that changed their files.
+
+pub mod timeline;
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{shown_path, value};
+use crate::plan::history::{Change, Followed, What, changes};
+use crate::plan::id::{PlanId, Reference, read_reference};
+use crate::plan::time::Time;
+use crate::plan::words::nearest;
+use crate::store::history::{self, Commit, Differing, Repository, Sides};
+use crate::store::knowledge;
+use crate::store::resolve::{self, Target};
+
+pub use crate::api::requests::LogRequest;
+
+/// One change in the history, as every surface shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogEvent {
+    /// When it was done: as the file records it, else when it was committed or saved.
+    pub at: Option<Time>,
+    /// Who did it, if the file records that.
+    pub by: Option<String>,
+    /// The author of the commit.
+    pub author: Option<String>,
+    /// None: it is not committed yet.
+    pub commit: Option<String>,
+    /// When the author made the commit.
+    pub committed_at: Option<Time>,
+    pub plan: Option<String>,
+    pub step: Option<String>,
+    pub what: What,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub outcome: Option<String>,
+    pub notes: Option<String>,
+    /// The first line of the commit's message.
+    pub subject: Option<String>,
+    pub path: String,
+    /// Lines of the text that were added and removed.
+    pub lines_added: Option<u64>,
+    pub lines_removed: Option<u64>,
+    /// Other keys of the front matter that were changed.
+    pub keys: Vec<String>,
+}
+
+impl LogEvent {
+    /// What happened, in a few words.
+    pub fn words(&self) -> String {
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        let (from, to) = (text(&self.from), text(&self.to));
+        let with = |head: String, more: &Option<String>| match more {
+            Some(more) => format!("{head}: {more}"),
+            None => head,
+        };
+        match self.what {
+            What::Created => with("created".to_owned(), &self.notes),
+            What::Removed => with("removed".to_owned(), &self.notes),
+            What::Moved => format!("moved, was {from}"),
+            What::Archived | What::Restored if from == to => self.what.word().to_owned(),
+            What::Archived | What::Restored => format!("{}, was {from}", self.what.word()),
+            What::Status => format!("{from} → {to}"),
+            What::Attempt => {
+                with(format!("attempt {}", text(&self.outcome)).trim_end().to_owned(), &self.notes)
+            }
+            What::Claim => format!("claimed as {to}"),
+            What::Released => format!("released {from}"),
+            What::Note => with("note".to_owned(), &self.notes),
+            What::Depends => format!("depends on {}, was {}", or_nothing(&to), or_nothing(&from)),
+            What::Title => format!("title `{to}`, was `{from}`"),
+            What::Text => {
+                changed(self.lines_added.zip(self.lines_removed), &self.keys, self.notes.as_deref())
+            }
+            What::Confirmed => with(format!("confirmed {to}").trim_end().to_owned(), &self.notes),
+            What::Decision | What::Insight => with(format!("{} `{to}`", self.what.word()), &self.notes),
+        }
+    }
+}
+
+fn or_nothing(list: &str) -> &str {
+    if list.is_empty() { "nothing" } else { list }
+}
+
+/// `text +12 −3`, and the keys that differ.
+pub fn changed(lines: Option<(u64, u64)>, keys: &[String], problem: Option<&str>) -> String {
+    let lines = lines.filter(|it| *it != (0, 0)).map(|(added, removed)| format!("text +{added} −{removed}"));
+    let keys = (!keys.is_empty()).then(|| format!("keys {}", keys.join(", ")));
+    let parts = [problem.map(str::to_owned), lines, keys];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "text".to_owned() } else { parts.join(", ") }
+}
+
+#[derive(Debug, Clone)]
+pub struct LogReport {
+    /// Newest first.
+    pub events: Vec<LogEvent>,
+    /// The oldest commit of a shallow clone.
+    pub begins_at: Option<String>,
+    /// There are more events than the limit.
+    pub has_more: bool,
+}
+
+impl LogReport {
+    pub fn to_json(&self) -> Value {
+        json!({"events": value(&self.events), "begins_at": self.begins_at})
+    }
+}
+
+/// What one commit did, or, without a commit, what is not committed yet.
+pub(crate) struct Group {
+    commit: Option<Commit>,
+    pub(crate) changes: Vec<Change>,
+    /// When files that are not committed were saved, by path.
+    saved: Vec<(String, Time)>,
+}
+
+/// Returns what happened, newest first.
+pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> {
+    let filter = Filter::of(context, request)?;
+    let (groups, begins_at) = groups(context, request.rev.as_deref())?;
+    let report = |followed: Option<Followed>| {
+        let mut events = events(context, &groups, followed, &filter);
+        let limit = request.limit.unwrap_or(usize::MAX);
+        let has_more = events.len() > limit;
+        events.truncate(limit);
+        LogReport { events, begins_at: begins_at.clone(), has_more }
+    };
+    let Some(id) = &request.id else { return Ok(report(None)) };
+    let error = match followed(context, id) {
+        Ok(followed) => return Ok(report(Some(followed))),
+        Err(error) if error.code() != "not-found" => return Err(error),
+        Err(error) => error,
+    };
+    // A plan that is gone still has a history.
+    let is_known = |it: &Followed| groups.iter().flat_map(|it| &it.changes).any(|change| it.concerns(change));
+    formerly(id).into_iter().find(is_known).map(|it| report(Some(it))).ok_or(error)
+}
+
+/// Reads the uncommitted changes and the commits, newest first, and where a shallow clone begins.
+pub(crate) fn groups(context: &Context, range: Option<&str>) -> Result<(Vec<Group>, Option<String>), Error> {
+    let repository = Repository::open(context)?;
+    let mut groups = Vec::new();
+    // Both wait for git most of the time.
+    let found = thread::scope(|scope| {
+        let found = scope.spawn(|| history::history(context, &repository, range));
+        if range.is_none() {
+            let sides = Sides::WorkingTree { since: repository.head() };
+            groups.extend(uncommitted(history::between(context, &repository, &sides)?));
+        }
+        found.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
+    let begins_at = found.begins_at.into_iter().next();
+    groups.extend(found.commits.into_iter().map(|mut commit| {
+        let changes = std::mem::take(&mut commit.changes);
+        Group { changes, commit: Some(commit), saved: Vec::new() }
+    }));
+    Ok((groups, begins_at))
+}
+
+fn uncommitted(files: Vec<Differing>) -> Option<Group> {
+    let saved = files.iter().filter_map(|it| Some((it.change.path.clone(), it.saved?))).collect();
+    let files: Vec<_> = files.into_iter().map(|it| it.change).collect();
+    let changes = changes(&files);
+    (!changes.is_empty()).then_some(Group { commit: None, changes, saved })
+}
+
+impl Group {
+    /// When a change was done, as well as that is known.
+    pub(crate) fn time_of(&self, change: &Change) -> Option<Time> {
+        let committed = || self.commit.as_ref().and_then(|it| it.at);
+        let saved = || self.saved.iter().find(|it| it.0 == change.path).map(|it| it.1);
+        change.at.or_else(committed).or_else(saved).map(Time::whole_seconds)
+    }
+
+    fn event(&self, context: &Context, change: &Change) -> LogEvent {
+        let change = change.clone();
+        LogEvent {
+            at: self.time_of(&change),
+            by: change.by,
+            author: self.commit.as_ref().map(|it| it.author.clone()),
+            commit: self.commit.as_ref().map(|it| it.oid.clone()),
+            committed_at: self.commit.as_ref().and_then(|it| it.at),
+            plan: change.plan,
+            step: change.step,
+            what: change.what,
+            from: change.from,
+            to: change.to,
+            outcome: change.outcome,
+            notes: change.notes,
+            subject: self.commit.as_ref().map(|it| it.subject.clone()),
+            path: shown_path(&context.root_name(), &change.path),
+            lines_added: change.lines.map(|it| it.0),
+            lines_removed: change.lines.map(|it| it.1),
+            keys: change.keys,
+        }
+    }
+}
+
+fn events(
+    context: &Context,
+    groups: &[Group],
+    mut followed: Option<Followed>,
+    filter: &Filter,
+) -> Vec<LogEvent> {
+    let mut found = Vec::new();
+    for group in groups {
+        for change in group.changes.iter().rev() {
+            if followed.as_ref().is_some_and(|it| !it.concerns(change)) {
+                continue;
+            }
+            found.extend(Some(group.event(context, change)).filter(|it| filter.lets(it)));
+        }
+        if let Some(followed) = &mut followed {
+            followed.before(&group.changes);
+        }
+    }
+    found
+}
+
+/// The plan or step that a reference means.
+fn followed(context: &Context, id: &str) -> Result<Followed, Error> {
+    Ok(match resolve::for_reading(context, id)?.0 {
+        Target::Plan(plan) => Followed::plan(&plan),
+        Target::Step(step) => Followed::step(&step.id),
+    })
+}
+
+/// What a reference may mean among plans that are gone, the likelier one first.
+fn formerly(id: &str) -> Vec<Followed> {
+    match read_reference(id) {
+        Reference::Name { whole, step } => {
+            let step = step.map(|it| Followed::step(&it));
+            [Some(Followed::plan(&whole)), step].into_iter().flatten().collect()
+        }
+        Reference::Number(_) => vec![Followed::plan(&PlanId::new(id))],
+        Reference::Path(_) => Vec::new(),
+    }
+}
+
+struct Filter {
+    since: Option<Time>,
+    until: Option<Time>,
+    by: Option<String>,
+    what: Vec<What>,
+    words: Vec<String>,
+}
+
+impl Filter {
+    fn of(context: &Context, request: &LogRequest) -> Result<Self, Error> {
+        let time =
+            |it: &Option<String>| it.as_deref().map(|it| knowledge::since(it, context.now)).transpose();
+        let words = request.what.iter().flat_map(|it| it.split(','));
+        Ok(Self {
+            since: time(&request.since)?,
+            until: time(&request.until)?,
+            by: request.by.as_ref().map(|it| it.to_lowercase()),
+            what: words.map(what).collect::<Result<_, _>>()?,
+            words: request.words.iter().map(|it| it.to_lowercase()).collect(),
+        })
+    }
+
+    fn lets(&self, event: &LogEvent) -> bool {
+        let is_said = |who: &str| {
+            let names = [&event.by, &event.author].into_iter().flatten();
+            names.into_iter().any(|it| it.to_lowercase() == who)
+        };
+        (self.what.is_empty() || self.what.contains(&event.what))
+            && self.by.as_deref().is_none_or(is_said)
+            && self.since.is_none_or(|it| event.at.is_some_and(|at| at >= it))
+            && self.until.is_none_or(|it| event.at.is_some_and(|at| at <= it))
+            && self.has_words(event)
+    }
+
+    fn has_words(&self, event: &LogEvent) -> bool {
+        if self.words.is_empty() {
+            return true;
+        }
+        let texts =
+            [&event.plan, &event.step, &event.by, &event.to, &event.outcome, &event.notes, &event.subject];
+        let texts: Vec<String> = texts.into_iter().flatten().map(|it| it.to_lowercase()).collect();
+        self.words.iter().all(|word| texts.iter().any(|it| it.contains(word)))
+    }
+}
+
+fn what(word: &str) -> Result<What, Error> {
+    What::read(word).ok_or_else(|| {
+        let known = What::ALL.map(What::word);
+        let near = nearest(word, known).map(|it| format!("did you mean `{it}`?"));
+        let hint = near.unwrap_or_else(|| format!("one of {}", known.join(", ")));
+        Error::usage(format!("unknown change `{word}`"), hint)
+    })
+}

@@ -1,0 +1,57 @@
+//! What unmerged branches say about steps, where the files here say otherwise.
+
+use serde::Serialize;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::time::Time;
+use crate::store::branches::{Elsewhere, unmerged_steps};
+
+#[derive(Debug, Clone, Serialize)]
+pub struct OnBranch {
+    pub id: String,
+    pub title: String,
+    /// The status here.
+    pub here: String,
+    /// The status on the branch.
+    pub there: String,
+    /// The newest branch with it; local branches are named before those of remotes.
+    pub branch: String,
+    /// More branches with the same file.
+    pub more: usize,
+    /// When the last attempt was made there, else when the branch's last commit was made.
+    pub at: Option<Time>,
+    pub by: String,
+}
+
+/// Steps whose status differs, newest first.
+pub(super) fn on_branches(context: &Context, plans: &Plans) -> Result<Vec<OnBranch>, Error> {
+    let found = unmerged_steps(context)?;
+    let mut said: Vec<_> = found.iter().filter_map(|it| on_branch(plans.step(&it.id)?, it)).collect();
+    said.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| (&a.id, &a.branch).cmp(&(&b.id, &b.branch))));
+    Ok(said)
+}
+
+fn on_branch(here: &Step, there: &Elsewhere) -> Option<OnBranch> {
+    let step = &there.step;
+    if step.is_faulty() || step.status.word() == here.status.word() {
+        return None;
+    }
+    let is_local = |it: &&crate::git::Branch| it.name.starts_with("refs/heads/");
+    let branch = there.branches.iter().find(is_local).or_else(|| there.branches.first())?;
+    // Only an attempt that this tree does not have says something new.
+    let attempt = step.attempts.last().filter(|it| !here.attempts.contains(it));
+    let tip = Time::from_nanoseconds(i128::from(branch.at) * 1_000_000_000);
+    Some(OnBranch {
+        id: here.id.to_string(),
+        title: here.title.clone(),
+        here: here.status.word().to_owned(),
+        there: step.status.word().to_owned(),
+        branch: branch.short().to_owned(),
+        more: there.branches.len() - 1,
+        at: Some(attempt.and_then(|it| it.at).unwrap_or(tip).whole_seconds()),
+        by: attempt.and_then(|it| it.by.clone()).unwrap_or_else(|| branch.author.clone()),
+    })
+}

@@ -1,0 +1,67 @@
+//! Which files a change of one step opens: its own, its plan's, the steps of the plan that it depends on, and other plans
+//! that it depends on.
+
+use crate::api::context::Context;
+use crate::api::requests::MoveRequest;
+use crate::disk::model::Machine;
+use crate::ops::note::{self, NoteRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::ops::update;
+use crate::plan::transitions::Verb;
+use crate::store::transaction::Mode;
+
+/// Forty plans of twenty steps. Step 3 of the first one depends on its step 1 and on a step of another plan.
+fn machine() -> Machine {
+    let mut files = Vec::new();
+    for plan in 0..40 {
+        files.push((format!("/plans/p{plan}/plan.md"), format!("# Plan {plan}\n")));
+        for step in 1..=20 {
+            let depends = if (plan, step) == (0, 3) { "depends: [1, p7:2]\n" } else { "" };
+            let text = format!("---\nstatus: pending\n{depends}---\n# Step {step}\n");
+            files.push((format!("/plans/p{plan}/step-{step}.md"), text));
+        }
+    }
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    Machine::with(&files)
+}
+
+fn check(change: impl FnOnce(&Context)) {
+    let machine = machine();
+    change(&Context::on_model(&machine));
+    let (other, own): (Vec<_>, Vec<_>) = machine.opened().into_iter().partition(|it| it.starts_with("p7/"));
+    assert_eq!(own, ["p0/plan.md", "p0/step-1.md", "p0/step-3.md"]);
+    assert_eq!(other.len(), 21, "{other:?}");
+}
+
+#[test]
+fn a_move_opens_no_other_files() {
+    check(|context| {
+        let request = MoveRequest {
+            verb: Verb::Skip,
+            ids: vec!["p0:3".to_owned()],
+            message: Some("not needed".to_owned()),
+            by: None,
+            claim: None,
+            force: false,
+            mode: Mode::Write,
+        };
+        update::move_steps(context, &request).map(drop).unwrap();
+    });
+}
+
+#[test]
+fn setting_a_status_opens_no_other_files() {
+    check(|context| {
+        let (id, key, op) = ("p0:3".to_owned(), "status".to_owned(), SetOp::Text("blocked".to_owned()));
+        let request = SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write };
+        set::set(context, &request).map(drop).unwrap();
+    });
+}
+
+#[test]
+fn a_note_opens_no_other_files() {
+    check(|context| {
+        let (id, text) = ("p0:3".to_owned(), "a word".to_owned());
+        note::note(context, &NoteRequest { id, text, ..NoteRequest::default() }).map(drop).unwrap();
+    });
+}

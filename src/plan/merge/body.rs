@@ -1,0 +1,113 @@
+//! Merging bodies: task boxes and the Steps list by item, the rest by lines.
+//!
+//! What is decided by item is first written into all three versions, so that the lines have nothing left to conflict.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{FileKind, TextMerge, TextMerged};
+use crate::plan::id::PlanId;
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list;
+use crate::text::markdown;
+
+/// Base, OURS and THEIRS.
+type Three = [String; 3];
+
+pub(super) fn merge(
+    kind: FileKind,
+    plan: &PlanId,
+    bodies: [&str; 3],
+    lines: &dyn TextMerge,
+) -> Option<TextMerged> {
+    let [base, ours, theirs] = bodies;
+    if let Some(text) = one_of(base, ours, theirs) {
+        return Some(TextMerged { bytes: text.as_bytes().to_vec(), is_clean: true });
+    }
+    let mut three = bodies.map(str::to_owned);
+    tick_alike(&mut three);
+    if kind == FileKind::Plan {
+        list_alike(plan, &mut three);
+    }
+    let [base, ours, theirs] = &three;
+    if let Some(text) = one_of(base, ours, theirs) {
+        return Some(TextMerged { bytes: text.as_bytes().to_vec(), is_clean: true });
+    }
+    lines.merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
+}
+
+/// The result of a three-way merge that needs no look inside.
+pub(super) fn one_of<'a, T: PartialEq + ?Sized>(base: &T, ours: &'a T, theirs: &'a T) -> Option<&'a T> {
+    if ours == theirs || theirs == base { Some(ours) } else { (ours == base).then_some(theirs) }
+}
+
+/// A box by the text of its item, and which of the items with this text it is.
+type BoxName = (String, usize);
+
+/// Where the mark of each box is, and whether it is ticked.
+fn boxes(body: &str) -> BTreeMap<BoxName, (usize, bool)> {
+    let outline = markdown::outline(body);
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut boxes = BTreeMap::new();
+    for item in &outline.items {
+        let found = outline.tasks.iter().find(|it| (item.span.start..item.at).contains(&it.at));
+        let (Some(ticked), Some(task)) = (item.ticked, found) else { continue };
+        let count = seen.entry(item.text.as_str()).or_default();
+        boxes.insert((item.text.clone(), *count), (task.at + 1, ticked));
+        *count += 1;
+    }
+    boxes
+}
+
+/// Gives the boxes of all versions the marks that the result has.
+fn tick_alike(three: &mut Three) {
+    let [base, ours, theirs] = [0, 1, 2].map(|it| boxes(&three[it]));
+    for (name, (_, own)) in &ours {
+        let Some((_, other)) = theirs.get(name) else { continue };
+        let is_ticked = match base.get(name) {
+            Some((_, before)) => {
+                if own == before {
+                    *other
+                } else {
+                    *own
+                }
+            }
+            None => *own || *other,
+        };
+        for (text, boxes) in three.iter_mut().zip([&base, &ours, &theirs]) {
+            let Some((at, ticked)) = boxes.get(name).copied() else { continue };
+            let is_mark =
+                text.is_char_boundary(at) && matches!(text.as_bytes().get(at), Some(b' ' | b'x' | b'X'));
+            if ticked != is_ticked && is_mark {
+                text.replace_range(at..=at, if is_ticked { "x" } else { " " });
+            }
+        }
+    }
+}
+
+/// Gives the Steps lists of all versions the items that the result has.
+fn list_alike(plan: &PlanId, three: &mut Three) {
+    let lists = [0, 1, 2].map(|it| steps_list::blocks(plan, &three[it]));
+    let has_twice = |list: &Vec<(StepNumber, String)>| {
+        list.len() != list.iter().map(|(number, _)| number).collect::<BTreeSet<_>>().len()
+    };
+    if lists.iter().any(has_twice) || lists.iter().any(Vec::is_empty) {
+        return;
+    }
+    let numbers: BTreeSet<StepNumber> = lists.iter().flatten().map(|(number, _)| number.clone()).collect();
+    for number in numbers {
+        let find = |list: &Vec<(StepNumber, String)>| {
+            list.iter().find(|(it, _)| *it == number).map(|(_, block)| block.clone())
+        };
+        let [base, ours, theirs] = [&lists[0], &lists[1], &lists[2]].map(find);
+        if base == ours && ours == theirs {
+            continue;
+        }
+        let Some(block) = one_of(&base, &ours, &theirs) else { continue };
+        for text in three.iter_mut() {
+            // The list of one version can be gone after the last of its items.
+            if let Some(new) = steps_list::with_block(plan, text, &number, block.as_deref()) {
+                *text = new;
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Merging front matters, key by key.
+
+use std::collections::BTreeMap;
+
+use super::body::one_of;
+use super::entries::{self, Entry, LOGS, SETS};
+use super::status::{self, Said, Tries, Winner, WrittenClaim};
+use super::{FileKind, Side, Sides, TextMerge, TextMerged};
+use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Words};
+use crate::text::front_matter::{self, Header};
+use crate::text::header_edit::{self, NewValue, Piece, Pieces};
+use crate::text::yaml::{self, Kind, Tree, View};
+
+/// A merged front matter with its delimiter lines.
+pub(super) struct MergedHeader {
+    pub(super) bytes: Vec<u8>,
+    pub(super) is_clean: bool,
+    pub(super) decided: Vec<String>,
+}
+
+/// Keys that say when a file was changed last; the later time is right.
+const CHANGED_AT: [&str; 4] = ["updated", "updated_at", "last_updated", "modified"];
+
+/// None if the front matters must be merged by lines.
+pub(super) fn merge(
+    sides: &Sides<'_>,
+    kind: FileKind,
+    words: &Words,
+    lines: &dyn TextMerge,
+) -> Option<MergedHeader> {
+    let Sides { base, ours, theirs, .. } = *sides;
+    let clean =
+        |bytes: &[u8]| Some(MergedHeader { bytes: bytes.to_vec(), is_clean: true, decided: Vec::new() });
+    if let Some(one) = one_of(base.header(), ours.header(), theirs.header()) {
+        return clean(one);
+    }
+    match [base, ours, theirs].map(Side::has_header) {
+        [_, true, true] => {}
+        [false, true, false] => return clean(ours.header()),
+        [false, false, true] => return clean(theirs.header()),
+        _ => return None,
+    }
+    let mut merge = Merge {
+        sides,
+        order: if kind == FileKind::Plan { PLAN_KEYS } else { STEP_KEYS },
+        file: ours.header().to_vec(),
+        taken: BTreeMap::new(),
+        settled: Vec::new(),
+        decided: Vec::new(),
+    };
+    if kind != FileKind::Other {
+        let more = merge.status(kind, words)?;
+        merge.logs(&more)?;
+    }
+    merge.sets()?;
+    merge.assemble(lines)
+}
+
+/// Entries that the merge itself adds to the lists.
+type More = Vec<(&'static str, Entry)>;
+
+struct Merge<'a> {
+    sides: &'a Sides<'a>,
+    order: &'static [&'static str],
+    /// The front matter of OURS with the edits so far.
+    file: Vec<u8>,
+    /// Keys whose piece is one side's as it is.
+    taken: BTreeMap<String, Winner>,
+    /// Keys that `file` has in their final form.
+    settled: Vec<String>,
+    decided: Vec<String>,
+}
+
+impl<'a> Merge<'a> {
+    fn all(&self) -> [&'a Side<'a>; 3] {
+        let Sides { base, ours, theirs, .. } = self.sides;
+        [base, ours, theirs]
+    }
+
+    /// Decides on status, claim and confirmation; returns what only a new entry can keep.
+    fn status(&mut self, kind: FileKind, words: &Words) -> Option<More> {
+        let said = self.all().map(|it| it.text_of("status"));
+        if kind == FileKind::Plan {
+            let [base, ours, theirs] = said.map(|it| it.and_then(|it| words.read::<PlanStatus>(it)));
+            if said[1] != said[2]
+                && let Some(winner) = status::of_plan(base, ours, theirs)
+            {
+                self.take("status", winner);
+            }
+            return Some(Vec::new());
+        }
+        let said = said.map(|word| Said { word, status: word.and_then(|it| words.read(it)) });
+        let [base, ours, theirs] = self.all().map(|it| entries::read(it.get("attempts")));
+        let (base, ours, theirs) = (base?, ours?, theirs?);
+        let brief = |of: Vec<&Entry>| {
+            let part = |it: &Entry, key: &str| it.text(key).unwrap_or_default().to_owned();
+            of.into_iter().map(|it| (part(it, "at"), part(it, "outcome"))).collect()
+        };
+        let tries = Tries {
+            ours: brief(entries::missing(&ours, &theirs)),
+            theirs: brief(entries::missing(&theirs, &ours)),
+            are_new: [&ours, &theirs].map(|it| !entries::missing(it, &base).is_empty()),
+        };
+        let winner = status::of_step(said[0], said[1], said[2], &tries);
+        let mut more = More::new();
+        if let Some(winner) = winner {
+            let is_same = status::word(said[1]) == status::word(said[2]);
+            if !is_same {
+                let words = [status::word(said[1]), status::word(said[2])];
+                let word = if winner == Winner::Ours { words[0] } else { words[1] };
+                if status::word(said[0]) != words[0] && status::word(said[0]) != words[1] {
+                    self.decided.push(format!("status {word} ({} and {})", words[0], words[1]));
+                }
+            }
+            // Both wrote the same status: the piece that changed is taken as any other key.
+            if !is_same {
+                self.take("status", winner);
+            }
+            more.extend(self.claim(winner, is_same, [&ours, &theirs]));
+        }
+        more.extend(self.confirmed());
+        Some(more)
+    }
+
+    fn take(&mut self, key: &str, winner: Winner) {
+        self.taken.insert(key.to_owned(), winner);
+    }
+
+    /// The claim goes with the status; of two claims one holds, and the other becomes an attempt.
+    fn claim(
+        &mut self,
+        status: Winner,
+        is_same: bool,
+        attempts: [&[Entry]; 2],
+    ) -> Option<(&'static str, Entry)> {
+        let [base, ours, theirs] = self.all().map(|it| claim_of(it.get("claim")));
+        if ours == theirs {
+            return None;
+        }
+        let winner = match (&ours, &theirs) {
+            _ if !is_same => status,
+            _ if theirs == base => Winner::Ours,
+            _ if ours == base => Winner::Theirs,
+            (Some(ours), Some(theirs)) => status::of_claims(ours, theirs),
+            (Some(_), None) => Winner::Ours,
+            (None, _) => Winner::Theirs,
+        };
+        self.take("claim", winner);
+        let (kept, lost) = if winner == Winner::Ours { (&ours, &theirs) } else { (&theirs, &ours) };
+        let lost = lost.as_ref().filter(|it| Some(*it) != base.as_ref())?;
+        let is_known = |it: &Entry| it.text("claim") == Some(lost.id.as_str());
+        if attempts.iter().any(|of| of.iter().any(is_known)) {
+            return None;
+        }
+        let winners = attempts[usize::from(winner == Winner::Theirs)];
+        let had_claim = kept.is_some() || winners.iter().any(|it| it.text("claim").is_some());
+        let note = if had_claim { "claimed twice" } else { "the step was changed on another branch" };
+        self.decided.push(format!("claim {} ended ({note})", lost.id));
+        let parts = [("at", lost.at.as_deref()), ("by", lost.by.as_deref()), ("outcome", Some("expired"))];
+        let parts = parts.into_iter().chain([("notes", Some(note)), ("claim", Some(lost.id.as_str()))]);
+        Some(("attempts", new_entry(parts)?))
+    }
+
+    /// Of two confirmations of a step the earlier one stays, and the other becomes a note.
+    fn confirmed(&mut self) -> Option<(&'static str, Entry)> {
+        let all = self.all();
+        let read = |it: &Side<'_>| it.get("confirmed").filter(|it| it.kind() == Kind::Map)?.to_json().ok();
+        let [base, ours, theirs] = all.map(read);
+        let (ours, theirs) = (ours?, theirs?);
+        if one_of(&base, &Some(ours.clone()), &Some(theirs.clone())).is_some() {
+            return None;
+        }
+        let part =
+            |it: &serde_json::Value, key: &str| it.get(key).and_then(|it| it.as_str()).map(str::to_owned);
+        let is_ours = (part(&ours, "at"), part(&ours, "by")) <= (part(&theirs, "at"), part(&theirs, "by"));
+        self.take("confirmed", if is_ours { Winner::Ours } else { Winner::Theirs });
+        let other = if is_ours { &theirs } else { &ours };
+        let (at, by, note) = (part(other, "at"), part(other, "by"), part(other, "note"));
+        let text = note.map_or_else(|| "also confirmed".to_owned(), |it| format!("also confirmed: {it}"));
+        let parts = [("at", at.as_deref()), ("type", Some("info")), ("by", by.as_deref())];
+        Some(("notes", new_entry(parts.into_iter().chain([("text", Some(text.as_str()))]))?))
+    }
+
+    fn logs(&mut self, more: &[(&str, Entry)]) -> Option<()> {
+        let [base, ours, theirs] = self.all();
+        for key in LOGS {
+            let extra: Vec<&Entry> = more.iter().filter(|(of, _)| *of == key).map(|(_, it)| it).collect();
+            let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
+            let [Some(before), Some(own), Some(other)] = read else {
+                // A text instead of a list is merged as any value, but cannot take entries.
+                if extra.is_empty() { continue } else { return None }
+            };
+            let one = one_of(base.piece(key), ours.piece(key), theirs.piece(key));
+            let is_whole =
+                entries::missing(&before, if one == Some(ours.piece(key)) { &own } else { &other });
+            if one.is_some() && extra.is_empty() && is_whole.is_empty() {
+                continue;
+            }
+            let mut new = entries::missing(&other, &own);
+            new.extend(extra.into_iter().filter(|it| !own.iter().any(|own| own.value == it.value)));
+            if !new.is_empty() {
+                self.file = entries::add(&self.file, key, &own, &new, self.order)?;
+                self.decided.push(format!("{key}: {} added", new.len()));
+            }
+            self.settled.push(key.to_owned());
+        }
+        Some(())
+    }
+
+    fn sets(&mut self) -> Option<()> {
+        let [base, ours, theirs] = self.all();
+        for key in SETS {
+            if one_of(base.piece(key), ours.piece(key), theirs.piece(key)).is_some() {
+                continue;
+            }
+            let changes = entries::set_changes(key, base.get(key), ours.get(key), theirs.get(key));
+            let Some(changes) = changes else { continue };
+            self.file = header_edit::edit(&self.file, &changes, self.order).ok()?;
+            self.settled.push(key.to_owned());
+        }
+        Some(())
+    }
+
+    /// Puts the pieces together: those of OURS in their order, and what only THEIRS has behind its neighbours.
+    fn assemble(mut self, lines: &dyn TextMerge) -> Option<MergedHeader> {
+        let file = std::mem::take(&mut self.file);
+        let own = Own::read(&file)?;
+        let [base, _, theirs] = self.all();
+        let mut out: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut is_clean = true;
+        for piece in &own.pieces.entries {
+            let text = self.piece(&piece.key, &file[piece.range.clone()], lines)?;
+            is_clean &= text.is_clean;
+            out.push((piece.key.clone(), text.bytes));
+        }
+        for (nth, piece) in theirs.pieces.entries.iter().enumerate() {
+            if own.pieces.entries.iter().any(|it| it.key == piece.key) {
+                continue;
+            }
+            let text = self.piece(&piece.key, b"", lines)?;
+            is_clean &= text.is_clean;
+            let place = self.place_of(&out, &theirs.pieces.entries[..nth], &piece.key);
+            out.insert(place, (piece.key.clone(), text.bytes));
+        }
+        let rest = [(base, &base.pieces), (theirs, &theirs.pieces)];
+        let [before, other] = rest.map(|(side, of)| &side.parts.bytes[of.rest.clone()]);
+        let rest = merged_lines(before, &file[own.pieces.rest.clone()], other, lines)?;
+        is_clean &= rest.is_clean;
+        let inner: Vec<u8> = out.iter().flat_map(|(_, it)| it.iter().copied()).chain(rest.bytes).collect();
+        let bytes = [&file[..own.yaml.start], &inner, &file[own.yaml.end..]].concat();
+        if is_clean && !self.is_meant(&bytes, &own.tree) {
+            return None;
+        }
+        Some(MergedHeader { bytes, is_clean, decided: self.decided })
+    }
+
+    /// Behind the nearest key before it in the table of keys; other keys go behind their neighbour in THEIRS.
+    fn place_of(&self, out: &[(String, Vec<u8>)], before: &[Piece], key: &str) -> usize {
+        let find = |name: &str| out.iter().position(|(it, _)| it == name);
+        let rank = self.order.iter().position(|it| *it == key);
+        let known = rank.and_then(|it| self.order[..it].iter().rev().find_map(|it| find(it)));
+        let neighbour = || before.iter().rev().find_map(|it| find(&it.key));
+        known.or_else(neighbour).map_or(0, |it| it + 1)
+    }
+
+    /// The text of one key in the result.
+    fn piece(&self, key: &str, own: &[u8], lines: &dyn TextMerge) -> Option<TextMerged> {
+        let [base, ours, theirs] = self.all();
+        let clean = |bytes: &[u8]| Some(TextMerged { bytes: bytes.to_vec(), is_clean: true });
+        if self.settled.iter().any(|it| it == key) {
+            return clean(own);
+        }
+        match self.taken.get(key) {
+            Some(Winner::Ours) => return clean(own),
+            Some(Winner::Theirs) => return clean(theirs.piece(key)),
+            None => {}
+        }
+        let (before, other) = (base.piece(key), theirs.piece(key));
+        if let Some(one) = one_of(before, own, other) {
+            return clean(one);
+        }
+        if let (Some(own_value), Some(other_value)) = (ours.get(key), theirs.get(key)) {
+            if yaml::same(own_value, other_value) {
+                return clean(own);
+            }
+            let time = |it: View<'_>| it.text().and_then(|it| it.parse::<Time>().ok());
+            if CHANGED_AT.contains(&key)
+                && let (Some(one), Some(two)) = (time(own_value), time(other_value))
+            {
+                return clean(if one >= two { own } else { other });
+            }
+        }
+        merged_lines(before, own, other, lines)
+    }
+
+    /// Whether every key has the value of a side, or the one that an edit gave it.
+    fn is_meant(&self, bytes: &[u8], edited: &Tree) -> bool {
+        let Some(tree) = Tree::of_file(bytes) else { return false };
+        let [_, ours, theirs] = self.all();
+        let is_alike = |a: Option<View<'_>>, b: Option<View<'_>>| match (a, b) {
+            (Some(a), Some(b)) => yaml::same(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        let known = ours.pieces.entries.iter().chain(&theirs.pieces.entries).map(|it| it.key.as_str());
+        known.chain(LOGS).all(|key| {
+            let now = tree.root().get(key);
+            let is_side = is_alike(now, edited.root().get(key)) || is_alike(now, theirs.get(key));
+            // A value of several lines may hold lines of both.
+            is_side || now.is_some_and(|it| matches!(it.kind(), Kind::Map | Kind::List | Kind::Text))
+        }) && LOGS.iter().all(|key| {
+            let Some(now) = entries::read(tree.root().get(key)) else { return true };
+            let edited = entries::read(edited.root().get(key)).unwrap_or_default();
+            !self.settled.iter().any(|it| it == key) || entries::missing(&edited, &now).is_empty()
+        })
+    }
+}
+
+/// The edited front matter of OURS, read again.
+struct Own {
+    tree: Tree,
+    pieces: Pieces,
+    yaml: std::ops::Range<usize>,
+}
+
+impl Own {
+    fn read(file: &[u8]) -> Option<Self> {
+        let parts = front_matter::split(file);
+        let Header::Present { yaml, .. } = parts.header.clone() else { return None };
+        let tree = Tree::of_file(file)?;
+        let pieces = header_edit::pieces(&parts, &tree)?;
+        Some(Self { tree, pieces, yaml })
+    }
+}
+
+fn merged_lines(base: &[u8], ours: &[u8], theirs: &[u8], lines: &dyn TextMerge) -> Option<TextMerged> {
+    match one_of(base, ours, theirs) {
+        Some(one) => Some(TextMerged { bytes: one.to_vec(), is_clean: true }),
+        None => lines.merge(base, ours, theirs),
+    }
+}
+
+fn claim_of(value: Option<View<'_>>) -> Option<WrittenClaim> {
+    let part = |key: &str| Some(value?.get(key)?.text()?.to_owned());
+    Some(WrittenClaim { id: part("id")?, by: part("by"), at: part("at") })
+}
+
+/// An entry of texts, in this order, without those that are missing.
+fn new_entry<'a>(parts: impl Iterator<Item = (&'static str, Option<&'a str>)>) -> Option<Entry> {
+    let (mut value, mut new) = (serde_json::Map::new(), Vec::new());
+    for (key, text) in parts {
+        let Some(text) = text else { continue };
+        value.insert(key.to_owned(), text.into());
+        let is_time = key == "at" && text.parse::<Time>().is_ok();
+        let value = if is_time { NewValue::Word(text.to_owned()) } else { NewValue::Text(text.to_owned()) };
+        new.push((key.to_owned(), value));
+    }
+    (!new.is_empty()).then(|| Entry { value: value.into(), new: NewValue::Map(new) })
+}

@@ -1,0 +1,252 @@
+//! Merging two versions of one plan file by what they mean, and the rest of it by lines.
+//!
+//! Pure: the merge by lines is passed in. The result has the bytes of OURS wherever nothing had to change. A file that
+//! cannot be read on one side, or whose result would lose an entry, is merged by lines as a whole.
+
+mod body;
+mod entries;
+mod header;
+pub mod markers;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::PlanId;
+use crate::plan::source;
+use crate::plan::words::Words;
+use crate::text::front_matter::{self, Header, Parts};
+use crate::text::header_edit::{self, Pieces};
+use crate::text::yaml::{Tree, View};
+
+/// Merges texts by lines, as `git merge-file` does.
+pub trait TextMerge {
+    /// `None`: they are not texts, or the merge failed.
+    fn merge(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<TextMerged>;
+}
+
+/// A text, with conflict markers unless it is clean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextMerged {
+    pub bytes: Vec<u8>,
+    pub is_clean: bool,
+}
+
+/// What a file is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    Plan,
+    Step,
+    Other,
+}
+
+impl FileKind {
+    /// The kind of a file, and the plan that its directory names. The path has `/`.
+    pub fn of(path: &str) -> (Self, PlanId) {
+        let mut parts = path.rsplit('/');
+        let name = parts.next().unwrap_or_default();
+        let plan = parts.next().unwrap_or_default();
+        let kind = match file_name::classify(name) {
+            _ if !PlanId::is_plan_name(plan) => Self::Other,
+            FileName::Plan => Self::Plan,
+            FileName::Step(_) => Self::Step,
+            _ => Self::Other,
+        };
+        (kind, PlanId::new(plan))
+    }
+}
+
+/// The versions of one file. Without a base both sides added it.
+#[derive(Debug, Clone, Copy)]
+pub struct Versions<'a> {
+    pub path: &'a str,
+    pub base: Option<&'a [u8]>,
+    pub ours: &'a [u8],
+    pub theirs: &'a [u8],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    pub bytes: Vec<u8>,
+    pub is_clean: bool,
+    /// What the merge chose, for people; empty if the file was merged by lines.
+    pub decided: Vec<String>,
+    /// Both sides have a file of this name, which are not versions of one file.
+    pub is_other_file: bool,
+}
+
+impl Merged {
+    fn clean(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), is_clean: true, decided: Vec::new(), is_other_file: false }
+    }
+}
+
+/// Merges the versions of a file. Never loses a side: what cannot be decided gets conflict markers.
+pub fn merge(of: Versions<'_>, words: &Words, lines: &dyn TextMerge) -> Merged {
+    let Versions { path, base, ours, theirs } = of;
+    if ours == theirs || base == Some(theirs) {
+        return Merged::clean(ours);
+    }
+    if base == Some(ours) {
+        return Merged::clean(theirs);
+    }
+    by_meaning(path, base, ours, theirs, words, lines).unwrap_or_else(|| by_lines(base, ours, theirs, lines))
+}
+
+fn by_lines(base: Option<&[u8]>, ours: &[u8], theirs: &[u8], lines: &dyn TextMerge) -> Merged {
+    let merged = lines.merge(base.unwrap_or_default(), ours, theirs);
+    let TextMerged { bytes, is_clean } = merged.unwrap_or_else(|| both(ours, theirs));
+    Merged { bytes, is_clean, decided: Vec::new(), is_other_file: false }
+}
+
+/// Both sides between markers, for when nothing can merge them; what is no text stays as OURS has it.
+fn both(ours: &[u8], theirs: &[u8]) -> TextMerged {
+    if [ours, theirs].iter().any(|it| std::str::from_utf8(it).is_err() || it.contains(&0)) {
+        return TextMerged { bytes: ours.to_vec(), is_clean: false };
+    }
+    let mut bytes = b"<<<<<<< ours\n".to_vec();
+    for (side, mark) in [(ours, &b"=======\n"[..]), (theirs, b">>>>>>> theirs\n")] {
+        bytes.extend(side);
+        bytes.extend((!side.is_empty() && !side.ends_with(b"\n")).then_some(b'\n'));
+        bytes.extend(mark);
+    }
+    TextMerged { bytes, is_clean: false }
+}
+
+/// One version of a file, as far as the merge needs it.
+struct Side<'a> {
+    parts: Parts<'a>,
+    tree: Option<Tree>,
+    pieces: Pieces,
+    body: &'a str,
+}
+
+impl<'a> Side<'a> {
+    /// None if the file cannot be read as a plan file.
+    fn read(path: &str, bytes: &'a [u8]) -> Option<Self> {
+        let parsed = source::parse(path, bytes);
+        if !parsed.problems.is_empty() || bytes.contains(&0) {
+            return None;
+        }
+        let parts = front_matter::split(bytes);
+        let tree = parsed.tree.map(|(tree, _)| tree);
+        let pieces = match &tree {
+            Some(tree) => header_edit::pieces(&parts, tree)?,
+            None => Pieces::default(),
+        };
+        Some(Self { parts, tree, pieces, body: parsed.body })
+    }
+
+    fn get(&self, key: &str) -> Option<View<'_>> {
+        self.tree.as_ref()?.root().get(key)
+    }
+
+    fn text_of(&self, key: &str) -> Option<&str> {
+        self.get(key)?.text()
+    }
+
+    /// The lines of a key with the comments above it; empty if it is not there.
+    fn piece(&self, key: &str) -> &'a [u8] {
+        let found = self.pieces.entries.iter().find(|it| it.key == key);
+        found.map_or(&[][..], |it| &self.parts.bytes[it.range.clone()])
+    }
+
+    fn header(&self) -> &'a [u8] {
+        &self.parts.bytes[..self.parts.body_start()]
+    }
+
+    fn has_header(&self) -> bool {
+        matches!(self.parts.header, Header::Present { .. })
+    }
+}
+
+fn by_meaning(
+    path: &str,
+    base: Option<&[u8]>,
+    ours: &[u8],
+    theirs: &[u8],
+    words: &Words,
+    lines: &dyn TextMerge,
+) -> Option<Merged> {
+    let eol = if uses_crlf(ours) { "\r\n" } else { "\n" };
+    let base = base.map(|it| with_line_ends(it, eol)).transpose().ok()?;
+    let theirs = with_line_ends(theirs, eol).ok()?;
+    let own = Side::read(path, ours)?;
+    let other = Side::read(path, &theirs)?;
+    let empty = Side::read(path, b"")?;
+    let common = match &base {
+        Some(base) => Side::read(path, base)?,
+        None => empty,
+    };
+    let sides = Sides { base: &common, ours: &own, theirs: &other, has_base: base.is_some() };
+    if !sides.are_one_file() {
+        // Nothing of one file may get into another one unseen.
+        let merged = by_lines(None, ours, &theirs, lines);
+        return Some(Merged { is_clean: false, is_other_file: true, ..merged });
+    }
+    let (kind, plan) = FileKind::of(path);
+    let header = header::merge(&sides, kind, words, lines)?;
+    let bodies = [common.body, own.body, other.body];
+    let body = body::merge(kind, &plan, bodies, lines)?;
+    let bytes = [&header.bytes[..], &body.bytes].concat();
+    let is_clean = header.is_clean && body.is_clean;
+    if is_clean && Side::read(path, &bytes).is_none() {
+        return None;
+    }
+    Some(Merged { bytes, is_clean, decided: header.decided, is_other_file: false })
+}
+
+struct Sides<'a> {
+    base: &'a Side<'a>,
+    ours: &'a Side<'a>,
+    theirs: &'a Side<'a>,
+    has_base: bool,
+}
+
+impl Sides<'_> {
+    /// Rename detection pairs files that look alike, and two branches can give one name to two files.
+    ///
+    /// A step that was moved has another id, but was created at the same time.
+    fn are_one_file(&self) -> bool {
+        let all = [self.base, self.ours, self.theirs];
+        let [base, ours, theirs] = all.map(|it| it.text_of("created_at"));
+        let created_alike = ours.is_some() && ours == theirs && (base == ours || !self.has_base);
+        let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
+        let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
+        // A file that was removed and made anew has the name and the id of the old one.
+        let may_be_one = ours.is_none() || theirs.is_none() || ours == theirs;
+        if self.has_base && ids_agree { may_be_one } else { created_alike }
+    }
+}
+
+fn uses_crlf(bytes: &[u8]) -> bool {
+    let first = bytes.iter().position(|it| *it == b'\n');
+    first.is_some_and(|it| bytes[..it].ends_with(b"\r"))
+}
+
+fn with_line_ends(bytes: &[u8], eol: &str) -> Result<Vec<u8>, std::str::Utf8Error> {
+    let text = std::str::from_utf8(bytes)?;
+    if uses_crlf(bytes) == (eol == "\r\n") {
+        return Ok(bytes.to_vec());
+    }
+    Ok(text.replace("\r\n", "\n").replace('\n', eol).into_bytes())
+}
+
+/// The attempts, notes and confirmations of a version that a later one lacks, in a few words each.
+pub fn lost(version: &[u8], later: &[u8]) -> Vec<String> {
+    let (of, now) = (Tree::of_file(version), Tree::of_file(later));
+    let read = |tree: &Option<Tree>, key: &str| {
+        entries::read(tree.as_ref().and_then(|it| it.root().get(key))).unwrap_or_default()
+    };
+    let mut lost = Vec::new();
+    for key in entries::LOGS {
+        let (of, now) = (read(&of, key), read(&now, key));
+        lost.extend(entries::missing(&of, &now).into_iter().map(|it| format!("{key}: {}", it.brief())));
+    }
+    lost
+}
+
+/// The status of a version as it is written.
+pub fn status_of(version: &[u8]) -> Option<String> {
+    Tree::of_file(version)?.root().get("status")?.text().map(str::to_owned)
+}

@@ -1,0 +1,218 @@
+//! Whose status and claim a merged step has.
+
+use crate::plan::words::{PlanStatus, Status, StepStatus};
+
+/// The side whose value the result takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Winner {
+    Ours,
+    Theirs,
+}
+
+/// How the attempts of the sides relate; each as outcome and time, newest last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tries {
+    /// Those that only OURS has.
+    pub(super) ours: Vec<(String, String)>,
+    /// Those that only THEIRS has.
+    pub(super) theirs: Vec<(String, String)>,
+    /// Whether a side has some that the base lacks.
+    pub(super) are_new: [bool; 2],
+}
+
+/// Decides between the statuses of a step. `None`: only a person can.
+///
+/// A status that is missing is `pending`; one that is no known word is never chosen over another.
+pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &Tries) -> Option<Winner> {
+    if ours.is(&theirs) {
+        return Some(Winner::Ours);
+    }
+    let more = match (tries.ours.is_empty(), tries.theirs.is_empty()) {
+        (false, true) => Some(Winner::Ours),
+        (true, false) => Some(Winner::Theirs),
+        _ => None,
+    };
+    // The side with the base's status may have come back to it, as `reopen` does.
+    if ours.is(&base) {
+        let went_on = more == Some(Winner::Ours) && tries.are_new == [true, true];
+        return Some(if went_on { Winner::Ours } else { Winner::Theirs });
+    }
+    if theirs.is(&base) {
+        let went_on = more == Some(Winner::Theirs) && tries.are_new == [true, true];
+        return Some(if went_on { Winner::Theirs } else { Winner::Ours });
+    }
+    if more.is_some() {
+        return more;
+    }
+    let (own, other) = (ours.known()?, theirs.known()?);
+    let newest = |of: &[(String, String)]| of.iter().map(|(at, _)| at.clone()).max().unwrap_or_default();
+    let last = |of: &[(String, String)]| of.iter().max().map(|(_, it)| it.clone()).unwrap_or_default();
+    let rank = |status: StepStatus, of: &[(String, String)]| {
+        let is_completed = status == StepStatus::Completed;
+        (is_completed, newest(of), last(of), how_far(status))
+    };
+    let wins = rank(own, &tries.ours) >= rank(other, &tries.theirs);
+    Some(if wins { Winner::Ours } else { Winner::Theirs })
+}
+
+/// The order of statuses that no attempt explains.
+fn how_far(status: StepStatus) -> usize {
+    let order = [
+        StepStatus::Pending,
+        StepStatus::InProgress,
+        StepStatus::Blocked,
+        StepStatus::Failed,
+        StepStatus::Skipped,
+        StepStatus::Completed,
+    ];
+    order.iter().position(|it| *it == status).unwrap_or_default()
+}
+
+/// Decides between the statuses of a plan: the one that is further on. Completed and abandoned contradict each other.
+pub(super) fn of_plan(
+    base: Option<PlanStatus>,
+    ours: Option<PlanStatus>,
+    theirs: Option<PlanStatus>,
+) -> Option<Winner> {
+    let how_far = |status: PlanStatus| match status {
+        PlanStatus::Draft => 0,
+        PlanStatus::Active => 1,
+        PlanStatus::Completed | PlanStatus::Abandoned => 2,
+    };
+    match (ours, theirs) {
+        _ if ours == theirs || theirs == base => Some(Winner::Ours),
+        _ if ours == base => Some(Winner::Theirs),
+        (Some(ours), Some(theirs)) => match how_far(ours).cmp(&how_far(theirs)) {
+            std::cmp::Ordering::Less => Some(Winner::Theirs),
+            std::cmp::Ordering::Greater => Some(Winner::Ours),
+            std::cmp::Ordering::Equal => None,
+        },
+        _ => None,
+    }
+}
+
+/// A step's status as a file states it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) word: Option<&'a str>,
+    pub(super) status: Option<StepStatus>,
+}
+
+impl Said<'_> {
+    fn known(&self) -> Option<StepStatus> {
+        if self.word.is_none() { Some(StepStatus::Pending) } else { self.status }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self.known(), other.known()) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => self.word == other.word,
+            _ => false,
+        }
+    }
+}
+
+/// A claim as it is written in a step's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WrittenClaim {
+    pub(super) id: String,
+    pub(super) by: Option<String>,
+    pub(super) at: Option<String>,
+}
+
+/// Which of two claims on one step holds: the earlier one, then the one with the smaller id.
+pub(super) fn of_claims(ours: &WrittenClaim, theirs: &WrittenClaim) -> Winner {
+    let rank = |it: &WrittenClaim| (it.at.is_none(), it.at.clone(), it.id.clone());
+    if rank(ours) <= rank(theirs) { Winner::Ours } else { Winner::Theirs }
+}
+
+/// The canonical word of a step's status, for messages.
+pub(super) fn word(of: Said<'_>) -> &str {
+    match of.status {
+        Some(status) => status.word(),
+        None => of.word.unwrap_or("pending"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(word: &str) -> Said<'_> {
+        Said { word: Some(word), status: crate::plan::words::Words::default().read(word) }
+    }
+
+    /// Attempts are written as the outcome and its minute, those of OURS in upper case before `|`.
+    #[track_caller]
+    fn check(statuses: [&str; 3], ours: &[(&str, &str)], theirs: &[(&str, &str)], winner: Option<Winner>) {
+        let own = |of: &[(&str, &str)], not: &[(&str, &str)]| {
+            let only = of.iter().filter(|it| !not.contains(it));
+            only.map(|(at, outcome)| ((*at).to_owned(), (*outcome).to_owned())).collect()
+        };
+        let are_new = [!ours.is_empty(), !theirs.is_empty()];
+        let tries = Tries { ours: own(ours, theirs), theirs: own(theirs, ours), are_new };
+        let [base, one, other] = statuses.map(said);
+        assert_eq!(of_step(base, one, other, &tries), winner, "{statuses:?} {ours:?} {theirs:?}");
+        let turned = Tries { ours: tries.theirs, theirs: tries.ours, are_new: [are_new[1], are_new[0]] };
+        let other_way = of_step(base, other, one, &turned);
+        let mirrored = winner.map(|it| if it == Winner::Ours { Winner::Theirs } else { Winner::Ours });
+        if !one.is(&other) {
+            assert_eq!(other_way, mirrored, "the sides exchanged: {statuses:?} {ours:?} {theirs:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_statuses() {
+        use Winner::{Ours, Theirs};
+        const C1: (&str, &str) = ("01", "completed");
+        const F2: (&str, &str) = ("02", "failed");
+        const R3: (&str, &str) = ("03", "reopened");
+        const B3: (&str, &str) = ("03", "blocked");
+        // Changed on one side, with and without attempts.
+        check(["pending", "completed", "pending"], &[C1], &[], Some(Ours));
+        check(["pending", "pending", "blocked"], &[], &[B3], Some(Theirs));
+        check(["pending", "completed", "pending"], &[], &[F2], Some(Ours));
+        check(["completed", "pending", "completed"], &[R3], &[], Some(Ours));
+        check(["pending", "failed", "pending"], &[F2], &[B3], Some(Ours));
+        // The same on both sides, also in other words.
+        check(["pending", "done", "completed"], &[C1], &[F2], Some(Ours));
+        // One side knows all that the other knows, and more.
+        check(["pending", "completed", "failed"], &[C1], &[C1, F2], Some(Theirs));
+        check(["pending", "completed", "pending"], &[C1], &[C1, R3], Some(Theirs));
+        check(["in_progress", "completed", "pending"], &[C1], &[C1, R3], Some(Theirs));
+        // Each has attempts that the other lacks.
+        check(["pending", "completed", "failed"], &[C1], &[F2], Some(Ours));
+        check(["in_progress", "failed", "blocked"], &[F2], &[B3], Some(Theirs));
+        check(["in_progress", "failed", "blocked"], &[("03", "failed")], &[B3], Some(Ours));
+        // Without attempts.
+        check(["failed", "in_progress", "pending"], &[], &[], Some(Ours));
+        check(["pending", "skipped", "blocked"], &[], &[], Some(Ours));
+        // An unknown word is only taken where the other side changed nothing.
+        check(["pending", "reviewing", "pending"], &[], &[], Some(Ours));
+        check(["pending", "reviewing", "completed"], &[], &[], None);
+    }
+
+    #[test]
+    fn plans_go_forward_and_contradictions_are_conflicts() {
+        use PlanStatus::{Abandoned, Active, Completed, Draft};
+        let decide = |base, ours, theirs| of_plan(Some(base), Some(ours), Some(theirs));
+        assert_eq!(decide(Draft, Active, Completed), Some(Winner::Theirs));
+        assert_eq!(decide(Draft, Abandoned, Active), Some(Winner::Ours));
+        assert_eq!(decide(Completed, Active, Completed), Some(Winner::Ours));
+        assert_eq!(decide(Active, Completed, Abandoned), None);
+    }
+
+    #[test]
+    fn the_earlier_claim_holds_then_the_smaller_id() {
+        let claim = |id: &str, at: Option<&str>| WrittenClaim {
+            id: id.to_owned(),
+            by: None,
+            at: at.map(str::to_owned),
+        };
+        let of =
+            |a: (&str, Option<&str>), b: (&str, Option<&str>)| of_claims(&claim(a.0, a.1), &claim(b.0, b.1));
+        assert_eq!(of(("g2", Some("01")), ("g1", Some("02"))), Winner::Ours);
+        assert_eq!(of(("g2", Some("01")), ("g1", Some("01"))), Winner::Theirs);
+        assert_eq!(of(("g2", None), ("g1", Some("01"))), Winner::Theirs);
+    }
+}

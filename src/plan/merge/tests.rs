@@ -1,0 +1,270 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::words::Words;
+
+/// Merges by lines only what one side changed; marks the rest as a whole.
+struct Whole;
+
+impl TextMerge for Whole {
+    fn merge(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<TextMerged> {
+        let one = body::one_of(base, ours, theirs);
+        Some(one.map_or_else(|| both(ours, theirs), |it| TextMerged { bytes: it.to_vec(), is_clean: true }))
+    }
+}
+
+fn merged(path: &str, base: Option<&str>, ours: &str, theirs: &str) -> Merged {
+    let [base, ours, theirs] =
+        [base.unwrap_or_default(), ours, theirs].map(str::as_bytes).map(|it| (!it.is_empty()).then_some(it));
+    let of = Versions { path, base, ours: ours.unwrap_or_default(), theirs: theirs.unwrap_or_default() };
+    merge(of, &Words::default(), &Whole)
+}
+
+fn text(of: &Merged) -> String {
+    String::from_utf8_lossy(&of.bytes).into_owned()
+}
+
+const STEP: &str = "plans/auth/step-2.md";
+const PLAN: &str = "plans/auth/plan.md";
+
+#[track_caller]
+fn clean(path: &str, base: &str, ours: &str, theirs: &str, expected: &str) {
+    let got = merged(path, Some(base), ours, theirs);
+    assert_eq!(text(&got), expected);
+    assert!(got.is_clean);
+    let again = merged(path, Some(base), expected, theirs);
+    assert_eq!((text(&again).as_str(), again.is_clean), (expected, true), "merged again");
+}
+
+fn step(header: &str, body: &str) -> String {
+    format!("---\nid: auth:2\n{header}---\n# Schema\n{body}")
+}
+
+#[test]
+fn attempts_of_both_are_kept_in_the_order_of_their_times() {
+    let item =
+        |at: &str, by: &str| format!("  - at: 2026-01-{at}T00:00:00Z\n    by: {by}\n    outcome: failed\n");
+    let of = |items: &[String]| step(&format!("status: pending\nattempts:\n{}", items.concat()), "");
+    let (a, b, c, d) = (item("01", "ann"), item("02", "bob"), item("03", "cy # why"), item("04", "dan"));
+    clean(
+        STEP,
+        &of(std::slice::from_ref(&a)),
+        &of(&[a.clone(), c.clone()]),
+        &of(&[a.clone(), b.clone(), d.clone()]),
+        &of(&[a.clone(), b, c, d]),
+    );
+    let none = step("status: pending\n", "");
+    let got = merged(STEP, Some(&none), &of(std::slice::from_ref(&a)), &of(&[item("05", "eve")]));
+    assert_eq!(text(&got), of(&[a, item("05", "eve")]));
+}
+
+#[test]
+fn the_winner_of_the_status_brings_its_claim() {
+    let base = step("status: pending\n", "");
+    let claimed = step("status: in_progress # now\nclaim: {id: g1, by: ann, at: 2026-01-01T00:00:00Z}\n", "");
+    let titled = step("status: pending\ntitle: New\n", "");
+    let both = step(
+        "status: in_progress # now\nclaim: {id: g1, by: ann, at: 2026-01-01T00:00:00Z}\ntitle: New\n",
+        "",
+    );
+    clean(STEP, &base, &claimed, &titled, &both);
+    clean(STEP, &base, &titled, &claimed, &both);
+}
+
+#[test]
+fn of_two_claims_the_earlier_holds_and_the_other_becomes_an_attempt() {
+    let of = |id: &str, by: &str, day: &str| {
+        let claim = format!("claim: {{id: {id}, by: {by}, at: 2026-01-{day}T00:00:00Z}}\n");
+        step(&format!("status: in_progress\n{claim}"), "")
+    };
+    let base = step("status: pending\n", "");
+    let got = merged(STEP, Some(&base), &of("g2", "ann", "02"), &of("g1", "bob", "01"));
+    let attempt = "attempts:\n  - at: 2026-01-02T00:00:00Z\n    by: ann\n    outcome: expired\n    \
+                   notes: claimed twice\n    claim: g2\n";
+    let expected = of("g1", "bob", "01").replace("---\n# Schema", &format!("{attempt}---\n# Schema"));
+    assert_eq!(text(&got), expected);
+    let again = merged(STEP, Some(&base), &expected, &of("g1", "bob", "01"));
+    assert_eq!(text(&again), expected);
+}
+
+#[test]
+fn sets_honor_additions_and_removals() {
+    let of = |items: &str| step(&format!("status: pending\ndepends: {items}\n"), "");
+    clean(STEP, &of("[1, 3]"), &of("[1, 3, 4]"), &of("[3, step-1.5]"), &of("[3, 4, step-1.5]"));
+    clean(STEP, &of("[1]"), &of("[1, 3]"), &of("[1, step-3]"), &of("[1, 3]"));
+}
+
+#[test]
+fn a_scalar_that_both_changed_is_the_only_conflict() {
+    let of = |title: &str, more: &str| step(&format!("status: pending\ntitle: {title}\n{more}"), "");
+    let got = merged(STEP, Some(&of("A", "")), &of("B", "tags: [one]\n"), &of("C", "tags: [two]\n"));
+    let conflict = "<<<<<<< ours\ntitle: B\n=======\ntitle: C\n>>>>>>> theirs\n";
+    assert_eq!(text(&got), step(&format!("status: pending\n{conflict}tags: [one, two]\n"), ""));
+    assert!(!got.is_clean);
+}
+
+#[test]
+fn unknown_keys_keep_the_text_and_place_of_the_side_that_wrote_them() {
+    let base = step("status: pending\ncustom: 1\n", "");
+    let ours = step("status: completed\ncustom: 1\n", "");
+    let theirs = step("status: pending\n# why\ncustom: >\n  two\n  lines\nmore: {a: 1}\n", "");
+    let expected = step("status: completed\n# why\ncustom: >\n  two\n  lines\nmore: {a: 1}\n", "");
+    clean(STEP, &base, &ours, &theirs, &expected);
+}
+
+#[test]
+fn boxes_next_to_each_other_are_ticked_by_both() {
+    let of = |a: &str, b: &str, c: &str| {
+        step("status: pending\n", &format!("\n## Tasks\n- [{a}] one\n- [{b}] two\n- [{c}] three\n"))
+    };
+    clean(STEP, &of(" ", " ", "x"), &of("x", " ", "x"), &of(" ", "X", " "), &of("x", "X", " "));
+}
+
+#[test]
+fn the_steps_list_has_the_items_of_both_in_the_order_of_numbers() {
+    let of = |items: &[&str]| {
+        let items: String = items.iter().map(|it| format!("- {it}\n")).collect();
+        format!("---\nstatus: active\n---\n# Auth\n\n## Steps\n{items}\nText.\n")
+    };
+    let base = of(&["step-1: A", "step-2: B"]);
+    let ours = of(&["step-1: A", "step-2: Two", "step-4: D"]);
+    let theirs = of(&["step-1: One", "step-2: B", "step-2.5: B2", "step-3: C"]);
+    let expected = of(&["step-1: One", "step-2: Two", "step-2.5: B2", "step-3: C", "step-4: D"]);
+    clean(PLAN, &base, &ours, &theirs, &expected);
+    clean(PLAN, &base, &of(&["step-2: B"]), &of(&["step-1: A", "step-2: B2"]), &of(&["step-2: B2"]));
+}
+
+#[test]
+fn line_ends_of_ours_stay() {
+    let base = step("status: pending\ntitle: A\n", "\none\n\ntwo\n");
+    let ours = step("status: completed\ntitle: A\n", "\none\n\ntwo\n").replace('\n', "\r\n");
+    let theirs = step("status: pending\ntitle: B\n", "\none\n\n2\n");
+    let expected = step("status: completed\ntitle: B\n", "\none\n\n2\n").replace('\n', "\r\n");
+    clean(STEP, &base, &ours, &theirs, &expected);
+}
+
+#[test]
+fn another_file_of_the_name_is_a_conflict() {
+    let of = |id: &str, status: &str, created: &str| {
+        format!("---\nid: auth:{id}\nstatus: {status}\ncreated_at: 2026-01-{created}\n---\n# Same\n")
+    };
+    let paired =
+        merged(STEP, Some(&of("1", "pending", "01")), &of("9", "pending", "02"), &of("1", "completed", "01"));
+    assert!(!paired.is_clean && paired.is_other_file);
+    let again =
+        merged(STEP, Some(&of("2", "pending", "01")), &of("2", "pending", "02"), &of("2", "completed", "01"));
+    assert!(!again.is_clean && again.is_other_file);
+    let added = merged(STEP, None, &of("2", "pending", "01"), &of("2", "pending", "02"));
+    assert!(!added.is_clean && added.is_other_file);
+    let moved =
+        merged(STEP, Some(&of("1", "pending", "01")), &of("2", "pending", "01"), &of("1", "completed", "01"));
+    assert_eq!((text(&moved), moved.is_clean), (of("2", "completed", "01"), true));
+    let picked = merged(STEP, None, &of("2", "pending", "01"), &of("2", "completed", "01"));
+    assert_eq!((text(&picked), picked.is_clean), (of("2", "completed", "01"), true));
+}
+
+#[test]
+fn a_second_confirmation_becomes_a_note() {
+    let of = |by: &str, day: &str| {
+        step(&format!("status: pending\nconfirmed: {{by: {by}, at: 2026-01-{day}T00:00:00Z}}\n"), "")
+    };
+    let base = step("status: pending\n", "");
+    let got = merged(STEP, Some(&base), &of("ann", "02"), &of("bob", "01"));
+    let note =
+        "notes:\n  - at: 2026-01-02T00:00:00Z\n    type: info\n    by: ann\n    text: also confirmed\n";
+    assert_eq!(text(&got), of("bob", "01").replace("---\n# Schema", &format!("{note}---\n# Schema")));
+    assert!(got.is_clean);
+}
+
+#[test]
+fn what_cannot_be_read_is_merged_by_lines_and_loses_nothing() {
+    let good = step("status: pending\n", "");
+    for bad in [
+        "---\na: [\n---\n",
+        "---\na: 1\n",
+        "---\n<<<<<<< x\na: 1\n=======\n>>>>>>> y\n---\n",
+        "---\n{a: 1}\n---\n",
+    ] {
+        let got = merged(STEP, Some(&good), bad, &step("status: completed\n", ""));
+        assert!(!got.is_clean && text(&got).contains(bad) && text(&got).contains("completed"), "{bad}");
+    }
+    let of = Versions { path: STEP, base: Some(b"\xff"), ours: b"\xfe", theirs: b"a" };
+    let got = merge(of, &Words::default(), &Whole);
+    assert_eq!((got.bytes.as_slice(), got.is_clean), (&b"\xfe"[..], false));
+}
+
+/// A version of a step that was made by adding to a common one.
+fn version() -> impl Strategy<Value = String> {
+    let statuses = ["pending", "in_progress", "completed", "failed", "blocked", "skipped"];
+    let log = prop::collection::vec((1..28_u32, "[a-c]"), 0..3);
+    let words = prop::collection::vec(prop::sample::select(&["1", "3", "4.5"][..]), 0..3);
+    let ticks = prop::collection::vec(any::<bool>(), 3);
+    let status = prop::sample::select(statuses.to_vec());
+    (status, log, words, ticks, any::<bool>(), prop::option::of(1..4_u32)).prop_map(
+        |(status, log, depends, ticks, crlf, claim)| {
+            let mut parts = vec![format!("---\nid: auth:2\nstatus: {status}\n")];
+            if let Some(claim) = claim {
+                parts.push(format!("claim: {{id: g{claim}, by: ann, at: 2026-01-0{claim}T00:00:00Z}}\n"));
+            }
+            parts.push(format!("depends: [{}]\nattempts:\n", depends.join(", ")));
+            parts.push("  - at: 2026-01-01T00:00:00Z\n    outcome: failed\n".to_owned());
+            for (day, by) in log {
+                parts.push(format!(
+                    "  - at: 2026-01-{day:02}T00:00:00Z\n    by: {by}\n    outcome: {status}\n"
+                ));
+            }
+            parts.push("---\n# Schema\n\n".to_owned());
+            for (nth, ticked) in ticks.iter().enumerate() {
+                parts.push(format!("- [{}] task {nth}\n", if *ticked { "x" } else { " " }));
+            }
+            let text = parts.concat();
+            if crlf { text.replace('\n', "\r\n") } else { text }
+        },
+    )
+}
+
+fn log_of(file: &str) -> Vec<entries::Entry> {
+    let tree = Tree::of_file(file.as_bytes()).expect("it is valid");
+    entries::read(tree.root().get("attempts")).expect("it is a list")
+}
+
+fn status_of(file: &str) -> String {
+    Tree::of_file(file.as_bytes())
+        .and_then(|it| Some(it.root().get("status")?.text()?.to_owned()))
+        .expect("it is there")
+}
+
+proptest! {
+    #[test]
+    fn a_side_that_changed_nothing_changes_nothing(base in version(), other in version()) {
+        for (ours, theirs, expected) in [(&other, &other, &other), (&base, &other, &other), (&other, &base, &other)] {
+            let got = merged(STEP, Some(&base), ours, theirs);
+            prop_assert!(got.is_clean);
+            prop_assert_eq!(&text(&got), expected);
+        }
+    }
+
+    #[test]
+    fn every_attempt_of_both_is_in_the_result(base in version(), ours in version(), theirs in version()) {
+        let got = merged(STEP, Some(&base), &ours, &theirs);
+        prop_assert!(got.is_clean, "{}", text(&got));
+        let log = log_of(&text(&got));
+        for side in [&ours, &theirs] {
+            prop_assert!(entries::missing(&log_of(side), &log).is_empty(), "{}", text(&got));
+        }
+        prop_assert!([status_of(&ours), status_of(&theirs)].contains(&status_of(&text(&got))));
+    }
+
+    #[test]
+    fn merging_again_changes_nothing(base in version(), ours in version(), theirs in version()) {
+        let once = text(&merged(STEP, Some(&base), &ours, &theirs));
+        let again = merged(STEP, Some(&base), &once, &theirs);
+        prop_assert_eq!(text(&again), once);
+    }
+
+    #[test]
+    fn no_bytes_make_it_fail(base in ".{0,80}", ours in "(---\n)?.{0,80}", theirs in "(---\n)?[a-z: \n-]{0,80}") {
+        let got = merged(PLAN, Some(&base), &ours, &theirs);
+        prop_assert!(!got.is_clean || got.bytes == ours.as_bytes() || got.bytes == theirs.as_bytes() || !got.bytes.is_empty());
+    }
+}

@@ -1,0 +1,209 @@
+//! What other branches and working trees of the repository hold of the plans.
+//!
+//! Reading only, with a few processes for any number of branches: equal trees and files are read once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::git::{Branch, Found, Git, GitError, LogQuery, Oid, TreeEntry, read_tree_object};
+use crate::plan::file_name::{FileName, classify};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::Step;
+use crate::plan::read::{self, Content};
+use crate::plan::step_number::{NoRoom, StepNumber};
+
+/// The numbers that steps of a plan have in other working trees and in unmerged branches, and not here.
+///
+/// Without git or a repository there are none.
+pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: bool) -> BTreeSet<StepNumber> {
+    let Some(worktree) = context.plans.worktree().filter(|_| is_wanted) else { return BTreeSet::new() };
+    let disk = context.plans.disk();
+    let inside = context.plans.path_in(&worktree);
+    let directory = |root: &Path| root.join(&inside).join(plan.as_str());
+    let names_in = |root: &Path| disk.names(&directory(root)).unwrap_or_default();
+    let roots = context.plans.worktrees(&worktree).unwrap_or_default();
+    let others = roots.iter().filter(|it| **it != worktree.root).flat_map(|it| names_in(it));
+    let mut numbers: BTreeSet<_> = others.filter_map(|it| number(it.as_bytes())).collect();
+    if let Ok(Some(of_branches)) = numbers_of_branches(context, plan) {
+        numbers.extend(of_branches);
+    }
+    let own: BTreeSet<_> = names_in(&worktree.root).iter().filter_map(|it| number(it.as_bytes())).collect();
+    &numbers - &own
+}
+
+fn number(name: &[u8]) -> Option<StepNumber> {
+    match classify(std::str::from_utf8(name).ok()?) {
+        FileName::Step(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn numbers_of_branches(context: &Context, plan: &PlanId) -> Result<Option<BTreeSet<StepNumber>>, GitError> {
+    let git = Git::at(context.plans.root())?;
+    let Some(path) = git.relative(context.plans.root()) else { return Ok(None) };
+    let path = path.join(plan.as_str());
+    let trees = trees_at(&git, &path, &git.unmerged_branches()?)?;
+    let trees: Vec<_> = trees.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
+    let entries = read_trees(&git, &trees)?;
+    Ok(Some(entries.values().flatten().filter_map(|it| number(&it.path)).collect()))
+}
+
+/// The tree of a directory in each branch; none where it is missing.
+fn trees_at(git: &Git, path: &Path, branches: &[Branch]) -> Result<Vec<Option<Oid>>, GitError> {
+    let name = |it: &Branch| [it.tip.as_str().as_bytes(), b":", path.as_os_str().as_bytes()].concat();
+    let names: Vec<_> = branches.iter().map(name).collect();
+    let infos = git.object_infos(&names)?;
+    Ok(infos.into_iter().map(|it| it.filter(|it| it.kind == "tree").map(|it| it.oid)).collect())
+}
+
+fn read_trees(git: &Git, trees: &[Oid]) -> Result<HashMap<Oid, Vec<TreeEntry>>, GitError> {
+    let mut read = HashMap::new();
+    let names: Vec<_> = trees.iter().map(Oid::as_str).collect();
+    git.objects(&names, |nth, found| {
+        if let Found::Object(object) = found {
+            let entries = read_tree_object(&object.bytes, trees[nth].as_str().len());
+            read.insert(trees[nth].clone(), entries.unwrap_or_default());
+        }
+        Ok(())
+    })?;
+    Ok(read)
+}
+
+/// A step's file in a branch, written by a commit that is not merged here.
+#[derive(Debug, Clone)]
+pub(crate) struct Elsewhere {
+    pub(crate) id: StepId,
+    pub(crate) step: Step,
+    /// All branches with this version of the file, newest first.
+    pub(crate) branches: Vec<Branch>,
+}
+
+/// The steps' files in which unmerged branches have changed the status, in versions that `HEAD` does not have.
+pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
+    let git = Git::at(context.plans.root())?;
+    let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
+    let branches = git.unmerged_branches()?;
+    let versions = versions(&git, &path, &branches)?;
+    // Each version, and behind it the one that the branch began with.
+    let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
+    let mut read = Vec::new();
+    git.objects(&blobs, |nth, object| {
+        let Version { id, path, .. } = &versions[nth / 2];
+        let content = object.blob().map(|bytes| Content::new(bytes, context.now));
+        read.push(content.map(|it| read::read_step_alone(id, path, it, &context.config.words)));
+        Ok(())
+    })?;
+    let found = read.chunks(2).zip(versions).filter_map(|(pair, version)| {
+        let [Some(step), base] = pair else { return None };
+        let is_new = base.as_ref().is_none_or(|it| it.status != step.status);
+        let of = || version.in_branches.iter().map(|it| branches[*it].clone()).collect();
+        is_new.then(|| Elsewhere { id: version.id.clone(), step: step.clone(), branches: of() })
+    });
+    Ok(found.collect())
+}
+
+struct Version {
+    id: StepId,
+    /// Relative to the plans directory.
+    path: String,
+    blob: Oid,
+    /// The version before the commits that are not merged; null if they made the file.
+    base: Oid,
+    in_branches: Vec<usize>,
+}
+
+/// The step files of the branches that their own commits have written, each version once.
+fn versions(git: &Git, path: &Path, branches: &[Branch]) -> Result<Vec<Version>, GitError> {
+    let head = git.head_commit()?;
+    let of_head = head.map(|tip| Branch { name: String::new(), tip, at: 0, author: String::new() });
+    let all: Vec<_> = branches.iter().cloned().chain(of_head.clone()).collect();
+    let mut trees = trees_at(git, path, &all)?;
+    let own = of_head.and_then(|_| trees.pop()).flatten();
+    let wanted =
+        |of: &[Option<Oid>]| of.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect();
+    let tops: Vec<Oid> = wanted(&[&trees[..], std::slice::from_ref(&own)].concat());
+    let tops = read_trees(git, &tops)?;
+    let entries = |tree: &Oid, of: &HashMap<Oid, Vec<TreeEntry>>| of.get(tree).cloned().unwrap_or_default();
+    let known: HashSet<Oid> = own.iter().flat_map(|it| entries(it, &tops)).map(|it| it.oid).collect();
+    // The plans that differ from those of `HEAD`, and where they are.
+    let mut plans: BTreeMap<(Vec<u8>, Oid), Vec<usize>> = BTreeMap::new();
+    for (nth, tree) in trees.iter().enumerate() {
+        let differing = tree.iter().flat_map(|it| entries(it, &tops)).filter(|it| it.kind == "tree");
+        for plan in differing.filter(|it| !known.contains(&it.oid)) {
+            plans.entry((plan.path, plan.oid)).or_default().push(nth);
+        }
+    }
+    if plans.is_empty() {
+        return Ok(Vec::new());
+    }
+    let directories: BTreeSet<_> = plans.keys().map(|it| it.1.clone()).collect();
+    let directories = read_trees(git, &directories.into_iter().collect::<Vec<_>>())?;
+    let written = written_by(git, path, branches)?;
+    let mut versions: BTreeMap<(StepId, Oid), Version> = BTreeMap::new();
+    for ((plan, directory), of) in plans {
+        let Ok(plan) = std::str::from_utf8(&plan) else { continue };
+        if !PlanId::is_plan_name(plan) {
+            continue;
+        }
+        let files = entries(&directory, &directories).into_iter().filter(|it| written.contains_key(&it.oid));
+        for file in files {
+            let Some(number) = number(&file.path) else { continue };
+            let id = StepId { plan: PlanId::new(plan), number };
+            let path = format!("{plan}/{}", String::from_utf8_lossy(&file.path));
+            let base = begun_with(&written, &file.oid);
+            let new =
+                || Version { id: id.clone(), path, blob: file.oid.clone(), base, in_branches: Vec::new() };
+            let version = versions.entry((id.clone(), file.oid.clone())).or_insert_with(new);
+            version.in_branches.extend(&of);
+        }
+    }
+    let mut versions: Vec<_> = versions.into_values().collect();
+    // The branches are sorted by time.
+    versions.iter_mut().for_each(|it| it.in_branches.sort_unstable());
+    Ok(versions)
+}
+
+/// The version of a file from which the commits made this one.
+fn begun_with(written: &HashMap<Oid, Oid>, version: &Oid) -> Oid {
+    let (mut seen, mut at) = (HashSet::new(), version);
+    while let Some(before) = written.get(at).filter(|_| seen.insert(at)) {
+        at = before;
+    }
+    at.clone()
+}
+
+/// The files that commits of the branches have written which `HEAD` does not hold, each with the version before it. Older versions of `HEAD`'s own history,
+/// which a branch that is behind still has, are not among them.
+fn written_by(git: &Git, path: &Path, branches: &[Branch]) -> Result<HashMap<Oid, Oid>, GitError> {
+    let of = branches.iter().map(|it| it.tip.clone()).collect();
+    let not = git.head_commit()?.into_iter().collect();
+    let query = LogQuery { of, not, paths: vec![path.to_path_buf()], ..LogQuery::default() };
+    let mut written = HashMap::new();
+    let mut log = git.log(&query)?;
+    for entry in log.by_ref() {
+        let changes = entry?.changes.into_iter().filter(|it| !it.new.is_null());
+        // The oldest commit counts: it says what was there before all of them.
+        written.extend(changes.map(|it| (it.new, it.old)));
+    }
+    log.into_inner().finish()?;
+    Ok(written)
+}
+
+/// A number behind `number` that is free here and elsewhere; `next` is the step that follows it here.
+pub(crate) fn free_after(
+    first: Result<StepNumber, NoRoom>,
+    next: Option<&StepNumber>,
+    elsewhere: &BTreeSet<StepNumber>,
+) -> Result<StepNumber, NoRoom> {
+    let mut number = first?;
+    while elsewhere.contains(&number) {
+        number = match next {
+            Some(next) => number.midpoint(next)?,
+            None => number.plus_one()?,
+        };
+    }
+    Ok(number)
+}

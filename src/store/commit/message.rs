@@ -1,0 +1,178 @@
+//! The message of a commit: what happened to the plans and steps, read from both versions of their files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::git::Git;
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::read::{self, Content};
+use crate::store::idempotency::read_path;
+use crate::store::removed::ARCHIVE;
+use crate::text::typed::escaped;
+
+use super::{Change, old_versions};
+
+/// The longest subject, in characters.
+const SUBJECT: usize = 72;
+
+/// More steps are counted, not named.
+const NAMED: usize = 20;
+
+const TEMPLATE: &str = "plan({plan}): {what}";
+
+/// A step before and after, each with whether its file is in the archive.
+#[derive(Default)]
+struct Versions {
+    old: Option<(Step, bool)>,
+    new: Option<(Step, bool)>,
+}
+
+/// What happened to one step's file.
+struct StepFact {
+    id: StepId,
+    /// `completed`, `added`, `removed`, `archived`, `restored` or `changed`.
+    what: String,
+    /// The status before and after, if it changed.
+    status: Option<(Option<String>, String)>,
+    /// When the newest attempt was made that the old version does not have.
+    attempt: Option<String>,
+}
+
+pub(super) struct Facts {
+    plans: BTreeSet<String>,
+    steps: Vec<StepFact>,
+    /// Of the only plan, if no step's file changed.
+    plan_file: Option<&'static str>,
+}
+
+impl Facts {
+    pub(super) fn of(context: &Context, git: &Git, changes: &[Change]) -> Result<Self, Error> {
+        let old = old_versions(git, changes)?;
+        let (mut plans, mut plan_file) = (BTreeSet::new(), None);
+        // A step that moved to another directory is one step with two files.
+        let mut versions: BTreeMap<StepId, Versions> = BTreeMap::new();
+        for (change, old) in changes.iter().zip(old) {
+            let path = change.path.to_string_lossy();
+            let Some((plan, step)) = read_path(&path) else { continue };
+            plans.insert(plan.to_string());
+            let Some(id) = step else {
+                plan_file = Some(change.shown("").did);
+                continue;
+            };
+            let read = |bytes: Vec<u8>| {
+                let content = Content::new(bytes, context.now);
+                let step = read::read_step_alone(&id, &path, content, &context.config.words);
+                (step, change.path.starts_with(ARCHIVE))
+            };
+            let of = versions.entry(id.clone()).or_default();
+            of.old = old.map(read).or(of.old.take());
+            of.new = change.bytes.clone().map(read).or(of.new.take());
+        }
+        let steps = versions.into_iter().map(|(id, it)| StepFact::of(id, &it)).collect();
+        Ok(Self { plans, steps, plan_file })
+    }
+
+    /// The subject, an empty line and the trailers. `text` replaces the subject.
+    pub(super) fn message(&self, text: Option<&str>, template: Option<&str>) -> String {
+        let head = text.map(str::trim_end).filter(|it| !it.trim().is_empty()).map(str::to_owned);
+        let head = head.unwrap_or_else(|| self.subject(template.unwrap_or(TEMPLATE)));
+        let trailers: String =
+            self.trailers().iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
+        format!("{head}\n\n{trailers}")
+    }
+
+    fn subject(&self, template: &str) -> String {
+        let plan = match self.plans.iter().collect::<Vec<_>>()[..] {
+            [one] => one.clone(),
+            _ => format!("{} plans", self.plans.len()),
+        };
+        let step = self.steps.first().filter(|_| self.steps.len() == 1);
+        let status = step.and_then(|it| it.status.as_ref()).map_or("", |it| it.1.as_str());
+        let number = step.map(|it| it.id.number.to_string()).unwrap_or_default();
+        let mut subject = String::new();
+        let mut rest = template.lines().next().unwrap_or_default();
+        while let Some((before, after)) = rest.split_once('{') {
+            subject.push_str(before);
+            let values =
+                [("plan}", plan.as_str()), ("what}", &self.what()), ("step}", &number), ("status}", status)];
+            match values.iter().find(|(name, _)| after.starts_with(name)) {
+                Some((name, value)) => {
+                    subject.push_str(value);
+                    rest = &after[name.len()..];
+                }
+                None => {
+                    subject.push('{');
+                    rest = after;
+                }
+            }
+        }
+        subject.push_str(rest);
+        one_line(&subject, SUBJECT)
+    }
+
+    fn what(&self) -> String {
+        match &self.steps[..] {
+            [] => format!("plan {}", self.plan_file.unwrap_or("changed")),
+            [step] => format!("step {} {}", step.id.number, step.what),
+            steps => {
+                let kinds: BTreeSet<_> = steps.iter().map(|it| it.what.as_str()).collect();
+                let what = if kinds.len() == 1 { steps[0].what.as_str() } else { "changed" };
+                format!("{} steps {what}", steps.len())
+            }
+        }
+    }
+
+    fn trailers(&self) -> Vec<(&'static str, String)> {
+        let line = |it: &str| one_line(it, 200);
+        let mut trailers: Vec<_> = self.plans.iter().take(NAMED).map(|it| ("Plan", line(it))).collect();
+        for step in self.steps.iter().take(NAMED) {
+            let status = step.status.as_ref().map(|(was, now)| match was {
+                Some(was) => format!("{was} -> {now}"),
+                None => now.clone(),
+            });
+            // With several steps each line names its step.
+            let of =
+                |text: String| if self.steps.len() > 1 { format!("{} {text}", step.id.number) } else { text };
+            trailers.push(("Step", line(&step.id.to_string())));
+            trailers.extend(status.map(|it| ("Status", line(&of(it)))));
+            trailers.extend(step.attempt.clone().map(|it| ("Attempt", line(&of(it)))));
+        }
+        trailers
+    }
+}
+
+impl StepFact {
+    fn of(id: StepId, Versions { old, new }: &Versions) -> Self {
+        let Some((now, is_archived)) = new else {
+            return Self { id, what: "removed".to_owned(), status: None, attempt: None };
+        };
+        let word = |it: &Step| it.status.word().to_owned();
+        let was = old.as_ref().map(|it| word(&it.0));
+        let changed = was.as_deref() != Some(&word(now));
+        let status = changed.then(|| (was.clone(), word(now)));
+        let was_archived = old.as_ref().map(|it| it.1);
+        let what = match (&was, changed) {
+            _ if was_archived == Some(false) && *is_archived => "archived".to_owned(),
+            _ if was_archived == Some(true) && !is_archived => "restored".to_owned(),
+            (None, _) if word(now) == "pending" => "added".to_owned(),
+            (_, true) => word(now).replace('_', " "),
+            _ => "changed".to_owned(),
+        };
+        let old = old.as_ref().map(|it| &it.0);
+        let n_before = old.map_or(0, |it| it.attempts.len());
+        let newest = now.attempts.iter().skip(n_before).filter_map(|it| it.at).max();
+        Self { id, what, status, attempt: newest.map(|it| it.to_string()) }
+    }
+}
+
+/// Text of a file or a name, on one line and without control characters.
+fn one_line(text: &str, most: usize) -> String {
+    let text = text.replace(['\n', '\r'], " ");
+    let text = escaped(&text);
+    match text.chars().count() > most {
+        true => text.chars().take(most - 1).chain(['…']).collect(),
+        false => text.into_owned(),
+    }
+}

@@ -1,0 +1,78 @@
+//! The files that differ between two states of the plans: commits, the index of git, and the working tree.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::history::{FileChange, Version};
+use crate::plan::time::Time;
+use crate::store::history::commits::{Versions, place};
+use crate::store::history::repository::{RawChange, Repository};
+use crate::store::load;
+
+/// The two states that are compared; commits by their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sides {
+    /// A commit and the working tree; none if there is no commit yet.
+    WorkingTree {
+        since: Option<String>,
+    },
+    /// A commit and what is staged.
+    Staged {
+        since: Option<String>,
+    },
+    Commits {
+        old: String,
+        new: String,
+    },
+}
+
+/// A file that differs, and when it was last saved if that is not committed.
+#[derive(Debug)]
+pub(crate) struct Differing {
+    pub(crate) change: FileChange,
+    pub(crate) saved: Option<Time>,
+}
+
+/// Returns the plan files that differ.
+pub(crate) fn between(
+    context: &Context,
+    repository: &Repository,
+    sides: &Sides,
+) -> Result<Vec<Differing>, Error> {
+    let raw = match sides {
+        Sides::Commits { old, new } => repository.raw_between(old, new, &[])?,
+        Sides::Staged { since } => repository.raw_uncommitted(since.as_deref(), true)?,
+        Sides::WorkingTree { since } => return in_working_tree(context, repository, since.as_deref()),
+    };
+    let files = Versions::new(context, repository, raw.iter()).of(&raw)?;
+    Ok(files.into_iter().map(|change| Differing { change, saved: None }).collect())
+}
+
+/// The new versions are read from the disk, as every verb reads them.
+fn in_working_tree(
+    context: &Context,
+    repository: &Repository,
+    since: Option<&str>,
+) -> Result<Vec<Differing>, Error> {
+    let mut raw = repository.raw_uncommitted(since, false)?;
+    let known: HashSet<String> = raw.iter().map(|it| it.path.clone()).collect();
+    let untracked = repository.untracked(since)?.into_iter().filter(|it| !known.contains(it));
+    raw.extend(untracked.map(|path| RawChange { path, old: None, new: None }));
+    // What git says of the new side does not count: the files are read below.
+    raw.iter_mut().for_each(|it| it.new = None);
+    let mut olds = Versions::new(context, repository, raw.iter());
+    let mut found = Vec::new();
+    for file in &raw {
+        let Some((place, path)) = place(repository, file) else { continue };
+        let old = olds.of(std::slice::from_ref(file))?.pop().and_then(|it| it.old);
+        let content = load::read_source(context, &path).ok();
+        let saved = content.as_ref().map(|it| it.modified);
+        let new = content.map(|it| Rc::new(Version::read(&place, &path, it.bytes, &context.config.words)));
+        if old.is_some() || new.is_some() {
+            found.push(Differing { change: FileChange { path, place, old, new }, saved });
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,186 @@
+//! The history of plans, from the commits of the repository around them.
+//!
+//! Each commit is read once: what it did to the plans is stored in the index by its id. Anything that depends on the
+//! present branch, such as the order, is asked of git again when `HEAD` has moved.
+
+mod commits;
+mod files;
+mod merges;
+mod repository;
+
+use std::collections::{HashMap, HashSet};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::api::context::{Context, Reading};
+use crate::api::error::Error;
+use crate::index::{self, Commits, Place};
+use crate::plan::history::Change;
+use crate::plan::time::Time;
+use crate::store::load::refresh::opened;
+
+pub(crate) use files::{Differing, Sides, between};
+pub(crate) use repository::Repository;
+
+use repository::LogCommit;
+
+/// Raised when other changes are read from the same files.
+const VERSION: u32 = 1;
+
+/// What one commit did to the plans.
+#[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub(crate) struct Commit {
+    pub(crate) oid: String,
+    /// When its author made it.
+    pub(crate) at: Option<Time>,
+    pub(crate) author: String,
+    pub(crate) subject: String,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Commits that changed plans, newest first.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) commits: Vec<Commit>,
+    /// The oldest commits of a shallow clone; what they did is not known.
+    pub(crate) begins_at: Vec<String>,
+}
+
+/// The order of the commits when `HEAD` was `tip`.
+#[derive(Debug, Default, BorshSerialize, BorshDeserialize)]
+struct Known {
+    tip: String,
+    /// Newest first.
+    order: Vec<String>,
+}
+
+/// Reads the history of `HEAD`, or of a range of commits such as `main..feature`.
+pub(crate) fn history(
+    context: &Context,
+    repository: &Repository,
+    range: Option<&str>,
+) -> Result<History, Error> {
+    let range = range.map(|it| repository.range(it)).transpose()?;
+    let Some(head) = repository.head() else { return Ok(History::default()) };
+    let mut cache = open_cache(context);
+    let scope = scope(context, repository);
+    let stored = cache.as_ref().and_then(|it| it.read(&scope).ok()).unwrap_or_default();
+    let mut reader = Reader { context, repository, stored: stored.data, new: HashMap::new() };
+    let begins_at = repository.boundaries().to_vec();
+    if range.is_some() || !begins_at.is_empty() {
+        let order = reader.walk(&range.unwrap_or_else(|| vec![head]))?;
+        return Ok(History { commits: reader.commits(&order)?, begins_at });
+    }
+    let known = Known::try_from_slice(&stored.list).unwrap_or_default();
+    let is_current = known.tip == head;
+    let order = if is_current { known.order } else { reader.order(known, &head)? };
+    let commits = reader.commits(&order)?;
+    if let Some(cache) = cache.as_mut().filter(|_| !is_current || !reader.new.is_empty()) {
+        let list = borsh::to_vec(&Known { tip: head, order }).unwrap_or_default();
+        // What cannot be stored is read again the next time.
+        cache.write(&scope, &Commits { list, data: reader.encoded() }).ok();
+    }
+    Ok(History { commits, begins_at })
+}
+
+fn open_cache(context: &Context) -> Option<index::History> {
+    let directory = context.plans.index_dir().filter(|_| context.reading == Reading::Index)?;
+    opened(context, index::History::open(Place::Directory(&directory)))
+}
+
+/// What the changes of a commit depend on, beside the commit.
+fn scope(context: &Context, repository: &Repository) -> Vec<u8> {
+    let scope = format!("{VERSION} {} {:?}", repository.prefix(), context.config.words);
+    blake3::hash(scope.as_bytes()).as_bytes().to_vec()
+}
+
+struct Reader<'a> {
+    context: &'a Context,
+    repository: &'a Repository,
+    stored: HashMap<Vec<u8>, Vec<u8>>,
+    new: HashMap<String, Commit>,
+}
+
+impl Reader<'_> {
+    /// Reads the commits of a range that are not known yet, and returns all of them, newest first.
+    fn walk(&mut self, range: &[String]) -> Result<Vec<String>, Error> {
+        let found = self.repository.log(range)?;
+        let order = found.iter().map(|it| it.oid.clone()).collect();
+        self.read(found)?;
+        Ok(order)
+    }
+
+    fn read(&mut self, mut found: Vec<LogCommit>) -> Result<(), Error> {
+        found.retain(|it| !self.stored.contains_key(it.oid.as_bytes()));
+        for commit in commits::read(self.context, self.repository, found)? {
+            self.new.insert(commit.oid.clone(), commit);
+        }
+        Ok(())
+    }
+
+    /// The order of the commits of `head`, from what is known of another commit.
+    fn order(&mut self, known: Known, head: &str) -> Result<Vec<String>, Error> {
+        if known.tip.is_empty() || !self.repository.exists(&known.tip)? {
+            return self.walk(&[head.to_owned()]);
+        }
+        let range = [head.to_owned(), format!("^{}", known.tip)];
+        let mut order = self.walk(&range)?;
+        if is_linear(&self.repository.parents(&range)?, &known.tip) {
+            order.extend(known.order);
+            return Ok(order);
+        }
+        // After a merge, commits of several branches are in between; after a rebase, some are gone.
+        let wanted: HashSet<String> = order.into_iter().chain(known.order).collect();
+        let all = self.repository.parents(&[head.to_owned()])?;
+        Ok(all.into_iter().map(|it| it.0).filter(|it| wanted.contains(it)).collect())
+    }
+
+    /// The commits in this order, without those that changed nothing.
+    fn commits(&mut self, order: &[String]) -> Result<Vec<Commit>, Error> {
+        let decoded = |stored: &HashMap<Vec<u8>, Vec<u8>>, oid: &String| {
+            Commit::try_from_slice(stored.get(oid.as_bytes())?).ok()
+        };
+        let mut found: HashMap<&String, Commit> = HashMap::new();
+        let mut missing = Vec::new();
+        for oid in order.iter().filter(|it| !self.new.contains_key(*it)) {
+            match decoded(&self.stored, oid) {
+                Some(commit) => drop(found.insert(oid, commit)),
+                None => missing.push(oid.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            missing.iter().for_each(|it| drop(self.stored.remove(it.as_bytes())));
+            let commits = self.repository.log_of(&missing)?;
+            self.read(commits)?;
+        }
+        let commit = |oid: &String| found.remove(oid).or_else(|| self.new.get(oid).cloned());
+        Ok(order.iter().filter_map(commit).filter(|it| !it.changes.is_empty()).collect())
+    }
+
+    fn encoded(&self) -> HashMap<Vec<u8>, Vec<u8>> {
+        let encode = |it: &Commit| Some((it.oid.as_bytes().to_vec(), borsh::to_vec(it).ok()?));
+        self.new.values().filter_map(encode).collect()
+    }
+}
+
+/// Whether the newest of these commits, each with its parents, leads to `tip` without a branch.
+fn is_linear(commits: &[(String, Vec<String>)], tip: &str) -> bool {
+    let next = commits.iter().skip(1).map(|it| it.0.as_str()).chain([tip]);
+    !commits.is_empty() && commits.iter().zip(next).all(|(it, next)| it.1.len() == 1 && it.1[0] == next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_of_commits_is_linear() {
+        let commit = |oid: &str, parents: &[&str]| {
+            (oid.to_owned(), parents.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(is_linear(&[commit("c", &["b"]), commit("b", &["a"])], "a"));
+        assert!(!is_linear(&[commit("c", &["b"]), commit("b", &["x"])], "a"));
+        assert!(!is_linear(&[commit("c", &["b", "a"]), commit("b", &["a"])], "a"));
+        assert!(!is_linear(&[], "a"));
+    }
+}

@@ -1,0 +1,366 @@
+//! The repository of a plans directory, as history asks it.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::git::{self, Call, Found, Git, GitError, LogEntry, LogQuery, Oid, Range};
+use crate::store::history::Sides;
+use crate::text::front_matter::MAX_FILE;
+
+/// How far back a readable version of a broken file is looked for.
+const MOST_VERSIONS: &str = "--max-count=50";
+
+/// What git may take for one part of its output. A first reading may wait for a merge with many conflicts.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Blobs that wait while the ones before are compared.
+const WAITING: usize = 256;
+
+/// More context than a file can have lines, so that a patch holds the whole file.
+const WHOLE_FILE: &str = "-U10000000";
+
+/// How diffs are printed: nothing of the user's configuration counts.
+const PLAIN: [&str; 4] = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"];
+
+/// A commit, and the files that it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LogCommit {
+    pub(super) oid: String,
+    pub(super) parents: Vec<String>,
+    /// When its author made it, in seconds since 1970.
+    pub(super) at: i64,
+    pub(super) author: String,
+    pub(super) subject: String,
+    pub(super) files: Vec<RawChange>,
+}
+
+/// A file before and after a change, by the ids of its blobs. Links and submodules count as no file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RawChange {
+    /// Relative to the repository's root.
+    pub(super) path: String,
+    pub(super) old: Option<String>,
+    /// None also for a file of the working tree that has no blob yet.
+    pub(super) new: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Repository {
+    git: Git,
+    /// Where the plans are, relative to the root: empty, or ending in `/`.
+    prefix: String,
+    head: Option<Oid>,
+    /// The oldest commits of a shallow clone.
+    boundaries: Vec<String>,
+}
+
+impl Repository {
+    pub(crate) fn open(context: &Context) -> Result<Self, Error> {
+        let git = Git::at(context.plans.root())?;
+        let inside = git.relative(context.plans.root()).unwrap_or_default();
+        // Names that are not UTF-8 do not fit any path below.
+        let prefix = inside.to_string_lossy().into_owned();
+        let prefix = if prefix.is_empty() { prefix } else { format!("{prefix}/") };
+        let head = git.head_commit()?;
+        let boundaries = match &head {
+            Some(head) if git.is_shallow()? => oids(&git, &["rev-list", "--max-parents=0"], &[head])?,
+            _ => Vec::new(),
+        };
+        Ok(Self { git, prefix, head, boundaries })
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The commit of `HEAD`; none on a branch without commits.
+    pub(crate) fn head(&self) -> Option<String> {
+        self.head.as_ref().map(ToString::to_string)
+    }
+
+    /// The oldest commits of a shallow clone; none in a whole one.
+    pub(super) fn boundaries(&self) -> &[String] {
+        &self.boundaries
+    }
+
+    /// A path relative to the plans directory; none outside of it.
+    pub(super) fn inside(&self, path: &str) -> Option<String> {
+        path.strip_prefix(&self.prefix).map(str::to_owned)
+    }
+
+    pub(super) fn outside(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+
+    pub(super) fn exists(&self, commit: &str) -> Result<bool, Error> {
+        Ok(self.git.find_revision(commit)?.is_some())
+    }
+
+    /// Reads a range of commits: `main..feature`, `main...feature`, or one revision with all before it. The commits that
+    /// are left out begin with `^`.
+    pub(super) fn range(&self, text: &str) -> Result<Vec<String>, Error> {
+        Ok(match self.git.range(text)? {
+            Range::One(one) => vec![one.to_string()],
+            Range::Between { from, to } => vec![to.to_string(), format!("^{from}")],
+            Range::SinceBase { from, to } => {
+                let base = self.git.merge_base(&from, &to)?.map(|it| format!("^{it}"));
+                [from.to_string(), to.to_string()].into_iter().chain(base).collect()
+            }
+        })
+    }
+
+    /// Reads what `diff` compares: nothing, one revision, or two of them.
+    pub(crate) fn sides(&self, text: Option<&str>, is_staged: bool) -> Result<Sides, Error> {
+        let since = match text.map(|it| self.git.range(it)).transpose()? {
+            None => self.head(),
+            Some(Range::One(one)) => Some(one.to_string()),
+            Some(_) if is_staged => {
+                let hint = "name one revision";
+                return Err(Error::usage("what is staged is compared with one revision", hint));
+            }
+            Some(Range::Between { from, to }) => {
+                return Ok(Sides::Commits { old: from.to_string(), new: to.to_string() });
+            }
+            Some(Range::SinceBase { from, to }) => {
+                let base = self.git.merge_base(&from, &to)?.unwrap_or(from);
+                return Ok(Sides::Commits { old: base.to_string(), new: to.to_string() });
+            }
+        };
+        Ok(if is_staged { Sides::Staged { since } } else { Sides::WorkingTree { since } })
+    }
+
+    /// The plans directory; nothing if it is the whole repository.
+    fn paths(&self) -> Vec<PathBuf> {
+        let path = self.prefix.trim_end_matches('/');
+        if path.is_empty() { Vec::new() } else { vec![path.into()] }
+    }
+
+    /// The commits of a range that changed files below the plans directory, newest first, and without files the merges
+    /// that differ from a parent there.
+    pub(super) fn log(&self, range: &[String]) -> Result<Vec<LogCommit>, Error> {
+        self.query(range, self.paths(), vec!["--full-history", "--diff-merges=off"])
+    }
+
+    fn query(
+        &self,
+        range: &[String],
+        paths: Vec<PathBuf>,
+        options: Vec<&'static str>,
+    ) -> Result<Vec<LogCommit>, Error> {
+        let (not, of): (Vec<_>, Vec<_>) = range.iter().partition(|it| it.starts_with('^'));
+        let oid = |it: &&String| oid(it.trim_start_matches('^'));
+        let of = of.iter().map(oid).collect::<Result<_, _>>()?;
+        let not = not.iter().map(oid).collect::<Result<_, _>>()?;
+        let found = self.git.log(&LogQuery { of, not, paths, options })?.all()?;
+        Ok(found.into_iter().map(commit).collect())
+    }
+
+    /// As [`Self::log`], for exactly these commits, in their order.
+    pub(super) fn log_of(&self, commits: &[String]) -> Result<Vec<LogCommit>, Error> {
+        self.each(commits, "--diff-merges=off")
+    }
+
+    /// Command lines have a limit, so that many commits need several.
+    fn each(&self, commits: &[String], merges: &'static str) -> Result<Vec<LogCommit>, Error> {
+        let mut found = Vec::with_capacity(commits.len());
+        for some in commits.chunks(1000) {
+            found.extend(self.query(some, self.paths(), vec!["--no-walk=unsorted", merges])?);
+        }
+        Ok(found)
+    }
+
+    /// The merges with files that differ from what git would have merged. A git before 2.35 finds none. The old blobs
+    /// cannot be read.
+    pub(super) fn remerges(&self, merges: &[String]) -> Result<Vec<LogCommit>, Error> {
+        if merges.is_empty() || self.git.require(2, 35, "").is_err() {
+            return Ok(Vec::new());
+        }
+        let found = self.each(merges, "--diff-merges=remerge")?;
+        Ok(found.into_iter().filter(|it| !it.files.is_empty()).collect())
+    }
+
+    /// The old side of a file of [`Self::remerges`].
+    pub(super) fn remerged(&self, merge: &str, path: &str) -> Result<Vec<u8>, Error> {
+        let words = ["show", "--diff-merges=remerge", "--format=", "--patch", "--text", WHOLE_FILE];
+        let call = self.call(&[&words[..], &PLAIN].concat()).oids([&oid(merge)?]).paths([path]);
+        Ok(old_side(&call.run()?))
+    }
+
+    fn call(&self, words: &[&str]) -> Call {
+        self.git.call(words).limit(LIMIT)
+    }
+
+    /// All commits of a range, newest first, each with its parents.
+    pub(super) fn parents(&self, range: &[String]) -> Result<Vec<(String, Vec<String>)>, Error> {
+        let mut call = self.call(&["rev-list", "--parents"]);
+        for it in range {
+            // The ids were resolved before; `^` leaves out a commit and all before it.
+            oid(it.trim_start_matches('^'))?;
+            call = call.arg(it);
+        }
+        let printed = call.run()?;
+        let line = |line: &str| {
+            let mut oids = line.split(' ').map(str::to_owned);
+            Some((oids.next()?, oids.collect()))
+        };
+        Ok(String::from_utf8_lossy(&printed).lines().filter_map(line).collect())
+    }
+
+    /// The contents of blobs, in this order. They are read while those before are used.
+    pub(super) fn blobs(&self, oids: Vec<String>) -> Blobs {
+        let (send, receive) = mpsc::sync_channel(WAITING);
+        if !oids.is_empty() {
+            let git = self.git.clone();
+            thread::spawn(move || {
+                let mut each = |at: usize, found: Found| {
+                    let bytes = match found {
+                        Found::Missing => return Err(unexpected(format!("{} is missing", oids[at]))),
+                        // It is reported as every file that is too large.
+                        Found::TooLarge(_) => vec![b'\n'; MAX_FILE + 1],
+                        found => found.blob().unwrap_or_default(),
+                    };
+                    // Sending fails when the receiver was dropped, which ends the thread.
+                    send.send(Ok(bytes)).map_err(|_| unexpected(String::new()))
+                };
+                if let Err(error) = git.objects(&oids, &mut each) {
+                    send.send(Err(error)).ok();
+                }
+            });
+        }
+        Blobs(receive)
+    }
+
+    /// The versions of a file at a commit and before, newest first.
+    pub(super) fn versions_before(&self, commit: &str, path: &str) -> Result<Vec<Vec<u8>>, Error> {
+        let options = vec!["--diff-merges=off", MOST_VERSIONS];
+        let found = self.query(&[commit.to_owned()], vec![self.outside(path).into()], options)?;
+        let oids = found.into_iter().flat_map(|it| it.files).filter_map(|it| it.new).collect();
+        self.blobs(oids).collect()
+    }
+
+    /// The files that differ between two commits; of these paths, if there are any.
+    pub(super) fn raw_between(
+        &self,
+        old: &str,
+        new: &str,
+        paths: &[String],
+    ) -> Result<Vec<RawChange>, Error> {
+        let words = ["diff-tree", "-r", "--raw", "-z", "--no-abbrev"];
+        let call = self.call(&[&words[..], &PLAIN].concat()).oids([&oid(old)?, &oid(new)?]);
+        let call = if paths.is_empty() { call.paths(self.paths()) } else { call.paths(paths) };
+        Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
+    }
+
+    /// The files that differ from a commit in what is staged, or in the working tree.
+    pub(super) fn raw_uncommitted(
+        &self,
+        since: Option<&str>,
+        is_staged: bool,
+    ) -> Result<Vec<RawChange>, Error> {
+        let staged: &[&str] = if is_staged { &["--cached"] } else { &[] };
+        let since = match since {
+            Some(commit) => oid(commit)?,
+            None if is_staged => {
+                let empty = self.call(&["hash-object", "-t", "tree", "--stdin"]).line()?;
+                oid(&empty)?
+            }
+            None => return Ok(Vec::new()),
+        };
+        let words = ["diff", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all"];
+        let call = self.call(&[&words[..], staged, &PLAIN].concat()).oids([&since]).paths(self.paths());
+        Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
+    }
+
+    /// The files that no commit has; before the first commit those in the index, too.
+    pub(super) fn untracked(&self, since: Option<&str>) -> Result<Vec<String>, Error> {
+        let cached: &[&str] = if since.is_none() { &["--cached"] } else { &[] };
+        let words = ["ls-files", "-z", "--others", "--exclude-standard"];
+        let printed = self.call(&[&words[..], cached].concat()).paths(self.paths()).run()?;
+        let paths = printed.split(|it| *it == 0).filter(|it| !it.is_empty());
+        Ok(paths.filter_map(|it| String::from_utf8(it.to_vec()).ok()).collect())
+    }
+}
+
+/// Blobs while they arrive.
+pub(super) struct Blobs(Receiver<Result<Vec<u8>, GitError>>);
+
+impl Iterator for Blobs {
+    type Item = Result<Vec<u8>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.recv().ok().map(|it| it.map_err(Error::from))
+    }
+}
+
+pub(super) fn unexpected(what: String) -> GitError {
+    GitError::Unexpected { command: "cat-file", what }
+}
+
+fn oid(text: &str) -> Result<Oid, Error> {
+    let wrong = || GitError::Unexpected { command: "rev-parse", what: text.to_owned() };
+    Ok(Oid::read(text.as_bytes()).ok_or_else(wrong)?)
+}
+
+fn oids(git: &Git, words: &[&str], of: &[&Oid]) -> Result<Vec<String>, Error> {
+    let printed = git.call(words).oids(of.iter().copied()).run()?;
+    Ok(String::from_utf8_lossy(&printed).lines().map(str::to_owned).collect())
+}
+
+fn commit(entry: LogEntry) -> LogCommit {
+    LogCommit {
+        oid: entry.commit.to_string(),
+        parents: entry.parents.iter().map(ToString::to_string).collect(),
+        at: entry.authored_at,
+        author: entry.author,
+        subject: entry.subject,
+        files: entry.changes.into_iter().filter_map(raw).collect(),
+    }
+}
+
+/// A path that is not UTF-8 is no plan's.
+fn raw(change: git::RawChange) -> Option<RawChange> {
+    let path = String::from_utf8(change.path).ok()?;
+    let blob = |mode: u32, oid: &Oid| {
+        let is_file = mode & 0o170_000 == 0o100_000 && !oid.is_null();
+        is_file.then(|| oid.to_string())
+    };
+    Some(RawChange { path, old: blob(change.old_mode, &change.old), new: blob(change.new_mode, &change.new) })
+}
+
+/// The old side of a patch that has the whole file as its context.
+fn old_side(patch: &[u8]) -> Vec<u8> {
+    let mut old: Vec<u8> = Vec::new();
+    let mut is_inside = false;
+    let mut is_old = false;
+    for line in patch.split_inclusive(|it| *it == b'\n') {
+        match line.first() {
+            Some(b'@') if !is_inside => is_inside = true,
+            Some(b' ' | b'-') if is_inside => {
+                old.extend(&line[1..]);
+                is_old = true;
+            }
+            // The line before has no line end.
+            Some(b'\\') if is_inside && is_old => drop(old.pop_if(|it| *it == b'\n')),
+            _ => is_old = false,
+        }
+    }
+    old
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_side_of_a_patch_is_the_file_before() {
+        let patch = b"diff --git a/x b/x\nremerge CONFLICT (content)\n--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n a\n-b\n-@@ c\n+d\n\\ No newline at end of file\n";
+        assert_eq!(old_side(patch), b"a\nb\n@@ c\n");
+        let patch = b"@@ -1,2 +1 @@\n a\n-b\n\\ No newline at end of file\n";
+        assert_eq!(old_side(patch), b"a\nb");
+        assert_eq!(old_side(b""), b"");
+    }
+}

@@ -1,0 +1,145 @@
+//! Branches and working trees: numbers that are free everywhere, and `status --branches`.
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+/// Long enough that a file which git takes back to it does not look half saved.
+const STEP: &str = "---\nstatus: pending\n---\n# One\n\nThis step has a text of several lines, as most steps have.\n\
+                    It says what is to be done, and how to find out that it is done.\n\
+                    It is longer than what planwatch writes into the front matter.\n";
+
+/// A repository with a plan of two steps, committed on `main`.
+fn repository() -> Place {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", STEP);
+    place.write("plans/p/step-2.md", STEP.replace("One", "Two"));
+    place.git_with(&["init", "-q", "-b", "main"]);
+    commit(&place, "Begin");
+    place
+}
+
+fn commit(place: &Place, subject: &str) {
+    place.git_with(&["add", "-A"]);
+    place.git_with(&["commit", "-q", "-m", subject]);
+}
+
+/// Commits the result of a command on a new branch, and returns to `main`.
+fn on_branch(place: &Place, branch: &str, line: &str) {
+    place.git_with(&["checkout", "-q", "-b", branch, "main"]);
+    assert_eq!(place.run(line).code, 0, "{line}");
+    commit(place, branch);
+    place.git_with(&["checkout", "-q", "main"]);
+}
+
+#[track_caller]
+fn number(place: &Place, line: &str) -> String {
+    let ran = place.run(&format!("{line} --json --dry-run"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let answer = ran.json();
+    let new = answer["changes"].as_array().into_iter().flatten().find(|it| it["did"] != "changed").cloned();
+    new.unwrap_or_default()["id"].as_str().unwrap_or_default().to_owned()
+}
+
+fn branches(place: &Place) -> Value {
+    let ran = place.run("status --branches --json");
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    ran.json()["branches"].clone()
+}
+
+#[test]
+fn a_number_of_an_unmerged_branch_is_not_used_again() {
+    let place = repository();
+    on_branch(&place, "a", "add p Three");
+    on_branch(&place, "b", "add p Between --after 1 --no-branches");
+    assert_eq!(number(&place, "add p New"), "p:4");
+    assert_eq!(number(&place, "add p New --after 1"), "p:1.75");
+    assert_eq!(number(&place, "move p:2 --after 1"), "p:2", "it is there already");
+    assert_eq!(number(&place, "add p New --no-branches"), "p:3");
+    assert_eq!(number(&place, "add p New --after 1 --no-branches"), "p:1.5");
+    place.write("list", "- [ ] One\n- [ ] Two\n- [ ] New\n");
+    assert_eq!(number(&place, "replace p --file list"), "p:4");
+    assert_eq!(number(&place, "replace p --file list --no-branches"), "p:3");
+    // What is merged is here; what was merged and removed may be used again.
+    place.git_with(&["merge", "-q", "--no-edit", "a"]);
+    assert_eq!(number(&place, "add p New"), "p:4");
+    place.git_with(&["rm", "-q", "plans/p/step-3.md"]);
+    commit(&place, "remove");
+    assert_eq!(number(&place, "add p New"), "p:3");
+}
+
+#[test]
+fn a_number_of_another_tree_or_a_remote_is_not_used_again() {
+    let place = repository();
+    place.git_with(&["worktree", "add", "-q", "-b", "other", "tree"]);
+    place.write(".git/info/exclude", "tree\nclone\n");
+    place.run("-C tree add p Three").ok();
+    assert_eq!(number(&place, "add p New"), "p:4");
+    assert_eq!(number(&place, "-C tree add p New"), "p:4");
+    place.git_with(&["clone", "-q", ".", "clone"]);
+    on_branch(&place, "far", "add p Four");
+    place.git_with(&["-C", "clone", "fetch", "-q"]);
+    assert_eq!(number(&place, "-C clone add p New"), "p:3", "p:3 is in no commit, and far took 4");
+    place.git_with(&["branch", "-q", "-D", "far"]);
+    assert_eq!(number(&place, "add p New"), "p:4");
+    // A plan that is not there elsewhere has no numbers there.
+    place.run("new Q One").ok();
+    assert_eq!(number(&place, "add q New"), "q:2");
+}
+
+#[test]
+fn other_branches_are_only_looked_at_where_there_is_a_repository() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    assert_eq!(number(&place, "add p New"), "p:1");
+    let refused = place.run("status --branches");
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("error[not-a-repository]"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_branches_say_otherwise_is_listed() {
+    let place = repository();
+    assert_eq!(branches(&place), json!([]));
+    on_branch(&place, "old", "note p:2 Before");
+    on_branch(&place, "feature/x", "done p:1 -m Made --by bob");
+    on_branch(&place, "feature/y", "start p:2");
+    let said = json!([
+        {"id": "p:1", "title": "One", "here": "pending", "there": "completed", "branch": "feature/x", "more": 0,
+         "at": "2026-11-21T12:00:00Z", "by": "bob"},
+        {"id": "p:2", "title": "Two", "here": "pending", "there": "in_progress", "branch": "feature/y", "more": 0,
+         "at": "2026-11-21T12:00:00Z", "by": "Ann"},
+    ]);
+    assert_eq!(branches(&place), said);
+    let text = place.run("status --branches").ok();
+    assert!(text.contains("On other branches") && text.contains("on feature/x, bob"), "{text}");
+    assert!(place.run("status --json").json().get("branches").is_none());
+    // A branch that is only behind says nothing, and neither does one that is merged.
+    place.run("done p:2").ok();
+    commit(&place, "done");
+    assert_eq!(branches(&place)[1]["here"], "completed");
+    place.git_with(&["merge", "-q", "--no-edit", "feature/x"]);
+    let left = branches(&place);
+    assert_eq!((left.as_array().unwrap().len(), &left[0]["branch"]), (1, &json!("feature/y")));
+    place.git_with(&["branch", "-q", "-D", "feature/y"]);
+    assert_eq!(branches(&place), json!([]));
+}
+
+#[test]
+fn a_branch_and_its_remote_are_one_line_and_hostile_files_are_none() {
+    let place = repository();
+    on_branch(&place, "feature", "done p:1");
+    let tip = place.git_with(&["rev-parse", "feature"]).trim().to_owned();
+    place.git_with(&["update-ref", "refs/remotes/origin/feature", &tip]);
+    place.git_with(&["update-ref", "refs/heads/planwatch-run/r/p/1", &tip]);
+    place.git_with(&["checkout", "-q", "-b", "hostile"]);
+    place.write("plans/p/step-2.md", b"---\nstatus: [\n---\n\xff");
+    place.write("plans/p\n/step-1.md", STEP);
+    place.write("plans/-x/step-1.md", STEP.replace("pending", "completed"));
+    commit(&place, "hostile");
+    place.git_with(&["checkout", "-q", "main"]);
+    let said = branches(&place);
+    assert_eq!(said.as_array().unwrap().len(), 1, "{said}");
+    assert_eq!((&said[0]["branch"], &said[0]["more"]), (&json!("feature"), &json!(1)));
+}

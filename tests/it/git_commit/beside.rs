@@ -1,0 +1,66 @@
+//! Commits beside a user who edits, stages and commits at the same time; the full size is in `scripts/git-trials`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Place, repository};
+
+/// Commits of planwatch.
+const COMMITS: usize = 12;
+
+/// The user edits, stages and commits until the others are done. Returns how many commits were made.
+fn user(place: &Place, is_over: &AtomicBool) -> usize {
+    let mut made = 0;
+    for n in 0.. {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        place.write("code", format!("{n}\n"));
+        place.write("staged", format!("{n}\n"));
+        let git =
+            |words: &[&str]| place.git_command().args(words).output().is_ok_and(|it| it.status.success());
+        // One that collides with another program's is the user's to repeat.
+        made += usize::from(
+            git(&["add", "staged"]) && git(&["commit", "-q", "-m", "user", "--", "code", "staged"]),
+        );
+    }
+    made
+}
+
+#[test]
+fn neither_side_takes_the_others_work_back() {
+    let place = repository();
+    place.write("staged", "");
+    place.git_with(&["add", "staged"]);
+    place.git_with(&["commit", "-q", "-m", "staged"]);
+    let is_over = AtomicBool::new(false);
+    let n_user = std::thread::scope(|scope| {
+        let user = scope.spawn(|| user(&place, &is_over));
+        for n in 0..COMMITS {
+            let verb = if n % 2 == 0 { "done" } else { "reopen" };
+            place.run(&format!("{verb} p:1 -m {n}")).ok();
+            // It is repeated until it is done: the user may hold the index.
+            while place.run("git commit p:1").code != 0 {}
+        }
+        is_over.store(true, Ordering::Relaxed);
+        user.join().unwrap()
+    });
+    let history = place.git_with(&["log", "--format=%H", "--", "plans/p/step-1.md"]);
+    let mut texts: Vec<String> = Vec::new();
+    for commit in history.lines().rev() {
+        let text = place.git_with(&["show", &format!("{commit}:plans/p/step-1.md")]);
+        let n_before = texts.last().map_or(0, |it| it.matches("- at:").count());
+        assert!(
+            text.matches("- at:").count() >= n_before,
+            "a commit of the user took an attempt back: {text}"
+        );
+        texts.push(text);
+    }
+    assert_eq!(place.git_with(&["show", "HEAD:plans/p/step-1.md"]), place.text("plans/p/step-1.md"));
+    // A commit of planwatch has no file of the user.
+    for commit in place.git_with(&["log", "--format=%H", "--grep=^plan(p)"]).lines() {
+        let files = place.git_with(&["show", "--format=", "--name-only", commit]);
+        assert_eq!(files, "plans/p/step-1.md\n", "{commit}");
+    }
+    let all = place.git_with(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap();
+    assert!(all >= n_user + 2 && texts.len() > 1, "{all} {n_user}");
+}
