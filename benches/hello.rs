@@ -1,9 +1,9 @@
-//! The floor P of the speed figures: a program that reads its arguments with clap, says a word, and ends.
+//! The floor P of the speed figures: a program that reads its arguments with clap, prints a line, and exits.
 //!
-//! With `save` it also replaces a file whose bytes are safe, which is F.
+//! With `save` it also replaces a file and syncs its bytes, which is F.
 
-#![expect(clippy::print_stdout, reason = "saying a word is all that it does")]
-#![expect(clippy::disallowed_methods, reason = "the floors are what the bans are about")]
+#![expect(clippy::print_stdout, reason = "a program that prints is the floor")]
+#![expect(clippy::disallowed_methods, reason = "the floors call the system directly")]
 
 use std::fs::{self, File};
 use std::io::Write as _;

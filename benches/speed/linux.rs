@@ -1,4 +1,4 @@
-//! What is measured, in which order, and where; the figures themselves are below, one file a group.
+//! The command line, the corpora and the order of the measurements. Each group of figures has a file below.
 
 mod claims;
 mod clients;
@@ -6,6 +6,7 @@ mod corpus;
 mod daemon;
 mod figures;
 mod floors;
+mod history;
 mod ours;
 mod shapes;
 mod walks;
@@ -17,7 +18,7 @@ use std::sync::OnceLock;
 use corpus::{Corpus, Statuses};
 use ours::Ours;
 
-/// One run: what was asked for, and the corpora that were made for it.
+/// One run: the selected figures, and the corpora created for them.
 struct Bench {
     wanted: Vec<String>,
     rounds: usize,
@@ -31,10 +32,10 @@ struct Bench {
     claimed: OnceLock<Corpus>,
 }
 
-/// Of the small corpus and of the one whose steps are claimed: S.
+/// The plans of the small corpus and of the one whose steps are claimed: S.
 const SMALL: usize = 100;
 
-/// Of the corpus with 11,000 files.
+/// The plans of the corpus with 11,000 files.
 const MIDDLE: usize = 1_000;
 
 pub(crate) fn main() {
@@ -42,16 +43,16 @@ pub(crate) fn main() {
     if arguments.first().is_some_and(|it| it == "--client") {
         return clients::run(&arguments[1..]);
     }
-    let asked = Asked::read(&arguments);
-    let temporary = asked.kept.is_none().then(|| tempfile::tempdir().expect("a temporary directory"));
+    let options = Options::read(&arguments);
+    let temporary = options.kept.is_none().then(|| tempfile::tempdir().expect("a temporary directory"));
     let place = temporary.as_ref().map_or_else(PathBuf::new, |it| it.path().to_path_buf());
-    let place = asked.kept.clone().unwrap_or(place);
+    let place = options.kept.clone().unwrap_or(place);
     let bench = Bench {
         ours: Ours::find(&place),
-        wanted: asked.wanted,
-        rounds: if asked.is_quick { 3 } else { 5 },
-        is_quick: asked.is_quick,
-        n_plans: asked.n_plans,
+        wanted: options.wanted,
+        rounds: if options.is_quick { 3 } else { 5 },
+        is_quick: options.is_quick,
+        n_plans: options.n_plans,
         big: OnceLock::new(),
         small: OnceLock::new(),
         middle: OnceLock::new(),
@@ -70,6 +71,7 @@ impl Bench {
         writes::run(self);
         claims::run(self);
         shapes::run(self);
+        history::run(self);
     }
 
     fn wants(&self, id: &str) -> bool {
@@ -115,31 +117,31 @@ impl Bench {
 }
 
 /// The command line of `scripts/bench`.
-struct Asked {
+struct Options {
     wanted: Vec<String>,
     is_quick: bool,
     n_plans: usize,
-    /// Where the corpora are, made there if they are not, and left.
+    /// The directory of the corpora. Missing ones are created, and all stay there.
     kept: Option<PathBuf>,
 }
 
-impl Asked {
+impl Options {
     fn read(arguments: &[String]) -> Self {
-        let mut asked = Self { wanted: Vec::new(), is_quick: false, n_plans: 0, kept: None };
+        let mut options = Self { wanted: Vec::new(), is_quick: false, n_plans: 0, kept: None };
         let mut rest = arguments.iter();
         while let Some(it) = rest.next() {
             match (it.as_str(), it.parse()) {
-                ("--quick", _) => asked.is_quick = true,
-                // Cargo says so to every benchmark.
+                ("--quick", _) => options.is_quick = true,
+                // Cargo passes it to every benchmark.
                 ("--bench", _) => {}
-                ("--keep", _) => asked.kept = rest.next().map(PathBuf::from),
-                (_, Ok(n_plans)) => asked.n_plans = n_plans,
-                (id, _) => asked.wanted.push(id.to_owned()),
+                ("--keep", _) => options.kept = rest.next().map(PathBuf::from),
+                (_, Ok(n_plans)) => options.n_plans = n_plans,
+                (id, _) => options.wanted.push(id.to_owned()),
             }
         }
-        if asked.n_plans == 0 {
-            asked.n_plans = if asked.is_quick { 1_000 } else { 10_000 };
+        if options.n_plans == 0 {
+            options.n_plans = if options.is_quick { 1_000 } else { 10_000 };
         }
-        asked
+        options
     }
 }

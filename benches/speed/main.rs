@@ -1,9 +1,9 @@
-//! Speed as ratios to floors that are measured in the same run, alternately with what they are floors of.
+//! Speed as ratios to floors. A floor and the operation it belongs to are measured alternately in the same run.
 //!
-//! `scripts/bench` builds and runs it. The floors are what this machine can do at all; they are Linux's.
+//! `scripts/bench` builds and runs it. The floors are the minimal work on this machine; they use Linux system calls.
 
-#![expect(clippy::disallowed_methods, reason = "the floors are what the bans are about")]
-#![expect(clippy::print_stdout, reason = "the figures are its answer")]
+#![expect(clippy::disallowed_methods, reason = "the floors call the system directly")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -15,5 +15,5 @@ fn main() {
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("the floors are of Linux's calls; nothing is measured here");
+    println!("the floors need Linux system calls, so nothing is measured on this system");
 }

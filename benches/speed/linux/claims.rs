@@ -1,5 +1,5 @@
-//! T8 and T9: eight clients claim steps of S at once, as resident processes and as one process a claim, with a daemon; and
-//! one claim after the other without a daemon.
+//! T8 and T9: eight clients claim steps of S at the same time with a daemon, as resident processes (T8) and with one
+//! process per claim (T9). T9 also measures single claims without a daemon.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::floors::quiet_disk;
 
 const CLIENTS: usize = 8;
 
-/// Of one client in one round; 8 times that is less than there are steps.
+/// Claims of one client in one round. Eight clients together claim fewer steps than exist.
 const TURNS: usize = 20;
 const PROCESSES: usize = 12;
 
@@ -40,7 +40,7 @@ fn resident(bench: &Bench) {
     let (mut p99, mut worst) = (wait("their p99 wait", Some(8.0)), wait("their worst wait", None));
     for _ in 0..bench.rounds {
         corpus.restore();
-        // Whatever is to be indexed is indexed.
+        // Brings the index up to date.
         bench.ours.cli(corpus, &["list"]);
         quiet(corpus);
         let floor = together(Work::Replace, corpus, bench.state(), CLIENTS, TURNS);
@@ -49,7 +49,7 @@ fn resident(bench: &Bench) {
         check_distinct(&ours.claimed);
         let n = ours.waits.len() as f64;
         rate.add(n / ours.seconds, n / floor.seconds);
-        // What each would wait if all took turns.
+        // The wait of each client if all took turns.
         let fair = ours.seconds / n * CLIENTS as f64;
         p99.add(share(&ours.waits, 0.99), fair);
         worst.add(share(&ours.waits, 1.0), fair);
@@ -60,7 +60,7 @@ fn resident(bench: &Bench) {
     worst.print();
 }
 
-/// Waits until nobody writes any more, a daemon that has to tell of what was restored neither.
+/// Waits until nothing is written any more, not even by the daemon, which reports the restored files.
 fn quiet(corpus: &Corpus) {
     std::thread::sleep(Duration::from_secs(1));
     quiet_disk(corpus);
@@ -68,10 +68,10 @@ fn quiet(corpus: &Corpus) {
 
 fn check_distinct(claimed: &[String]) {
     let distinct: HashSet<_> = claimed.iter().collect();
-    assert_eq!(distinct.len(), claimed.len(), "a step was handed out twice");
+    assert_eq!(distinct.len(), claimed.len(), "a step was claimed twice");
 }
 
-/// One claim after the other, at 11,000 files: each lists the candidates anew.
+/// One claim after the other, at 11,000 files. Each of them lists the candidates again.
 fn without_daemon(bench: &Bench) {
     let corpus = bench.middle();
     let what = "one claim by the CLI, 11,000 files, no daemon";
@@ -112,7 +112,7 @@ fn processes(bench: &Bench) {
     figure.print();
 }
 
-/// How many processes a second eight at a time are.
+/// Processes per second, with eight running at a time.
 fn eight(start: &(dyn Fn(usize, usize) + Sync)) -> f64 {
     let started = Instant::now();
     std::thread::scope(|scope| {

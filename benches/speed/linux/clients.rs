@@ -1,4 +1,4 @@
-//! The same program as a resident process among others: what it does, and how it is started.
+//! Resident processes: this program starts itself several times, and each process repeats one operation.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,44 +11,44 @@ use planwatch::store::live_index::LiveIndex;
 
 use super::corpus::Corpus;
 use super::floors::locked_replace;
-use super::ours::{Asks, context, memory};
+use super::ours::{DaemonUse, context, memory};
 
-/// What a client does again and again.
+/// The operation that a client repeats.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// C.
     Replace,
-    /// The daemon is asked.
+    /// A claim through the daemon.
     Claim,
 }
 
-/// What all clients together did.
+/// The results of all clients together.
 pub(crate) struct Done {
-    /// Wall-clock seconds from the word to go until the last one was ready.
+    /// Wall-clock seconds from the start signal until the last client was ready.
     pub(crate) seconds: f64,
     /// Seconds of every single turn.
     pub(crate) waits: Vec<f64>,
-    /// What was claimed.
+    /// The ids of the claimed steps.
     pub(crate) claimed: Vec<String>,
 }
 
-/// `--client WORK PLANS BESIDE STATE NUMBER TURNS`: says `ready`, waits for a line, and tells each turn at its end.
+/// `--client WORK PLANS BESIDE STATE NUMBER TURNS`: prints `ready`, waits for a line, and prints all turns at the end.
 pub(crate) fn run(arguments: &[String]) {
     let [work, plans, beside, state, number, turns] = arguments else {
-        panic!("a client is told everything")
+        panic!("a client needs six arguments")
     };
     let (plans, beside, state) = (Path::new(plans), Path::new(beside), Path::new(state));
     if work == "index" {
-        LiveIndex::default().refresh(&context(plans, state, "bench", Asks::Nobody));
-        println!("{}", memory(std::process::id(), "VmHWM").expect("Linux tells it"));
+        LiveIndex::default().refresh(&context(plans, state, "bench", DaemonUse::NoDaemon));
+        println!("{}", memory(std::process::id(), "VmHWM").expect("Linux reports it"));
         return;
     }
     let (number, turns): (usize, usize) =
         (number.parse().expect("a number"), turns.parse().expect("a number"));
     let by = format!("worker-{number}");
     println!("ready");
-    std::io::stdin().read_line(&mut String::new()).expect("a word");
-    let mut told = String::new();
+    std::io::stdin().read_line(&mut String::new()).expect("a line");
+    let mut report = String::new();
     for turn in 0..turns {
         let started = Instant::now();
         let claimed = match work.as_str() {
@@ -58,14 +58,14 @@ pub(crate) fn run(arguments: &[String]) {
             }
             _ => one_claim(plans, state, &by),
         };
-        writeln!(told, "{} {claimed}", started.elapsed().as_secs_f64()).expect("memory");
+        writeln!(report, "{} {claimed}", started.elapsed().as_secs_f64()).expect("memory");
     }
-    print!("{told}");
+    print!("{report}");
 }
 
 fn one_claim(plans: &Path, state: &Path, by: &str) -> String {
-    let report =
-        claim(&context(plans, state, by, Asks::Daemon), &ClaimRequest::default()).expect("it can be claimed");
+    let report = claim(&context(plans, state, by, DaemonUse::Daemon), &ClaimRequest::default())
+        .expect("it can be claimed");
     let step = report.step.expect("there are enough steps");
     step["id"].as_str().expect("it has an id").to_owned()
 }
@@ -77,7 +77,7 @@ fn start(work: &str, corpus: &Corpus, state: &Path, number: usize, turns: usize)
     command.spawn().expect("it starts")
 }
 
-/// Lets resident processes do the same at the same time.
+/// Runs the same operation in several resident processes at the same time.
 pub(crate) fn together(work: Work, corpus: &Corpus, state: &Path, clients: usize, turns: usize) -> Done {
     let name = match work {
         Work::Replace => "replace",
@@ -87,7 +87,7 @@ pub(crate) fn together(work: Work, corpus: &Corpus, state: &Path, clients: usize
         .map(|number| {
             let mut child = start(name, corpus, state, number, turns);
             let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
-            output.read_line(&mut String::new()).expect("it says that it is ready");
+            output.read_line(&mut String::new()).expect("it prints `ready`");
             (child, output)
         })
         .collect();
@@ -95,22 +95,22 @@ pub(crate) fn together(work: Work, corpus: &Corpus, state: &Path, clients: usize
     for (child, _) in &mut running {
         child.stdin.take().expect("it is piped").write_all(b"go\n").expect("it waits");
     }
-    let mut told = String::new();
+    let mut report = String::new();
     for (_, output) in &mut running {
-        output.read_to_string(&mut told).expect("it tells");
+        output.read_to_string(&mut report).expect("it prints its turns");
     }
     let seconds = started.elapsed().as_secs_f64();
     for (child, _) in &mut running {
         assert!(child.wait().expect("it is ours").success(), "a client failed");
     }
-    let lines: Vec<_> = told.lines().filter_map(|it| it.split_once(' ')).collect();
-    assert_eq!(lines.len(), clients * turns, "every turn is told");
+    let lines: Vec<_> = report.lines().filter_map(|it| it.split_once(' ')).collect();
+    assert_eq!(lines.len(), clients * turns, "every turn is reported");
     let waits = lines.iter().map(|it| it.0.parse().expect("seconds")).collect();
     let claimed = lines.iter().map(|it| it.1.to_owned()).filter(|it| !it.is_empty()).collect();
     Done { seconds, waits, claimed }
 }
 
-/// The most memory, in MiB, of a process that does nothing but bring an index that is not there up to date.
+/// The peak memory, in MiB, of a process that only builds a new index.
 pub(crate) fn peak_of_a_cold_index(corpus: &Corpus, state: &Path) -> f64 {
     let output = start("index", corpus, state, 0, 0).wait_with_output().expect("it is ours");
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")

@@ -1,7 +1,7 @@
-//! Plans as people and agents leave them: 110,000 files of 10,000 plans are about 197 MB.
+//! Realistic plans: the 110,000 files of 10,000 plans are about 197 MB.
 //!
-//! The same numbers give the same bytes. A third of the plans was not begun, a quarter is complete. The corpus is also a
-//! git repository with one commit, in which nothing has changed.
+//! The same numbers give the same bytes. A third of the plans is not begun, a quarter is complete. The corpus is also a
+//! git repository with one commit and without changes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,8 +15,8 @@ pub(crate) struct Corpus {
     /// The working tree.
     pub(crate) home: PathBuf,
     pub(crate) plans: PathBuf,
-    /// Where floors make their files: among the plans, because a file system may take several times as long to make a
-    /// file where many were deleted.
+    /// The directory for the files of the floors. It is among the plans, because creating a file can take a file system
+    /// several times as long in a place where many files were deleted.
     pub(crate) beside: PathBuf,
     pub(crate) n_plans: usize,
     statuses: Statuses,
@@ -40,13 +40,13 @@ impl Corpus {
             corpus.write();
             fs::create_dir_all(&corpus.beside).expect("it can be made");
             fs::write(home.join(".git/whole"), "").expect("it can be written");
-            // Stamps younger than two seconds are trusted by nobody.
+            // planwatch does not trust modification times younger than two seconds.
             std::thread::sleep(Duration::from_millis(2_500));
         }
         corpus
     }
 
-    /// Plans that are there already and have another form.
+    /// Existing plans with other contents.
     pub(crate) fn of_plans(home: &Path, n_plans: usize) -> Self {
         let plans = home.join("plans");
         Self {
@@ -97,7 +97,7 @@ impl Corpus {
         assert!(self.prepared(arguments).status().expect("git is there").success(), "git {arguments:?}");
     }
 
-    /// A clone that nobody has looked at yet.
+    /// A clone that no planwatch command has read yet.
     pub(crate) fn clone_to(&self, home: &Path) -> Self {
         let to = home.to_str().expect("a plain name");
         self.git(&["clone", "--quiet", ".", to]);
@@ -109,7 +109,7 @@ impl Corpus {
         self.plans.join(plan_name(plan)).join(file_name(step))
     }
 
-    /// The number of a plan of which nothing is begun.
+    /// The number of a plan that is not begun.
     pub(crate) fn unbegun(&self, n: usize) -> usize {
         n % (self.n_plans / 3) * 3
     }
@@ -122,7 +122,7 @@ impl Corpus {
         }
     }
 
-    /// Makes everything again as it was made, and forgets the claims on it.
+    /// Restores the original files and removes the claims.
     pub(crate) fn restore(&self) {
         for plan in 0..self.n_plans {
             for step in 1..=STEPS {
@@ -139,13 +139,13 @@ impl Corpus {
         }
     }
 
-    /// A file as it was made; number 0 is the plan's own.
+    /// The original text of a file. Number 0 is `plan.md`.
     fn text(&self, plan: usize, step: usize) -> String {
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (plan as u64 * 64 + step as u64 + 1));
         for _ in 0..8 {
             chance.next();
         }
-        // How many steps are done; the plans of the remainders 0, 3, 6 and 9 are not begun.
+        // The number of completed steps. Plans with the remainders 0, 3, 6 and 9 are not begun.
         let done = match (self.statuses, plan % 12) {
             (Statuses::AllReady, _) | (_, 0 | 3 | 6 | 9) => None,
             (_, 1 | 5 | 8) => Some(STEPS),
@@ -177,7 +177,7 @@ fn depends(chance: &mut Chance, corpus: &Corpus, step: usize) -> Vec<String> {
     if step > 1 && chance.one_in(5) < 4 {
         depends.push((step - 1).to_string());
     }
-    // On a first step, which depends on nothing, so that there are no rings.
+    // A first step has no dependencies, so depending on one causes no cycle.
     if step > 1 && chance.one_in(33) == 0 {
         depends.push(format!("\"{}:1\"", plan_name(chance.one_in(corpus.n_plans))));
     }
@@ -242,7 +242,7 @@ fn step_text(
         }
     }
     let _ = write!(text, "---\n\n# {}\n\n", chance.title());
-    // Two in a hundred are long.
+    // Two in a hundred steps are long.
     let sections = if chance.one_in(50) == 0 { 20 + chance.one_in(30) } else { 4 + chance.one_in(3) };
     body(chance, &mut text, sections);
     text
@@ -267,7 +267,7 @@ fn body(chance: &mut Chance, text: &mut String, sections: usize) {
     }
 }
 
-/// Numbers that look like chance (xorshift64, Marsaglia 2003).
+/// Pseudo-random numbers (xorshift64, Marsaglia 2003).
 struct Chance(u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! T4, T5, T10 to T12 and the rest: what a command costs while a process watches, and what that process costs.
+//! T4, T5, T10 to T12 and `--at-rest`: the cost of commands while a daemon runs, and of the daemon.
 
 use std::fs;
 use std::io::Read as _;
@@ -24,33 +24,33 @@ use super::walks::QUERY;
 const PER_ROUND: usize = 12;
 const SAVES: usize = 200;
 
-/// A process that watches a corpus, until it is dropped.
+/// A daemon that watches a corpus until it is dropped.
 pub(crate) struct Daemon<'a> {
     bench: &'a Bench,
     corpus: &'a Corpus,
     pid: u32,
-    /// The seconds of its start.
+    /// How many seconds its start took.
     took: f64,
 }
 
 impl<'a> Daemon<'a> {
     pub(crate) fn start(bench: &'a Bench, corpus: &'a Corpus) -> Self {
         let started = Instant::now();
-        let told = bench.ours.output(corpus, &["watch", "--detach", "--json"]);
+        let output = bench.ours.output(corpus, &["watch", "--detach", "--json"]);
         let took = started.elapsed().as_secs_f64();
-        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-        let pid = told["pid"].as_u64().and_then(|it| u32::try_from(it).ok()).expect("it says its number");
+        let output: serde_json::Value = serde_json::from_str(&output).expect("JSON");
+        let pid = output["pid"].as_u64().and_then(|it| u32::try_from(it).ok()).expect("it prints its pid");
         Self { bench, corpus, pid, took }
     }
 
-    /// Its memory in MiB once that has not moved for a second.
+    /// Its memory in MiB, once that has not changed for a second.
     fn settled(&self) -> f64 {
-        let look = || memory(self.pid, "VmRSS").expect("it runs");
-        let (mut last, mut since) = (look(), Instant::now());
+        let measure = || memory(self.pid, "VmRSS").expect("it runs");
+        let (mut last, mut since) = (measure(), Instant::now());
         let end = Instant::now() + Duration::from_secs(20);
         while since.elapsed() < Duration::from_secs(1) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(50));
-            let now = look();
+            let now = measure();
             if (now - last).abs() > 0.1 {
                 (last, since) = (now, Instant::now());
             }
@@ -117,7 +117,7 @@ pub(crate) fn run(bench: &Bench) {
         after.print();
     }
     if bench.wants("--at-rest") {
-        // What was saved is told first, and looked at twice.
+        // The daemon first reports the saves and reads the saved files a second time.
         daemon.settled();
         std::thread::sleep(Duration::from_secs(3));
         system_calls(&daemon, if bench.is_quick { 10 } else { 60 });
@@ -153,11 +153,11 @@ fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 4]) {
         let floor = median(PER_ROUND, |_| bench.ours.hello(&["list", "x"]));
         for (verb, figure) in ["list", "show", "next", ""].into_iter().zip(&mut figures) {
             let took = median(PER_ROUND, |n| {
-                // Of these something is next.
+                // These plans have a ready step.
                 let plan = corpus.unbegun((round * PER_ROUND + n) * 7);
                 let id = if verb == "show" { step_id(plan, 3) } else { plan_name(plan) };
                 match verb {
-                    // Of all plans.
+                    // `next` of all plans.
                     "" => bench.ours.cli(corpus, &["next"]),
                     verb => bench.ours.cli(corpus, &[verb, &id]),
                 }
@@ -194,7 +194,7 @@ fn saves(bench: &Bench, corpus: &Corpus) {
     let figure = |what, must, goal| {
         Bar { id: "T5", what, floor: "E", must, goal: Some(goal), unit: Unit::Milliseconds }.figure()
     };
-    let mut asked = [
+    let mut queried = [
         figure("saved until a query shows it: p50, L", Some(100.0), 20.0),
         figure("saved until a query shows it: p99, against E's", None, 50.0),
     ];
@@ -218,14 +218,14 @@ fn saves(bench: &Bench, corpus: &Corpus) {
         }
         let [floor, ours, unasked] = takes;
         for (place, share_of) in [0.5, 0.99].into_iter().enumerate() {
-            asked[place].add(share(&ours, share_of), share(&floor, share_of));
+            queried[place].add(share(&ours, share_of), share(&floor, share_of));
             seen[place].add(share(&unasked, share_of), share(&floor, share_of));
         }
     }
-    asked.iter().chain(&seen).for_each(|it| it.print());
+    queried.iter().chain(&seen).for_each(|it| it.print());
 }
 
-/// A resident process that asks the daemon, and an editor in another thread.
+/// A resident process that queries the daemon, and an editor in another thread.
 struct Saved<'a> {
     corpus: &'a Corpus,
     plans: PlansDir,
@@ -241,7 +241,7 @@ impl<'a> Saved<'a> {
         Self { corpus, index, plans }
     }
 
-    /// The seconds from before an editor saves a step until `is_there` finds what was saved.
+    /// The seconds from the start of a save by an editor until `is_there` finds the saved text.
     fn until(&mut self, n: usize, is_there: fn(&mut Self, &PlanId, &str) -> bool) -> f64 {
         let plan = self.corpus.unbegun(n);
         let (path, title) = (self.corpus.path(plan, 4), format!("Saved as number {n}"));
@@ -254,7 +254,7 @@ impl<'a> Saved<'a> {
             let started = Instant::now();
             fs::write(&temporary, text).expect("it can be written");
             fs::rename(&temporary, &path).expect("it can be renamed");
-            saved.send(started).expect("somebody waits");
+            saved.send(started).expect("the receiver waits");
         });
         let started = is_saved.recv().expect("it is saved");
         let id = PlanId::new(plan_name(plan));
@@ -266,40 +266,45 @@ impl<'a> Saved<'a> {
         took
     }
 
-    /// Asks the daemon which commit holds everything that was saved, and believes the index if it shows that commit.
+    /// Asks the daemon for the generation that contains every save, and trusts the index if it is at that generation.
     fn is_answered(&mut self, id: &PlanId, title: &str) -> bool {
         let daemon = client::Daemon::of(&self.plans, homes());
         let Some(fresh) = daemon.commit() else { return false };
-        let look = self.index.snapshot().expect("it can be read");
-        if look.generation().ok().flatten() != Some(fresh) {
+        let snapshot = self.index.snapshot().expect("it can be read");
+        if snapshot.generation().ok().flatten() != Some(fresh) {
             return false;
         }
-        let plan = look.load_plan(id).expect("it can be read").expect("it is there");
+        let plan = snapshot.load_plan(id).expect("it can be read").expect("it is there");
         let is_right = plan.steps.iter().any(|it| it.title == title);
-        assert!(is_right, "an answer that is called fresh is not");
+        assert!(is_right, "the daemon calls an old index current");
         is_right
     }
 
     fn is_indexed(&mut self, id: &PlanId, title: &str) -> bool {
-        let plan = self.index.load_plan(id).expect("it can be read").expect("it is there");
+        let plan = self
+            .index
+            .snapshot()
+            .and_then(|it| it.load_plan(id))
+            .expect("it can be read")
+            .expect("it is there");
         plan.steps.iter().any(|it| it.title == title)
     }
 }
 
-/// Counts the system calls of a process that has nothing to do.
+/// Counts the system calls of an idle daemon.
 fn system_calls(daemon: &Daemon<'_>, seconds: u64) {
     let log = daemon.bench.place.join("calls");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-q", "-o"]).arg(&log).args(["-p", &daemon.pid.to_string()]);
     let Ok(mut strace) = strace.stdin(Stdio::null()).stderr(Stdio::piped()).spawn() else {
-        println!("at rest: not looked at, because there is no strace");
+        println!("at rest: not measured, because strace is not installed");
         return;
     };
     std::thread::sleep(Duration::from_secs(seconds));
     if let Ok(Some(_)) = strace.try_wait() {
         let mut why = String::new();
         strace.stderr.take().map(|mut it| it.read_to_string(&mut why).ok());
-        println!("at rest: not looked at, because strace may not: {}", why.trim());
+        println!("at rest: not measured, because strace failed: {}", why.trim());
         return;
     }
     let pid = i32::try_from(strace.id()).ok().and_then(Pid::from_raw).expect("it runs");
@@ -311,7 +316,7 @@ fn system_calls(daemon: &Daemon<'_>, seconds: u64) {
     calls.iter().take(5).for_each(|it| println!("    {it}"));
 }
 
-/// What ended while it was looked at; what a thread waits in from the beginning to the end is no call.
+/// The calls that ended during the measurement. A call in which a thread waits the whole time does not count.
 fn ended_calls(log: &Path) -> Vec<String> {
     let text = fs::read_to_string(log).expect("strace wrote it");
     let is_waiting = |it: &&str| it.ends_with("<detached ...>") || it.ends_with("<unfinished ...>");

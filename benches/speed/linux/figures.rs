@@ -1,12 +1,12 @@
 //! Medians, and the lines of the table.
 
-/// What a figure must be and what it is to be, as multiples of its floor; without a floor, the figure itself.
+/// The required and the intended value of a figure, as multiples of its floor; without a floor, as absolute values.
 #[derive(Clone, Copy)]
 pub(crate) struct Bar {
     pub(crate) id: &'static str,
     pub(crate) what: &'static str,
     pub(crate) floor: &'static str,
-    /// None where only the goal speaks of it.
+    /// `None` if there is only a goal.
     pub(crate) must: Option<f64>,
     pub(crate) goal: Option<f64>,
     pub(crate) unit: Unit,
@@ -14,7 +14,7 @@ pub(crate) struct Bar {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Given in seconds; less is better.
+    /// Measured in seconds; less is better.
     Milliseconds,
     /// More is better.
     PerSecond,
@@ -22,7 +22,7 @@ pub(crate) enum Unit {
     Mebibytes,
 }
 
-/// One figure with what each round gave: ours, and the floor.
+/// One figure, with the values of each round: planwatch's and the floor's.
 pub(crate) struct Figure {
     bar: Bar,
     rounds: Vec<(f64, f64)>,
@@ -50,7 +50,7 @@ impl Figure {
         self.rounds.push((ours, floor));
     }
 
-    /// Without a floor.
+    /// Adds a value without a floor.
     pub(crate) fn note(&mut self, ours: f64) {
         self.add(ours, 1.0);
     }
@@ -102,7 +102,7 @@ pub(crate) fn middle(values: &[f64]) -> f64 {
     share(values, 0.5)
 }
 
-/// The value below which this share of all lies.
+/// The value below which this share of all values lies.
 pub(crate) fn share(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The floors: the least work that each thing can be, with nothing of planwatch in it.
+//! The floors: the minimal work for each task, without planwatch.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
@@ -15,13 +15,13 @@ use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RawDir, f
 
 use super::corpus::Corpus;
 
-/// Bytes of a usual file.
+/// The size of a usual file in bytes.
 const USUAL: usize = 1_500;
 
-/// How many directories a thread takes at once.
+/// How many directories a thread takes at a time.
 const SHARE: usize = 16;
 
-/// read2: opens and reads every byte, with two threads.
+/// read2: opens every file and reads every byte, with two threads.
 pub(crate) fn read2(corpus: &Corpus) -> f64 {
     each_file(corpus, 2, &|directory, name, buffer| {
         let file =
@@ -38,7 +38,7 @@ pub(crate) fn read2(corpus: &Corpus) -> f64 {
     })
 }
 
-/// stat1: asks for the status of every file, with one thread.
+/// stat1: calls stat on every file, with one thread.
 pub(crate) fn stat1(corpus: &Corpus) -> f64 {
     each_file(corpus, 1, &|directory, name, _| {
         let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).expect("it is there");
@@ -48,7 +48,7 @@ pub(crate) fn stat1(corpus: &Corpus) -> f64 {
 
 type Visit = dyn Fn(&OwnedFd, &CStr, &mut [u8]) -> usize + Sync;
 
-/// The seconds that it takes to visit every file of every plan.
+/// How many seconds it takes to visit every file of every plan.
 fn each_file(corpus: &Corpus, threads: usize, visit: &Visit) -> f64 {
     let started = Instant::now();
     let root = directory(CWD, &corpus.plans);
@@ -102,14 +102,14 @@ fn entries(directory: &OwnedFd, mut visit: impl FnMut(&CStr, FileType)) {
     }
 }
 
-/// Whether a power cut may bring the old name back.
+/// Whether a power cut may undo the rename.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Name {
     MayBeLost,
     Synced,
 }
 
-/// F: what any replacement of a file costs whose bytes are safe.
+/// F: the cost of replacing a file and syncing its bytes.
 pub(crate) fn replace(place: &Path, n: usize, name: Name) -> f64 {
     let (path, temporary) = (place.join("floor"), place.join(format!("floor-{n}")));
     let bytes = vec![b'x'; USUAL];
@@ -124,7 +124,7 @@ pub(crate) fn replace(place: &Path, n: usize, name: Name) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// C: one turn of a resident process among others: the lock, and a replacement under it.
+/// C: one turn of one of several resident processes: it takes the lock and replaces a file.
 pub(crate) fn locked_replace(place: &Path, n: usize) -> f64 {
     let started = Instant::now();
     let lock = OpenOptions::new().create(true).write(true).truncate(false).open(place.join("lock"));
@@ -135,14 +135,14 @@ pub(crate) fn locked_replace(place: &Path, n: usize) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// E: how long it takes at least until what was written in a file is seen in a database that another thread keeps.
+/// E: the minimal time until a write to a file is visible in a database that another thread updates.
 pub(crate) struct Echo {
     file: PathBuf,
     database: Connection,
 }
 
 impl Echo {
-    /// Begins to watch; the thread ends with the process.
+    /// Starts to watch. The thread ends with the process.
     pub(crate) fn begin(place: &Path) -> Self {
         let place = place.join("echo");
         fs::create_dir_all(&place).expect("it can be made");
@@ -151,15 +151,15 @@ impl Echo {
         for suffix in ["", "-wal", "-shm"] {
             fs::remove_file(format!("{}{suffix}", path.display())).ok();
         }
-        let kept = Connection::open(&path).expect("SQLite opens it");
+        let updated = Connection::open(&path).expect("SQLite opens it");
         let schema = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
             CREATE TABLE step (id INTEGER PRIMARY KEY, status TEXT, body TEXT);
             INSERT INTO step VALUES (1, '0', '');";
-        kept.execute_batch(schema).expect("it can be made");
+        updated.execute_batch(schema).expect("it can be made");
         let queue = inotify::init(CreateFlags::CLOEXEC).expect("inotify");
         inotify::add_watch(&queue, &place, WatchFlags::CLOSE_WRITE).expect("it can be watched");
         let watched = file.clone();
-        std::thread::spawn(move || keep(&queue, &watched, &kept));
+        std::thread::spawn(move || update_on_events(&queue, &watched, &updated));
         Self { file, database: Connection::open(&path).expect("SQLite opens it") }
     }
 
@@ -178,8 +178,8 @@ impl Echo {
     }
 }
 
-/// Puts into the database what the file says, as often as it is written.
-fn keep(queue: &OwnedFd, file: &Path, database: &Connection) {
+/// Copies the file into the database after each write.
+fn update_on_events(queue: &OwnedFd, file: &Path, database: &Connection) {
     let mut buffer = [MaybeUninit::uninit(); 4 << 10];
     let mut events = inotify::Reader::new(queue, &mut buffer);
     let mut update = database.prepare("UPDATE step SET status = ?1, body = ?2 WHERE id = 1").expect("SQL");
@@ -193,17 +193,17 @@ fn keep(queue: &OwnedFd, file: &Path, database: &Connection) {
     }
 }
 
-/// Of the same length for every number, because it is written over the old one.
+/// The length is the same for every number, because the text overwrites the old one.
 fn text(n: usize) -> String {
     format!("---\nstatus: {n:<8}\n---\n{}", "A line of a usual step.\n".repeat(60))
 }
 
-/// Brings to the disk what was written before, so that no fsync of what comes next pays for it.
+/// Syncs all earlier writes, so that they do not slow the next fsync.
 pub(crate) fn quiet_disk(corpus: &Corpus) {
     rustix::fs::syncfs(directory(CWD, &corpus.plans)).expect("it can be synced");
 }
 
-/// Waits a little, so that the one who watches is asleep again.
+/// Waits until the watcher is idle again.
 pub(crate) fn pause() {
     std::thread::sleep(Duration::from_millis(3));
 }

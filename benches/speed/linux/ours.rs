@@ -1,4 +1,4 @@
-//! planwatch as it is measured: the command line, and the library in a resident process.
+//! planwatch under measurement: the command line, and the library in a resident process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn find(place: &Path) -> Self {
-        let program = |name: &str| PathBuf::from(std::env::var_os(name).expect("scripts/bench names it"));
+        let program = |name: &str| PathBuf::from(std::env::var_os(name).expect("scripts/bench sets it"));
         Self {
             binary: program("PLANWATCH_BIN"),
             hello: program("PLANWATCH_HELLO"),
@@ -56,7 +56,7 @@ impl Ours {
         self.seconds(&self.binary, arguments, &corpus.home)
     }
 
-    /// P: the seconds of a program that does nothing but read its arguments.
+    /// P: the seconds of a program that only reads its arguments.
     pub(crate) fn hello(&self, arguments: &[&str]) -> f64 {
         self.seconds(&self.hello, arguments, Path::new("/"))
     }
@@ -72,7 +72,7 @@ impl Ours {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The most memory that a command had, in MiB; looked at every half millisecond, for the kernel forgets it at the end.
+    /// The peak memory of a command, in MiB. It is read every half millisecond, because the kernel discards it at the end.
     pub(crate) fn peak(&self, corpus: &Corpus, arguments: &[&str]) -> f64 {
         let mut child = self.prepared(&self.binary, arguments, &corpus.home).spawn().expect("it starts");
         let mut peak = 0.0;
@@ -84,34 +84,34 @@ impl Ours {
     }
 }
 
-/// A line of `/proc/PID/status`, in MiB; none once the process has ended.
+/// A line of `/proc/PID/status`, in MiB; `None` once the process has ended.
 pub(crate) fn memory(pid: u32, line: &str) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(':'))?;
     line.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|it| it / 1024.0)
 }
 
-/// Where sockets may be; the same as the command line has it.
+/// The directories for sockets, as on the command line.
 pub(crate) fn homes() -> SocketDirs {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|it| !it.is_empty());
     SocketDirs { runtime: runtime.map(PathBuf::from), temporary: PathBuf::from("/tmp") }
 }
 
-/// Whether a resident process asks the daemon.
+/// Whether a resident process uses the daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asks {
-    Nobody,
+pub(crate) enum DaemonUse {
+    NoDaemon,
     Daemon,
 }
 
-/// The surroundings of one request of a resident process.
-pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Context {
+/// The context of one request of a resident process.
+pub(crate) fn context(plans: &Path, state: &Path, by: &str, daemon_use: DaemonUse) -> Context {
     let plans = PlansDir::open(Arc::new(RealDisk), plans, Some(state)).expect("it is there");
-    // The daemon's clock, too: to it a claim of yesterday would have lapsed.
+    // The real time, as in the daemon, which would treat a claim of yesterday as lapsed.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-    let freshness = match asks {
-        Asks::Nobody => Freshness::Unknown,
-        Asks::Daemon => Freshness::Attested(Box::new(client::Daemon::of(&plans, homes()))),
+    let freshness = match daemon_use {
+        DaemonUse::NoDaemon => Freshness::Unknown,
+        DaemonUse::Daemon => Freshness::Attested(Box::new(client::Daemon::of(&plans, homes()))),
     };
     Context {
         plans,
@@ -123,7 +123,7 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Conte
         here: Here::default(),
         expected: None,
         key: None,
-        tell: Box::new(|_| {}),
+        on_notice: Box::new(|_| {}),
         kept: KeptSaves::default(),
     }
 }

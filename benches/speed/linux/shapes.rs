@@ -1,4 +1,4 @@
-//! T15 to T17: `status` against `list`, a plan with dense dependencies, and growth to ten times the files.
+//! T15 to T17: `status` compared with `list`, a plan with dense dependencies, and ten times as many files.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,10 +9,10 @@ use super::corpus::Corpus;
 use super::daemon::Daemon;
 use super::figures::{Bar, Figure, Unit, bar, median};
 
-/// The steps of the dense plan; each depends on all before it.
+/// The steps of the dense plan. Each depends on all earlier ones.
 const DENSE_STEPS: usize = 800;
 
-/// How many times as many plans T17 has as the others.
+/// T17 has this many times as many plans as the other figures.
 const GROWTH: usize = 10;
 
 pub(crate) fn run(bench: &Bench) {
@@ -22,7 +22,7 @@ pub(crate) fn run(bench: &Bench) {
     if bench.wants("T16") {
         dense(bench);
     }
-    // It takes minutes and some gigabytes, so only by name.
+    // It takes minutes and some gigabytes, so it is run only by name.
     if bench.is_named("T17") {
         growth(bench);
     }
@@ -83,7 +83,7 @@ fn write_dense(plan: &Path) {
     }
 }
 
-/// The seconds that reading every file takes.
+/// How many seconds it takes to read every file.
 fn read_files(plan: &Path) -> f64 {
     let paths: Vec<PathBuf> =
         fs::read_dir(plan).expect("it is there").flatten().map(|it| it.path()).collect();
@@ -93,7 +93,7 @@ fn read_files(plan: &Path) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// Each figure at ten times the files, against ten times the figure.
+/// Each figure with ten times the files, compared with ten times the figure.
 fn growth(bench: &Bench) {
     let huge = bench.corpus_of("huge", bench.n_plans * GROWTH);
     let growth = |what, unit| {

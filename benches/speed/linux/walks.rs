@@ -1,4 +1,4 @@
-//! T1 to T3, T11 of a command, T14: what looks at every file, without a daemon.
+//! T1 to T3, T11 of a command, and T14: operations that check every file, without a daemon.
 
 use std::fs;
 
@@ -9,11 +9,11 @@ use super::Bench;
 use super::clients;
 use super::figures::{Bar, Unit, bar};
 use super::floors::{read2, stat1};
-use super::ours::{Asks, context};
+use super::ours::{DaemonUse, context};
 
 use std::time::Instant;
 
-/// Some dozens of hits, and one that needs all of its words.
+/// A query that matches only with all of its words. It has some dozens of hits.
 pub(crate) const QUERY: &str = "copper lantern orchard quarry";
 
 pub(crate) fn run(bench: &Bench) {
@@ -23,7 +23,7 @@ pub(crate) fn run(bench: &Bench) {
     clone(bench);
 }
 
-/// The seconds of one call of the library on an index that is not there.
+/// The seconds of one call of the library without an existing index.
 fn timed(act: impl FnOnce()) -> f64 {
     let started = Instant::now();
     act();
@@ -35,7 +35,7 @@ fn cold(bench: &Bench) {
         return;
     }
     let corpus = bench.big();
-    let look = || context(&corpus.plans, bench.state(), "bench", Asks::Nobody);
+    let request_context = || context(&corpus.plans, bench.state(), "bench", DaemonUse::NoDaemon);
     let mut t1 = [
         bar("T1", "cold index, library (refresh)", "read2", 8.0, 3.0, Unit::Milliseconds),
         bar("T1", "cold index, `planwatch list`, answer included", "read2", 8.0, 3.0, Unit::Milliseconds),
@@ -44,7 +44,8 @@ fn cold(bench: &Bench) {
         bar("T2", "cold index with full text, library (search)", "read2", 16.0, 10.0, Unit::Milliseconds),
         bar("T2", "cold index with full text, `planwatch search`", "read2", 16.0, 10.0, Unit::Milliseconds),
     ];
-    // A system may take pages away that were not read for a few seconds: what is measured finds the files as its floor did.
+    // The system may evict pages that were not read for a few seconds. Reading them again gives the measured operation the
+    // same page cache as its floor.
     let forget_index = || {
         corpus.forget_index();
         read2(corpus);
@@ -52,7 +53,7 @@ fn cold(bench: &Bench) {
     for round in 0..=bench.rounds {
         let floor = read2(corpus);
         forget_index();
-        let library = timed(|| drop(LiveIndex::default().refresh(&look())));
+        let library = timed(|| drop(LiveIndex::default().refresh(&request_context())));
         forget_index();
         let command = bench.ours.cli(corpus, &["list"]);
         // The first round warms the caches.
@@ -66,7 +67,7 @@ fn cold(bench: &Bench) {
         let floor = read2(corpus);
         forget_index();
         let request = SearchRequest { query: QUERY.to_owned(), limit: 10, kind: None, since: None };
-        t2[0].add(timed(|| drop(search(&look(), &request).expect("it can be searched"))), floor);
+        t2[0].add(timed(|| drop(search(&request_context(), &request).expect("it can be searched"))), floor);
         forget_index();
         t2[1].add(bench.ours.cli(corpus, &["search", QUERY, "--limit", "10"]), floor);
     }
@@ -141,7 +142,7 @@ fn clone(bench: &Bench) {
         bar("T14", "`list` in a fresh clone of S, no index", "git status", 5.0, 2.0, Unit::Milliseconds);
     for round in 0..bench.rounds {
         let clone = bench.small().clone_to(&bench.place.join(format!("clone-{round}")));
-        // Whoever comes first finds the caches as the clone left them.
+        // The first of the two finds the caches as the clone left them, so the order alternates.
         let (list, git) = if round % 2 == 0 {
             let git = bench.ours.git_status(&clone.home);
             (bench.ours.cli(&clone, &["list"]), git)

@@ -11,7 +11,7 @@ use super::corpus::{Corpus, step_id};
 use super::daemon::Daemon;
 use super::figures::{Bar, Figure, Unit, bar, median};
 use super::floors::{Name, quiet_disk, replace};
-use super::ours::{Asks, context};
+use super::ours::{DaemonUse, context};
 
 const PER_ROUND: usize = 40;
 
@@ -52,7 +52,7 @@ fn resident(bench: &Bench) {
 }
 
 fn resident_write(bench: &Bench, corpus: &Corpus, n: usize) -> f64 {
-    let context = context(&corpus.plans, bench.state(), "bench", Asks::Nobody);
+    let context = context(&corpus.plans, bench.state(), "bench", DaemonUse::NoDaemon);
     let request = |verb| MoveRequest {
         verb,
         ids: vec![step_id(corpus.unbegun(n), 2)],
