@@ -1,5 +1,5 @@
-//! Edits of any bytes keep the laws: no bug is found by the check, nothing but the front matter changes, a second
-//! time changes nothing, a key that was added and removed again leaves the author's bytes.
+//! Laws for edits of arbitrary bytes: the internal check finds no bug, only the front matter changes, repeating an edit
+//! changes nothing, and adding and removing a key restores the original bytes.
 
 #![no_main]
 
@@ -50,8 +50,8 @@ fn repeat(after: &[u8], change: &Change) {
         return;
     }
     match edit(after, std::slice::from_ref(change), &ORDER) {
-        Ok(again) => assert_eq!(again, after, "a second time of {change:?}"),
-        Err(error) => assert_eq!(error.code, "alias", "a second time of {change:?}"),
+        Ok(again) => assert_eq!(again, after, "repeating {change:?}"),
+        Err(error) => assert_eq!(error.code, "alias", "repeating {change:?}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Any bytes are split, parsed and turned into JSON without panic, and every span lies in the text.
+//! Arbitrary bytes are split, parsed and converted to JSON without a panic, and every span lies in the text.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn check(view: View<'_>, text: &str) {
     let span = view.span();
-    assert!(text.get(span.clone()).is_some(), "{span:?} is no text");
+    assert!(text.get(span.clone()).is_some(), "{span:?} is not within the text");
     if view.is_alias() {
         return;
     }
