@@ -1,4 +1,4 @@
-"""The command lines of real agents, without a login or a model: they are told of the server, and connect to it."""
+"""Registers the server with the command lines of real agents, which connect to it. Needs no login and no model."""
 import json
 import subprocess
 import tempfile
@@ -7,7 +7,7 @@ from mcp_judges import tools
 from mcp_judges.calls import READING, WRITING
 from mcp_judges.ground import Checks, Daemon, Project
 
-CODEX_ASKS = [
+CODEX_REQUESTS = [
     {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"clientInfo": {"name": "p", "title": "p", "version": "0"}}},
     {"jsonrpc": "2.0", "method": "initialized"},
     {"jsonrpc": "2.0", "id": 1, "method": "mcpServerStatus/list", "params": {}},
@@ -15,7 +15,7 @@ CODEX_ASKS = [
 
 
 class Agent:
-    """One command line with a home of its own."""
+    """The command line of one agent, with a separate home directory."""
 
     def __init__(self, name, project, home):
         self.program = tools.npm(name) / name
@@ -33,10 +33,10 @@ def claude(checks, project, daemon, home, binary):
     agent = Agent("claude", project, home)
     checks.that("claude mcp add", agent("mcp", "add", "--scope", "user", "planwatch", "--", binary, "mcp")[0] == 0)
     checks.that("claude mcp add, by address", agent("mcp", "add", "--scope", "user", "--transport", "http", "planwatch-http", f"{daemon.url}/mcp")[0] == 0)
-    _, said = agent("mcp", "list")
-    lines = {line.split(":")[0].strip(): line for line in said.splitlines() if ":" in line}
+    _, output = agent("mcp", "list")
+    lines = {line.split(":")[0].strip(): line for line in output.splitlines() if ":" in line}
     for name in ("planwatch", "planwatch-http"):
-        checks.that(f"claude mcp list: {name} is connected", "Connected" in lines.get(name, ""), lines.get(name, said[-500:]))
+        checks.that(f"claude mcp list: {name} is connected", "Connected" in lines.get(name, ""), lines.get(name, output[-500:]))
 
 
 def codex(checks, project, daemon, home, binary):
@@ -48,7 +48,7 @@ def codex(checks, project, daemon, home, binary):
         stderr=subprocess.DEVNULL, text=True,
     )
     try:
-        for it in CODEX_ASKS:
+        for it in CODEX_REQUESTS:
             process.stdin.write(json.dumps(it) + "\n")
         process.stdin.flush()
         answer = next((it for it in map(json.loads, process.stdout) if it.get("id") == 1), {})
@@ -65,10 +65,10 @@ def gemini(checks, project, daemon, home, binary):
     agent = Agent("gemini", project, home)
     checks.that("gemini mcp add", agent("mcp", "add", "-s", "user", "planwatch", binary, "mcp")[0] == 0)
     checks.that("gemini mcp add, by address", agent("mcp", "add", "-s", "user", "-t", "http", "planwatch-http", f"{daemon.url}/mcp")[0] == 0)
-    _, said = agent("mcp", "list")
+    _, output = agent("mcp", "list")
     for name in ("planwatch", "planwatch-http"):
-        line = next((it for it in said.splitlines() if f"{name}:" in it), "")
-        checks.that(f"gemini mcp list: {name} is connected", "Connected" in line, line or said[-500:])
+        line = next((it for it in output.splitlines() if f"{name}:" in it), "")
+        checks.that(f"gemini mcp list: {name} is connected", "Connected" in line, line or output[-500:])
 
 
 AGENTS = {"claude": claude, "codex": codex, "gemini": gemini}

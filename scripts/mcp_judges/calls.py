@@ -1,9 +1,9 @@
-"""Every tool called with real arguments on a copy of plans-example, each result held to its schema and to the files."""
+"""Calls every tool with realistic arguments on a copy of plans-example, and compares results with schemas and files."""
 import json
 
 import jsonschema
 
-from mcp_judges.ground import told
+from mcp_judges.ground import describe
 from mcp_judges.sdk import Refused
 
 READING = ["list_plans", "get_plan", "get_step", "peek_next_step", "briefing", "recall", "get_decisions", "list_assets"]
@@ -19,7 +19,7 @@ SMALL = 8000
 
 
 class Caller:
-    """Calls tools and checks of each answer what must hold of all."""
+    """Calls tools and checks the requirements for every answer."""
 
     def __init__(self, connection, checks, schemas):
         self.connection, self.checks, self.schemas, self.called, self.unnamed = connection, checks, schemas, set(), set()
@@ -30,8 +30,8 @@ class Caller:
         try:
             result = await self.connection.call(tool, arguments)
         except Exception as error:
-            # Clients hold results against schemas as well.
-            self.checks.that(name, False, told(error))
+            # Clients validate results, too.
+            self.checks.that(name, False, describe(error))
             raise AssertionError(f"no result of {tool}") from None
         if result.is_error:
             self.checks.that(name, False, result.text)
@@ -52,13 +52,13 @@ class Caller:
             jsonschema.Draft202012Validator(schema).validate(result.structured)
         except jsonschema.ValidationError as error:
             return f"{list(error.absolute_path)}: {error.message}"
-        # The schema names every field, not only those that are required.
+        # The schema must contain every field, not only the required ones.
         self.unnamed |= {f"{tool}.{it}" for it in set(result.structured) - set(schema["properties"])}
         return None
 
 
 def list_is_sound(checks, tools, expected):
-    """The list of tools: names, annotations, schemas, size."""
+    """Checks the list of tools: names, annotations, schemas, size."""
     checks.same("the tools", sorted(it["name"] for it in tools), sorted(expected))
     size = len(json.dumps({"tools": tools}, separators=(",", ":"), ensure_ascii=False).encode())
     checks.that("the list is at most 20 kB", size <= 20_000, f"{size} bytes")
@@ -91,9 +91,9 @@ def list_is_sound(checks, tools, expected):
 
 
 def unportable(schema, place=""):
-    """What some client's dialect of JSON Schema does not have."""
+    """Keywords of JSON Schema that some clients do not support."""
     if isinstance(schema, dict):
-        # The name of a field is no keyword.
+        # The name of a property is not a keyword.
         for key, value in schema.items():
             if place.endswith("properties"):
                 pass
@@ -110,22 +110,22 @@ def unportable(schema, place=""):
 
 
 async def all_tools(connection, checks, project):
-    """The round through the tools; confirm_gate and delete_plan have a part of their own and are only asked here."""
+    """Calls all tools except confirm_gate and delete_plan, which asking.py tests."""
     tools = await connection.tools()
     call = Caller(connection, checks, {it["name"]: it["outputSchema"] for it in tools})
     with checks.part("tools that read"):
         await reading(call, checks, project)
-    with checks.part("a plan from its beginning to its end"):
+    with checks.part("a plan from creation to archive"):
         await working(call, checks, project)
     with checks.part("steps in another order"):
         await restructuring(call, checks, project)
-    with checks.part("what is no plan"):
-        await knowing(call, checks, project)
+    with checks.part("decisions, insights and scripts"):
+        await knowledge(call, checks, project)
     with checks.part("a draft in passes"):
         await drafting(call, checks, project)
     missing = set(READING + WRITING) - call.called - {"confirm_gate", "delete_plan"}
     checks.that("every tool was called", not missing, sorted(missing))
-    checks.that("schemas name every field of a result", not call.unnamed, ", ".join(sorted(call.unnamed)))
+    checks.that("schemas contain every field of a result", not call.unnamed, ", ".join(sorted(call.unnamed)))
 
 
 async def reading(call, checks, project):
@@ -133,12 +133,12 @@ async def reading(call, checks, project):
     plans = (await call("list_plans"))["plans"]
     ids = {it["id"] for it in plans}
     expected = {it["id"] for it in project.json("list")["plans"]}
-    checks.same("list_plans names what `planwatch list` names", ids, expected)
+    checks.same("list_plans returns the plans of `planwatch list`", ids, expected)
     await call("list_plans", status="all", query="fence")
     first = await call("list_plans", limit=2)
     checks.same("two plans and a cursor", (len(first["plans"]), bool(first.get("next_cursor"))), (2, True))
     rest = await call("list_plans", limit=200, cursor=first["next_cursor"])
-    checks.same("the pages are the list", [it["id"] for it in first["plans"] + rest["plans"]], [it["id"] for it in plans])
+    checks.same("the pages together are the list", [it["id"] for it in first["plans"] + rest["plans"]], [it["id"] for it in plans])
     found = await call("list_plans", title="Fence repair")
     checks.same("a plan by its title", [it["id"] for it in found["plans"]], ["fence-repair"])
     got = await call("get_plan", plan="fence-repair")
@@ -151,7 +151,7 @@ async def reading(call, checks, project):
     checks.same("the attempts of a step", len(step["attempts"]), 4)
     await call("get_step", step="ledger-migration:2.5")
     shown = await call("peek_next_step", plan="fence-repair")
-    checks.same("peek answers as `planwatch next`", shown["step"]["id"], project.json("next", "fence-repair")["step"]["id"])
+    checks.same("peek_next_step returns the step of `planwatch next`", shown["step"]["id"], project.json("next", "fence-repair")["step"]["id"])
     await call("peek_next_step")
     await call("briefing")
     await call("briefing", days=1)
@@ -173,9 +173,9 @@ async def working(call, checks, project):
     )
     plan = made["id"]
     checks.same("its id is the slug", plan, "judged-work")
-    checks.that("its steps are made by an agent", "created_by: agent" in project.text(f"{plan}/step-1.md"), project.text(f"{plan}/step-1.md"))
+    checks.that("its steps are created by an agent", "created_by: agent" in project.text(f"{plan}/step-1.md"), project.text(f"{plan}/step-1.md"))
     again = await call("create_plan", title="Judged work", description="Made by a judge, again", if_exists="update")
-    checks.same("made again it is updated", again["id"], plan)
+    checks.same("if_exists=update updates the plan", again["id"], plan)
     claimed = await call("claim_next_step", plan=plan, worker="judge", lease_seconds=600)
     step, claim = claimed["step"]["id"], claimed["claim"]["id"]
     checks.same("the first step is claimed", step, f"{plan}:1")
@@ -186,7 +186,7 @@ async def working(call, checks, project):
     checks.same("metadata merges by key", shown["metadata"], {"ticket": "A-1", "n": 3, "more": [1, 2]})
     await call("update_step", step=step, status="completed", result="Done: \"quoted\"\nand a second line", claim=claim)
     shown = await call("get_step", step=step)
-    checks.same("the result is kept", (shown["status"], shown["result"]), ("completed", 'Done: "quoted"\nand a second line'))
+    checks.same("the result is stored", (shown["status"], shown["result"]), ("completed", 'Done: "quoted"\nand a second line'))
     added = await call("add_step", plan=plan, title="One and a half", description="Between\n\n- [ ] a box\n", after_step="1", depends=["1"])
     checks.same("a step between two", added["id"], f"{plan}:1.5")
     await call("add_step", plan=plan, description="# At the end\n\nWith a text", touches=["src/**"], verify=["true"], metadata={"k": "v"})
@@ -205,7 +205,7 @@ async def working(call, checks, project):
     await call("update_plan", plan=plan, archived=True)
     checks.that("archived", (project.plans / "_archive" / plan).is_dir())
     await call("update_plan", plan=plan, archived=False)
-    checks.that("and back", (project.plans / plan / "step-1.md").is_file())
+    checks.that("unarchived", (project.plans / plan / "step-1.md").is_file())
     problems = [it for it in project.json("check", check=False)["problems"] if plan in it["path"] and it["severity"] == "error"]
     checks.same("`planwatch check` finds no error in it", problems, [])
 
@@ -214,20 +214,20 @@ async def restructuring(call, checks, project):
     plan = (await call("create_plan", title="To be restructured", steps=["A", "B", "C", "D"]))["id"]
     body = project.text(f"{plan}/step-2.md")
     await call("restructure_plan", plan=plan, op="replace", steps=["A", {"title": "B", "number": 2}, "New one"], dry_run=True)
-    checks.same("shown only", (project.plans / plan / "step-4.md").is_file(), True)
+    checks.same("dry_run changes nothing", (project.plans / plan / "step-4.md").is_file(), True)
     done = await call("restructure_plan", plan=plan, op="remove", steps=["4"])
     checks.same("one step less", (done["steps_before"], done["steps_after"]), (4, 3))
-    kept = list((project.plans / "_archive").rglob("*step-4*"))
-    checks.that("what was removed is kept", bool(kept), kept)
+    archived = list((project.plans / "_archive").rglob("*step-4*"))
+    checks.that("the removed step is archived", bool(archived), archived)
     await call("restructure_plan", plan=plan, op="consolidate", steps=["1", "2"], task="A and B")
-    checks.that("what was consolidated is kept", any(it.read_text() == body for it in (project.plans / "_archive").rglob("*.md")))
+    checks.that("the consolidated step is archived", any(it.read_text() == body for it in (project.plans / "_archive").rglob("*.md")))
     got = await call("get_plan", plan=plan)
     await call("restructure_plan", plan=plan, op="replace", steps=["First of all"] + [it["title"] for it in got["steps"]])
     got = await call("get_plan", plan=plan)
     checks.same("the new list", got["steps"][0]["title"], "First of all")
 
 
-async def knowing(call, checks, project):
+async def knowledge(call, checks, project):
     first = await call("decide", topic="Storage", decision="SQLite", reasoning="one file")
     second = await call("decide", topic="storage", decision="Files", supersedes=first["id"], metadata={"by": "judge"})
     found = (await call("get_decisions", topic="STORAGE"))["decisions"]
@@ -239,24 +239,24 @@ async def knowing(call, checks, project):
     items = (await call("list_assets", kind="scripts"))["items"]
     checks.that("a script is listed", any(it["name"] == "probe" for it in items), items)
     await call("manage_script", action="delete", name="probe")
-    checks.that("it was never run", not list(project.root.rglob("ran-by-mistake")))
+    checks.that("the script was not run", not list(project.root.rglob("ran-by-mistake")))
 
 
 async def drafting(call, checks, project):
-    """The agent answers each question itself; here with the same text, until the draft is settled."""
+    """The agent answers each prompt, here always with the same text, until the draft is complete."""
     begun = await call("refine_draft", plan="Drafted by a judge", conversation="We want a garden shed.", _limit=60_000)
-    checks.that("a handle and a question", bool(begun.get("draft")) and bool(begun.get("prompt")), begun)
+    checks.that("a handle and a prompt", bool(begun.get("draft")) and bool(begun.get("prompt")), begun)
     text = "# Drafted by a judge\n\nA shed.\n\n## Steps\n\n- step-1: Measure the place\n- step-2: Buy the wood\n- step-3: Build it\n"
     state = begun
     for _ in range(12):
         if not state.get("prompt"):
             break
         state = await call("refine_draft", draft=state["draft"], output=text, _limit=60_000)
-    checks.that("it comes to an end", not state.get("prompt"), state)
+    checks.that("the draft ends", not state.get("prompt"), state)
 
 
 async def refusals(connection, checks, project):
-    """What an agent does wrong is answered so that it can do it right."""
+    """A wrong call is refused with a message and a hint that help to correct it."""
     before = project.bytes()
     cases = [
         ("get_plan", {"plan": "fence-repiar"}, "fence-repair"),
@@ -295,23 +295,23 @@ async def refusals(connection, checks, project):
         try:
             result = await connection.call(tool, arguments)
         except Exception as error:
-            checks.that(name, False, told(error))
+            checks.that(name, False, describe(error))
             continue
         if not result.is_error:
-            checks.that(name, False, f"it was done: {result.text[:300]}")
+            checks.that(name, False, f"it was not refused: {result.text[:300]}")
             continue
         error = result.error()
-        said = f"{error.get('message')} {error.get('hint')}"
+        shown = f"{error.get('message')} {error.get('hint')}"
         fault = None
         if not error.get("code") or not error.get("message"):
             fault = "no code or no message"
         elif not error.get("hint"):
             fault = f"no hint: {error}"
-        elif word and word not in said:
-            fault = f"`{word}` is not named: {error}"
+        elif word and word not in shown:
+            fault = f"`{word}` is missing: {error}"
         elif result.size > 3000:
             fault = f"{result.size} bytes"
-        checks.that(name, not fault, fault or said)
+        checks.that(name, not fault, fault or shown)
     for tool in ("get_plam", "", "constructor", "a" * 5000):
         try:
             result = await connection.call(tool, {})

@@ -1,4 +1,4 @@
-"""One Python client over one transport, through all parts; started by scripts/mcp-clients with that client's interpreter."""
+"""Runs all parts with one Python client over one transport. scripts/mcp-clients starts it with that client's interpreter."""
 import asyncio
 import contextlib
 import sys
@@ -10,7 +10,7 @@ from mcp_judges.sdk import Target, connect
 
 @contextlib.contextmanager
 def ground(binary, transport):
-    """A project, and how its server is reached."""
+    """A project, and the target for connections to its server."""
     with Project(binary) as project, contextlib.ExitStack() as stack:
         if transport == "http":
             daemon = stack.enter_context(Daemon(project))
@@ -23,7 +23,7 @@ async def hello(name, transport, connection, checks):
     it = connection.hello
     expected = "2026-07-28" if name == "v2-auto" else "2025-11-25"
     checks.same("the version of the protocol", it["version"], expected)
-    # With the stateless protocol the first answer says who serves.
+    # In the stateless protocol the first answer contains the server's name.
     checks.that("the server's name and version", it["server"].get("name") == "planwatch" and it["server"].get("version", "")[:1].isdigit(), it["server"])
     size = len(it["instructions"].encode())
     checks.that("instructions of at most 2 kB", 200 < size <= 2048, f"{size} bytes")
@@ -33,29 +33,30 @@ async def hello(name, transport, connection, checks):
 
 
 async def progress(connection, checks):
-    told = []
+    received = []
 
     async def on_progress(done, total, message):
-        told.append(done)
+        received.append(done)
 
     for tool, arguments in (("list_plans", {}), ("recall", {"query": "ivy"})):
         result = await connection.call(tool, arguments, progress=on_progress)
         checks.that(f"{tool} with a progress token", not result.is_error, result.text[:200] if result.is_error else "")
-    checks.that("progress only grows", told == sorted(set(told)), told)
+    checks.that("progress only grows", received == sorted(set(received)), received)
 
 
 async def at_once(connection, checks):
-    """Many calls in flight, fewer than the daemon has connections: each gets its own answer."""
+    """Many calls at the same time, fewer than the daemon's limit of connections. Each gets its own answer."""
     ids = ["fence-repair", "feature-auth", "ledger-migration", "docs-onboarding", "switch-energy-provider"]
     asked = [ids[n % len(ids)] for n in range(50)]
     answers = await asyncio.gather(*(connection.call("get_plan", {"plan": it}) for it in asked))
     checks.same("50 calls in flight", [it.structured["id"] for it in answers], asked)
 
 
-async def given_up(connection, checks):
-    """A call that the client gives up does not take the connection with it; its answer comes after that.
+async def cancelled(connection, checks):
+    """A call that the client cancels does not end the connection. The answer arrives after the cancellation.
 
-    The older client's own connection ends if the answer comes in the same turn of its loop in which the call is given up.
+    The servers are stopped meanwhile, because the older client closes its connection if the answer arrives in the same
+    iteration of its event loop as the cancellation.
     """
     for _ in range(5):
         with stopped_servers():
@@ -66,7 +67,7 @@ async def given_up(connection, checks):
         with contextlib.suppress(asyncio.CancelledError):
             await task
     result = await connection.call("list_plans", {})
-    checks.that("after calls that were given up", not result.is_error, result.text[:200] if result.is_error else "")
+    checks.that("after cancelled calls", not result.is_error, result.text[:200] if result.is_error else "")
 
 
 async def toolsets(name, target, checks, project):
@@ -89,7 +90,7 @@ async def toolsets(name, target, checks, project):
 async def main(name, transport, binary, steps):
     checks = Checks(f"{name} {transport}")
     over_http = transport == "http"
-    # Without sessions an older client's capabilities are not known when it calls.
+    # Over HTTP there are no sessions, so the capabilities of an older client are not known during a call.
     is_legacy_http = over_http and name != "v2-auto"
     with ground(binary, transport) as (project, target):
         async with connect(name, target) as connection:
@@ -98,7 +99,7 @@ async def main(name, transport, binary, steps):
             with checks.part("the list"):
                 tools = await connection.tools()
                 calls.list_is_sound(checks, tools, calls.READING + calls.WRITING)
-                checks.same("the list is the same again", await connection.tools(), tools)
+                checks.same("a second list is identical", await connection.tools(), tools)
             with checks.part("refusals"):
                 await calls.refusals(connection, checks, project)
             with checks.part("resources"):
@@ -109,16 +110,16 @@ async def main(name, transport, binary, steps):
                 await live.completion(connection, checks)
             with checks.part("progress"):
                 await progress(connection, checks)
-            with checks.part("at once"):
+            with checks.part("concurrent calls"):
                 await at_once(connection, checks)
-            with checks.part("given up"):
-                await given_up(connection, checks)
+            with checks.part("cancelled calls"):
+                await cancelled(connection, checks)
             await calls.all_tools(connection, checks, project)
             if not is_legacy_http:
-                with checks.part("what is told"):
-                    await live.told(connection, checks, project)
-        with checks.part("nothing stale"):
-            await live.nothing_stale(name, target, checks, project)
+                with checks.part("notifications"):
+                    await live.notifications(connection, checks, project)
+        with checks.part("no stale answers"):
+            await live.no_stale_answers(name, target, checks, project)
         await asking.all_answers(name, target, checks, project, can_be_asked=not is_legacy_http)
         if not over_http:
             with checks.part("toolsets"):

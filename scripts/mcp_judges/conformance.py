@@ -1,8 +1,8 @@
-"""The protocol's own conformance suite against the MCP server of a daemon.
+"""Runs MCP's conformance suite on the MCP server of a daemon.
 
-What a revision of the protocol requires of every server is run with a baseline: scenarios that want tools and prompts of
-the suite's own making, which planwatch has no reason to have. The baseline is held in both directions: what fails must be
-in it, and what is in it must fail. The scenarios that want nothing of the kind are run one by one as well.
+The scenarios that a revision of the protocol requires are run with a baseline of expected failures. Most of these need tools
+and prompts that only a test server has. A failing scenario must be in the baseline, and a scenario in the baseline must fail.
+The scenarios that need no such tools are also run one by one.
 """
 import json
 import pathlib
@@ -25,22 +25,22 @@ SCENARIOS = {
 }
 
 
-# What a check says that failed for a reason that the baseline gives.
+# Messages of checks that fail for a reason in the baseline.
 REASONS = re.compile(
     r"there is no (tool|prompt) `(test_|greet|slow_compute|failing_job|protocol_error_job|confirm_delete|multi_input)|Tool 'json_schema_2020_12_tool' not found"
     r"|Not testable: |there is no such resource; resources are planwatch:|logging/setLevel|resources/(un)?subscribe|Prerequisite failed|fixture from Check 2 unavailable"
 )
-# Of the extension for tasks, and of a conversation that a missing tool ends in its first round.
+# Scenarios of the extension for tasks, and one with several rounds that a missing tool ends in the first round.
 TASKS = re.compile(r"tasks-|input-required-result-multi-round")
 
 
 def other_reasons(place):
-    """Failed checks that no reason of the baselines explains."""
+    """Failed checks without a reason in the baselines."""
     for path in sorted(place.glob("*/checks.json")):
         for it in json.loads(path.read_text()):
-            said = f"{it.get('errorMessage') or ''} {it.get('details') or ''}"
-            if it["status"] == "FAILURE" and not REASONS.search(said) and not TASKS.search(path.parent.name):
-                yield f"{path.parent.name} {it['id']}: {said[:200]}"
+            message = f"{it.get('errorMessage') or ''} {it.get('details') or ''}"
+            if it["status"] == "FAILURE" and not REASONS.search(message) and not TASKS.search(path.parent.name):
+                yield f"{path.parent.name} {it['id']}: {message[:200]}"
 
 
 def run(binary):
@@ -56,18 +56,18 @@ def run(binary):
 
         for revision, scenarios in SCENARIOS.items():
             for scenario in scenarios:
-                code, said = suite("--scenario", scenario, "--spec-version", revision)
-                failed = [line for line in said.splitlines() if "✗" in line or "FAIL" in line]
-                checks.that(f"{revision} {scenario}", code == 0, f"{summary(said)} {' '.join(failed[:6]) if code else ''}")
+                code, output = suite("--scenario", scenario, "--spec-version", revision)
+                failed = [line for line in output.splitlines() if "✗" in line or "FAIL" in line]
+                checks.that(f"{revision} {scenario}", code == 0, f"{summary(output)} {' '.join(failed[:6]) if code else ''}")
             baseline = HERE / f"conformance-{revision}.yaml"
-            code, said = suite("--requirements", revision, "--expected-failures", str(baseline), "-o", f"{home}/{revision}")
-            checks.that(f"{revision} all that is required, with the baseline", code == 0, summary(said) if code == 0 else said[-1500:])
+            code, output = suite("--requirements", revision, "--expected-failures", str(baseline), "-o", f"{home}/{revision}")
+            checks.that(f"{revision} all required scenarios, with the baseline", code == 0, summary(output) if code == 0 else output[-1500:])
             others = list(other_reasons(pathlib.Path(home) / revision))
-            checks.that(f"{revision} what fails fails for want of the suite's own things", not others, "; ".join(others[:5]))
+            checks.that(f"{revision} all failures have a reason in the baseline", not others, "; ".join(others[:5]))
     return checks.end()
 
 
-def summary(said):
-    """The line with the sums, or the last one."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def summary(output):
+    """The line with the totals, or the last one."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return next((it for it in lines if re.search(r"\d+/\d+|[Pp]assed", it)), lines[-1] if lines else "")

@@ -1,4 +1,4 @@
-"""What all judges stand on: the binary, a project of their own, the daemon, and one printed line per check."""
+"""Shared by all checks: the binary, a temporary project, the daemon, and one printed line per check."""
 import contextlib
 import json
 import os
@@ -13,21 +13,21 @@ import time
 import traceback
 import urllib.request
 
-# Seconds until something counts as hanging: more than a slow and busy machine needs for anything that is asked here.
+# After this many seconds an operation counts as hanging. A slow and busy machine needs less for every operation here.
 PATIENCE = 120
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# Asked for with --quiet, of every script: only what failed, and the sums.
+# Set by --quiet, which every script accepts: only failures and totals are printed.
 QUIET = "PLANWATCH_JUDGES_QUIET"
 if "--quiet" in sys.argv:
     sys.argv.remove("--quiet")
     os.environ[QUIET] = "1"
-# Who is started in the background by a shell ignores it, and so would every server that is to end by it.
+# A shell starts background processes with SIGINT ignored, and servers would inherit that, although a check ends them with it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))).resolve()
 
 
 def binary():
-    """The binary that is judged; the release one is built unless PLANWATCH_BIN names another."""
+    """The binary under test. The release binary is built unless PLANWATCH_BIN is the path of another."""
     named = os.environ.get("PLANWATCH_BIN")
     if named:
         return str(pathlib.Path(named).resolve())
@@ -36,7 +36,7 @@ def binary():
 
 
 class Project:
-    """A copy of plans-example, or a plan of so many steps, in a temporary directory with a home of its own."""
+    """A copy of plans-example in a temporary directory, with a separate home directory."""
 
     def __init__(self, binary, name="planwatch-judge"):
         self.binary = binary
@@ -58,7 +58,7 @@ class Project:
         shutil.rmtree(self.base, ignore_errors=True)
 
     def add_long_plan(self, name, steps):
-        """A plan in which each step is ready by itself; the first ones have titles that a list must be able to carry."""
+        """Creates a plan whose steps are all ready, because none has dependencies."""
         plan = self.plans / name
         plan.mkdir()
         (plan / "plan.md").write_text(f"---\nstatus: active\n---\n\n# Long work with {steps} steps\n\nMany steps, all alike.\n")
@@ -82,7 +82,7 @@ class Project:
         return (self.plans / path).read_text()
 
     def bytes(self):
-        """Every file of the plans by its name, without what planwatch keeps for itself."""
+        """The contents of all files of the plans by name, without planwatch's own files."""
         found = {}
         for path in sorted(self.plans.rglob("*")):
             name = path.relative_to(self.plans).as_posix()
@@ -98,7 +98,7 @@ def free_port():
 
 
 class Daemon:
-    """`planwatch watch --http` of a project, until the block ends."""
+    """Runs `planwatch watch --http` for a project until the block ends."""
 
     def __init__(self, project, *arguments):
         self.project, self.arguments = project, arguments
@@ -156,9 +156,9 @@ class Daemon:
 
 @contextlib.contextmanager
 def stopped_servers():
-    """The processes that this one started, the servers, do nothing within."""
+    """Stops the child processes of this process, which are the servers, until the block ends."""
     found = [int(it) for task in pathlib.Path("/proc/self/task").glob("*/children") for it in task.read_text().split()]
-    assert found, "no server was started, or this system does not tell of it"
+    assert found, "no server was started, or this system does not list child processes"
     try:
         for pid in found:
             os.kill(pid, signal.SIGSTOP)
@@ -189,20 +189,20 @@ class Checks:
 
     @contextlib.contextmanager
     def part(self, name):
-        """An exception within fails the part and lets the next one begin."""
+        """An exception fails this part only; the next part runs."""
         try:
             yield
         except (Exception, BaseExceptionGroup) as error:
-            self.that(name, False, told(error))
+            self.that(name, False, describe(error))
 
     def end(self):
-        """Says the sum; what the process exits with."""
+        """Prints the totals. Returns the exit code."""
         print(f"{'ok' if not self.failed else 'FAILED':6} {self.where}: {self.done} checks, {self.failed} failed", flush=True)
         return 1 if self.failed else 0
 
 
-def told(error):
-    """What went wrong and where in these files; of a group of exceptions the first that is none itself."""
+def describe(error):
+    """The message of an exception and its place in these files. For a group, that of its first exception."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     ours = [it for it in traceback.extract_tb(error.__traceback__) if "mcp_judges" in it.filename]

@@ -1,4 +1,4 @@
-"""The server over stdio against input that no client should send, and ends that no client should choose."""
+"""Sends invalid input to the server over stdio, and disconnects in ways that no client should."""
 import json
 import os
 import random
@@ -28,10 +28,10 @@ GARBAGE = [
 
 
 def settled(checks, name, server, seconds=PROMPT):
-    """Ends it; what must hold of every end."""
+    """Closes the server's input, and checks the requirements for every exit."""
     code, took = server.end(seconds)
-    checks.that(f"{name}: ends when its input does", code == 0, f"exit {code} after {took:.2f} s")
-    checks.same(f"{name}: nothing but the protocol on stdout", server.faults, [])
+    checks.that(f"{name}: exits when its input ends", code == 0, f"exit {code} after {took:.2f} s")
+    checks.same(f"{name}: only messages of the protocol on stdout", server.faults, [])
     checks.that(f"{name}: no panic", b"panicked" not in server.errors, server.errors[-800:].decode(errors="replace") if b"panicked" in server.errors else "")
 
 
@@ -52,11 +52,11 @@ def garbage(checks, project, _):
 
 
 def before_hello(checks, project, _):
-    """The first message is none that begins a conversation."""
+    """The first message is not a valid initialization."""
     for name, line in (
         ("nothing", b""), ("garbage", b"hello\n"), ("half a message", b'{"jsonrpc":"2.0","id":1,"method":"initi'), ("a notification", b'{"jsonrpc":"2.0","method":"x"}\n'),
         ("a response", b'{"jsonrpc":"2.0","id":1,"result":{}}\n'), ("a call", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_plans"}}\n'),
-        ("a version that nobody has", b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'),
+        ("an unknown version", b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'),
         ("initialize without anything", b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'),
     ):
         with Raw(project) as server:
@@ -64,37 +64,37 @@ def before_hello(checks, project, _):
                 server.send(line)
             if name == "garbage":
                 checks.that("garbage first, then hello", "result" in server.hello())
-            elif name == "a version that nobody has":
+            elif name == "an unknown version":
                 checks.that("another version is offered", "protocolVersion" in str(server.wait(1)), server.answers)
             code, took = server.end(PROMPT)
-            checks.that(f"{name} first: it ends", isinstance(code, int) and code >= 0 and took < PROMPT, f"exit {code} after {took:.2f} s {server.errors[:200]!r}")
-            checks.that(f"{name} first: no panic, no rubbish", not server.faults and b"panicked" not in server.errors, f"{server.faults} {server.errors[-300:]!r}")
+            checks.that(f"{name} first: it exits", isinstance(code, int) and code >= 0 and took < PROMPT, f"exit {code} after {took:.2f} s {server.errors[:200]!r}")
+            checks.that(f"{name} first: no panic, only messages of the protocol", not server.faults and b"panicked" not in server.errors, f"{server.faults} {server.errors[-300:]!r}")
 
 
 def eras(checks, project, _):
-    """Both eras in one process, and versions that are not known."""
+    """Messages of old and new protocol versions in one process, and unknown versions."""
     with Raw(project) as server:
         found = server.ask("server/discover", {}, is_modern=True)
         checks.that("discover", "2026-07-28" in json.dumps(found), found)
         checks.that("a modern call without more", "result" in server.call("list_plans", {}, is_modern=True))
         meta = {**MODERN, "io.modelcontextprotocol/protocolVersion": "2099-01-01"}
         answer = server.ask("tools/list", {"_meta": meta})
-        checks.that("a version of the future is refused, with those that are known", "2026-07-28" in json.dumps(answer.get("error", {})), answer)
+        checks.that("a future version is refused with a list of the supported ones", "2026-07-28" in json.dumps(answer.get("error", {})), answer)
         settled(checks, "eras", server)
 
 
 def large(checks, project, size):
-    """Long lines: refused or understood, but never more memory than a few times the line."""
+    """Long lines are refused or processed, and need memory of at most a few times their length."""
     for name, megabytes in (("1 MB", 1), (f"{size} MB", size)):
         with Raw(project) as server:
             server.hello()
             text = "x" * (megabytes * 1_000_000)
             before = project.bytes()
             answer = server.call("add_note", {"plan": "fence-repair", "note": text})
-            said = json.dumps(answer)
-            checks.that(f"a note of {name}: answered in few words", len(said) < 10_000, said[:300])
-            if "error" in said and project.bytes() != before:
-                checks.that(f"a note of {name}: refused without a trace", False, said[:300])
+            reply = json.dumps(answer)
+            checks.that(f"a note of {name}: the answer is short", len(reply) < 10_000, reply[:300])
+            if "error" in reply and project.bytes() != before:
+                checks.that(f"a note of {name}: refused without a change", False, reply[:300])
             checks.that(f"a note of {name}: alive", "result" in server.ask("ping"))
             memory = server.memory()
             checks.that(f"a note of {name}: memory", memory < 60_000_000 + megabytes * 12_000_000, f"{memory // 1_000_000} MB")
@@ -102,7 +102,7 @@ def large(checks, project, size):
     with Raw(project) as server:
         server.hello()
         server.send(b"y" * 5_000_000)
-        settled(checks, "5 MB without a line's end", server)
+        settled(checks, "5 MB without a newline", server)
 
 
 def in_flight(checks, project, requests):
@@ -119,23 +119,23 @@ def in_flight(checks, project, requests):
         missing = server.wait_for_all([it["id"] for it in sent])
         checks.that(f"{requests} requests in flight, each answered once", not missing, f"missing or twice {missing[:5]}; {time.monotonic() - begun:.1f} s")
         wrong = [it["id"] for it in sent if it["method"] == "tools/call" and server.answers[json.dumps(it["id"])][0]["result"]["structuredContent"]["id"] != it["params"]["arguments"]["step"]]
-        checks.same("each with its own answer", wrong, [])
+        checks.same("each gets its own answer", wrong, [])
         memory = server.memory()
         checks.that("memory", memory < 150_000_000, f"{memory // 1_000_000} MB")
         settled(checks, "in flight", server)
 
 
 def ends(checks, project, _):
-    """Ends in the middle of the work."""
+    """Disconnects and signals during the work."""
     writes = lambda server: [server.request("tools/call", {"name": "add_note", "arguments": {"plan": "docs-onboarding", "note": f"end {n}"}}) for n in range(200)]
     with Raw(project) as server:
         server.hello()
         server.send(*writes(server))
-        # It is not left at once: what was asked before is answered, for `printf … | planwatch mcp`, unless it takes long.
+        # The server first answers the earlier requests, unless that takes long, so that `printf … | planwatch mcp` works.
         settled(checks, "input ends with 200 writes in flight", server, MANY)
-        told = sum(len(it) for it in server.answers.values()) - 1
-        kept = project.text("docs-onboarding/plan.md").count("text: end ")
-        checks.that("what was written was answered, but for the last one", 0 < told <= kept <= told + 1, f"{told} answered, {kept} written")
+        answered = sum(len(it) for it in server.answers.values()) - 1
+        written = project.text("docs-onboarding/plan.md").count("text: end ")
+        checks.that("each write except the last one was answered", 0 < answered <= written <= answered + 1, f"{answered} answered, {written} written")
     with Raw(project) as server:
         server.hello()
         server.send(b'{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"add_note","arguments":{"plan":"docs-onboarding","note":"half')
@@ -144,14 +144,14 @@ def ends(checks, project, _):
     with Raw(project, reads=False) as server:
         server.send(server.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}))
         server.process.stdout.readline()
-        # The reader goes away while answers are on their way.
+        # The client closes its end while answers are being sent.
         server.process.stdout.close()
         try:
             server.send(*(server.request("tools/list") for _ in range(50)))
         except BrokenPipeError:
             pass
         code, took = server.end(PROMPT)
-        checks.that("the peer's reader is gone", isinstance(code, int) and code >= 0 and took < PROMPT and b"panicked" not in server.errors, f"exit {code} after {took:.2f} s {server.errors[-300:]!r}")
+        checks.that("the client has stopped reading", isinstance(code, int) and code >= 0 and took < PROMPT and b"panicked" not in server.errors, f"exit {code} after {took:.2f} s {server.errors[-300:]!r}")
     for number in (signal.SIGTERM, signal.SIGINT):
         with Raw(project) as server:
             server.hello()
@@ -163,7 +163,7 @@ def ends(checks, project, _):
                 code = "still running"
             checks.that(f"{number.name} ends it", code != "still running" and b"panicked" not in server.errors, f"exit {code} after {time.monotonic() - begun:.2f} s")
     with Raw(project, reads=False) as server:
-        # Nobody reads: what waits to be told must not grow without end, nor hold up the end.
+        # Without a reader, the queue of answers must stay limited and must not prevent the exit.
         server.send(server.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}))
         server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         os.set_blocking(server.process.stdin.fileno(), False)
@@ -175,19 +175,19 @@ def ends(checks, project, _):
             except BlockingIOError:
                 time.sleep(0.01)
         memory = server.memory()
-        checks.that("nobody reads: memory stays", memory < 250_000_000, f"{memory // 1_000_000} MB after {written} bytes")
+        checks.that("no reader: memory stays limited", memory < 250_000_000, f"{memory // 1_000_000} MB after {written} bytes")
         server.process.stdout.close()
         code, took = server.end(PROMPT)
-        checks.that("nobody reads: it ends when both ends are closed", isinstance(code, int) and took < PROMPT and b"panicked" not in server.errors, f"exit {code} after {took:.2f} s")
+        checks.that("no reader: it exits when both pipes are closed", isinstance(code, int) and took < PROMPT and b"panicked" not in server.errors, f"exit {code} after {took:.2f} s")
 
 
 def identifiers(checks, project, _):
-    """Ids that are not small numbers come back as they were, and twice the same id is no trouble."""
+    """Unusual ids are returned unchanged, and two requests with the same id cause no failure."""
     with Raw(project) as server:
         server.hello()
         for it in ("text", "", "1", 0, -5, 2**53, "ünïcode \U0001f600", "x" * 10_000):
             server.send({"jsonrpc": "2.0", "id": it, "method": "ping"})
-            checks.that(f"id {str(it)[:20]!r} comes back", server.wait(it).get("id") == it)
+            checks.that(f"id {str(it)[:20]!r} is returned", server.wait(it).get("id") == it)
         call = {"jsonrpc": "2.0", "id": "twice", "method": "tools/call", "params": {"name": "briefing", "arguments": {}}}
         server.send(call, call, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "twice"}})
         checks.that("one id for two calls, cancelled: alive", "result" in server.ask("ping"))
@@ -195,7 +195,7 @@ def identifiers(checks, project, _):
 
 
 def forged(checks, project, _):
-    """An answer of a person that was given to another question, or to none, is no answer."""
+    """A person's answer to another request, or to none, is not accepted."""
     yes = {"person": {"action": "accept", "content": {"yes": True}}}
     before = project.bytes()
 
@@ -213,7 +213,7 @@ def forged(checks, project, _):
         yes = {key: yes["person"]}
         for name, tool, arguments, more in (
             ("without a state", "delete_plan", {"plan": "fence-repair"}, {"inputResponses": yes}),
-            ("with a made up state", "delete_plan", {"plan": "fence-repair"}, {"inputResponses": yes, "requestState": "AAAA"}),
+            ("with an invented state", "delete_plan", {"plan": "fence-repair"}, {"inputResponses": yes, "requestState": "AAAA"}),
             ("with a state that was changed", "delete_plan", {"plan": "fence-repair"}, {"inputResponses": yes, "requestState": state[:-4] + "AAAA"}),
             ("with the state of another plan", "delete_plan", {"plan": "feature-auth"}, {"inputResponses": yes, "requestState": state}),
             ("with the state of another tool", "confirm_gate", {"plan": "fence-repair", "phase": "x"}, {"inputResponses": yes, "requestState": state}),
@@ -223,23 +223,23 @@ def forged(checks, project, _):
         ):
             answer = server.call(tool, arguments, is_modern=True, **more)
             result = answer.get("result", {})
-            said = (result.get("structuredContent") or {}).get("state")
-            checks.that(f"forged, {name}", is_asked(result) or "error" in answer or result.get("isError") or said == "declined", answer)
+            shown = (result.get("structuredContent") or {}).get("state")
+            checks.that(f"forged, {name}", is_asked(result) or "error" in answer or result.get("isError") or shown == "declined", answer)
         checks.same("forged answers changed no file", project.bytes(), before)
     with Raw(project) as other:
         result = question(other, "delete_plan", {"plan": "fence-repair"}, inputResponses=yes, requestState=state)
         checks.that("forged, with the state of another process", is_asked(result), result)
-        checks.same("and it changed no file", project.bytes(), before)
+        checks.same("the state of another process changed no file", project.bytes(), before)
 
 
 def is_alive(server, nth):
-    """A changed message may have got any number as its id, so this one is asked with a text."""
+    """Sends a ping whose id is a text, because a changed message may have used any number."""
     server.send({"jsonrpc": "2.0", "id": f"still alive after {nth}", "method": "ping"})
     return "result" in server.wait(f"still alive after {nth}")
 
 
 def fuzz(checks, project, rounds):
-    """Messages with a few bytes changed; after each handful a question that must be answered."""
+    """Sends messages with a few changed bytes. After every 50, a ping must be answered."""
     rng = random.Random(7)
     with Raw(project) as server:
         server.hello()
@@ -278,7 +278,7 @@ def fuzz(checks, project, rounds):
 
 
 def crowd(checks, project, notes):
-    """Several servers write to one step at once; nothing is lost."""
+    """Several servers write to one step at the same time, and nothing is lost."""
     import threading
 
     step, servers = "feature-auth:2", 4
@@ -300,7 +300,7 @@ def crowd(checks, project, notes):
         it.start()
     for it in threads:
         it.join()
-    checks.same("four servers on one step: nothing refused", faults[:1], [])
+    checks.same("four servers on one step: no call was refused", faults[:1], [])
     text = project.text("feature-auth/step-2.md")
     missing = [f"{nth}-{n}" for nth in range(servers) for n in range(notes) if f"crowd {nth}-{n}." not in text]
     checks.same("each note is there", missing, [])
@@ -310,7 +310,7 @@ def crowd(checks, project, notes):
 
 
 PARTS = {
-    # Each with its size in the small and in the whole run.
+    # Each part with its size in the small and in the full run.
     "garbage": (garbage, 0, 0), "before hello": (before_hello, 0, 0), "eras": (eras, 0, 0), "large": (large, 8, 64),
     "in flight": (in_flight, 1000, 10_000), "ends": (ends, 0, 0), "ids": (identifiers, 0, 0), "forged": (forged, 0, 0),
     "fuzz": (fuzz, 500, 20_000), "crowd": (crowd, 5, 40),

@@ -1,4 +1,4 @@
-"""The MCP inspector's command line against the server: what it lists, calls and reads, and how it exits."""
+"""Lists, calls and reads with the MCP inspector's command line, and checks its exit codes."""
 import json
 import re
 import subprocess
@@ -22,7 +22,7 @@ class Inspector:
         self.project, self.environment = project, tools.environment(home)
 
     def __call__(self, target, *arguments):
-        """Exit code, answer if it is JSON, and what was said beside it."""
+        """Returns the exit code, the answer (parsed if it is JSON), and stderr."""
         variables = [it for key in ("HOME", "PLANWATCH_BY") for it in ("-e", f"{key}={self.project.environment[key]}")]
         place = ["--cwd", str(self.project.root)] if target[0] != "http" else []
         where = target[1:] + ["--transport", "http"] if target[0] == "http" else target
@@ -36,19 +36,20 @@ class Inspector:
 
 
 def result_of(answer):
-    """The answer itself, whatever the inspector wraps around it."""
+    """The result, without the inspector's wrapper."""
     return answer.get("result", answer) if isinstance(answer, dict) else {}
 
 
 def lists(checks, inspect, target, arguments, expected, eras):
     for era in eras:
         name = f"tools/list {' '.join(arguments)} {era}"
-        code, answer, said = inspect([*target, *arguments], "--method", "tools/list", "--strict", "--protocol-era", era)
+        code, answer, errors = inspect([*target, *arguments], "--method", "tools/list", "--strict", "--protocol-era", era)
         found = [it["name"] for it in result_of(answer).get("tools", [])]
         is_right = code == 0 and found and (expected is None or sorted(found) == sorted(expected))
-        checks.that(name, is_right, f"{len(found)} tools, exit {code} {'' if is_right else said[-600:]}")
-        # Of results it would have a type for each field, for which 20 kB are not enough; what a model writes has to be right.
-        paths = re.findall(r"Path: (\S+)", said)
+        checks.that(name, is_right, f"{len(found)} tools, exit {code} {'' if is_right else errors[-600:]}")
+        # --strict requires a type for every field of a result, which would not fit into 20 kB. Only warnings about the arguments,
+        # which a model writes, count.
+        paths = re.findall(r"Path: (\S+)", errors)
         wrong = [it for it in paths if not it.startswith("outputSchema")]
         checks.that(f"{name}: no warnings of --strict about arguments", not wrong, f"{' '.join(wrong[:5])} ({len(paths) - len(wrong)} about results)")
 
@@ -58,32 +59,32 @@ def calls(checks, inspect, target, project, eras):
     for era in eras:
         more = ("--protocol-era", era)
         call = lambda tool, arguments: inspect(target, "--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments), *more)
-        code, answer, said = call("list_plans", {"limit": 2})
+        code, answer, errors = call("list_plans", {"limit": 2})
         plans = result_of(answer).get("structuredContent", {}).get("plans", [])
-        checks.that(f"tools/call list_plans {era}", code == 0 and len(plans) == 2, f"exit {code} {said[-300:]}")
+        checks.that(f"tools/call list_plans {era}", code == 0 and len(plans) == 2, f"exit {code} {errors[-300:]}")
         code, answer, _ = call("add_note", {"plan": "docs-onboarding", "note": f"by the inspector, {era}"})
         checks.that(f"tools/call add_note {era}", code == 0 and f"by the inspector, {era}" in project.text("docs-onboarding/plan.md"), f"exit {code}")
         for name, tool, arguments in (
-            ("a refused call", "get_plan", {"plan": "no-such-plan"}), ("a tool that there is not", "no_such_tool", {}),
+            ("a refused call", "get_plan", {"plan": "no-such-plan"}), ("an unknown tool", "no_such_tool", {}),
             ("deleting without a person", "delete_plan", {"plan": "fence-repair"}),
         ):
-            code, answer, said = call(tool, arguments)
-            checks.that(f"{name} {era}: exit {TOOL_FAILED}", code == TOOL_FAILED, f"exit {code} {said[-300:]}")
+            code, answer, errors = call(tool, arguments)
+            checks.that(f"{name} {era}: exit {TOOL_FAILED}", code == TOOL_FAILED, f"exit {code} {errors[-300:]}")
         checks.that("nothing was deleted", (project.plans / "fence-repair" / "plan.md").is_file())
-        code, answer, said = inspect(target, "--method", "resources/list", *more)
-        checks.that(f"resources/list {era}", code == 0 and len(result_of(answer).get("resources", [])) >= 5, f"exit {code} {said[-300:]}")
-        code, answer, said = inspect(target, "--method", "resources/templates/list", *more)
-        checks.that(f"resources/templates/list {era}", code == 0 and result_of(answer).get("resourceTemplates"), f"exit {code} {said[-300:]}")
+        code, answer, errors = inspect(target, "--method", "resources/list", *more)
+        checks.that(f"resources/list {era}", code == 0 and len(result_of(answer).get("resources", [])) >= 5, f"exit {code} {errors[-300:]}")
+        code, answer, errors = inspect(target, "--method", "resources/templates/list", *more)
+        checks.that(f"resources/templates/list {era}", code == 0 and result_of(answer).get("resourceTemplates"), f"exit {code} {errors[-300:]}")
         for uri in ("planwatch:///plans/fence-repair", "planwatch:///plans/fence-repair/steps/2", "planwatch:///decisions/colour", "planwatch:///briefing"):
-            code, answer, said = inspect(target, "--method", "resources/read", "--uri", uri, *more)
-            checks.that(f"resources/read {uri} {era}", code == 0 and result_of(answer).get("contents"), f"exit {code} {said[-300:]}")
-        code, answer, said = inspect(target, "--method", "resources/read", "--uri", "planwatch:///plans/none", *more)
-        checks.that(f"resources/read of nothing {era}: not 0", code != 0, f"exit {code}")
-        code, answer, said = inspect(target, "--method", "prompts/list", *more)
-        checks.that(f"prompts/list {era}", code == 0 and len(result_of(answer).get("prompts", [])) == 3, f"exit {code} {said[-300:]}")
+            code, answer, errors = inspect(target, "--method", "resources/read", "--uri", uri, *more)
+            checks.that(f"resources/read {uri} {era}", code == 0 and result_of(answer).get("contents"), f"exit {code} {errors[-300:]}")
+        code, answer, errors = inspect(target, "--method", "resources/read", "--uri", "planwatch:///plans/none", *more)
+        checks.that(f"resources/read of a missing resource {era}: not 0", code != 0, f"exit {code}")
+        code, answer, errors = inspect(target, "--method", "prompts/list", *more)
+        checks.that(f"prompts/list {era}", code == 0 and len(result_of(answer).get("prompts", [])) == 3, f"exit {code} {errors[-300:]}")
         for prompt, arguments in (("ps-plans", ()), ("ps-execute", ("--prompt-args", "plan=fence-repair"))):
-            code, answer, said = inspect(target, "--method", "prompts/get", "--prompt-name", prompt, *arguments, *more)
-            checks.that(f"prompts/get {prompt} {era}", code == 0 and result_of(answer).get("messages"), f"exit {code} {said[-300:]}")
+            code, answer, errors = inspect(target, "--method", "prompts/get", "--prompt-name", prompt, *arguments, *more)
+            checks.that(f"prompts/get {prompt} {era}", code == 0 and result_of(answer).get("messages"), f"exit {code} {errors[-300:]}")
 
 
 def run(binary, is_small, over_http):
@@ -104,8 +105,8 @@ def run(binary, is_small, over_http):
 
 
 def load(checks, inspect, daemon):
-    code, answer, said = inspect(
+    code, answer, errors = inspect(
         ["http", f"{daemon.url}/mcp"], "--protocol-era", "modern", "--method", "tools/call", "--tool-name", "list_plans",
         "--load", "--load-requests", "200", "--load-concurrency", "8",
     )
-    checks.that("200 calls, 8 at once", code == 0, f"exit {code} {said[-300:]} {str(answer)[:200]}")
+    checks.that("200 calls, 8 at a time", code == 0, f"exit {code} {errors[-300:]} {str(answer)[:200]}")

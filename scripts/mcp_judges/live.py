@@ -1,4 +1,4 @@
-"""Resources, what is told of them, prompts and completion."""
+"""Resources and their notifications, prompts, and completion."""
 import asyncio
 import os
 
@@ -11,7 +11,7 @@ async def resources(connection, checks, project):
     found = await connection.resources()
     uris = {it["uri"] for it in found}
     checks.that("each plan is a resource", all(f"planwatch:///plans/{it['id']}" in uris for it in project.json("list")["plans"]), sorted(uris))
-    checks.that("so is the briefing", "planwatch:///briefing" in uris, sorted(uris))
+    checks.that("the briefing is a resource", "planwatch:///briefing" in uris, sorted(uris))
     wrong = [it for it in found if it.get("mimeType") != "text/markdown" or not it.get("name")]
     checks.that("resources have a name and a type", not wrong, wrong)
     templates = {it["uriTemplate"] for it in await connection.templates()}
@@ -40,45 +40,45 @@ async def resources(connection, checks, project):
             checks.that(f"missing {uri}", error.code in (-32602, -32002), error)
 
 
-async def told(connection, checks, project):
-    """A person edits a file; whoever listens is told, and reads what is there now."""
+async def notifications(connection, checks, project):
+    """After each change, a subscribed client is notified and reads the current content."""
     async with connection.watching([PLAN, f"{PLAN}/steps/4"]) as events:
         step = project.plans / "fence-repair" / "step-4.md"
         text = step.read_text().replace("- [ ] Cut the ivy", "- [x] Cut the ivy")
         save_as_editors_do(step, text)
         seen = await events.until(lambda it: it[0] == "updated" and it[1] in (PLAN, f"{PLAN}/steps/4"))
-        checks.that("an edit by hand is told", True, seen)
+        checks.that("an edit by hand is reported", True, seen)
         now = (await connection.read(f"{PLAN}/steps/4"))[0]["text"]
-        checks.same("what is read then is what was saved", now, text)
+        checks.same("the client reads the saved text", now, text)
         plan = project.plans / "fence-repair" / "plan.md"
         plan.write_text(plan.read_text().replace("budget: 1800", "budget: 1900"))
         seen = await events.until(lambda it: it == ("updated", PLAN))
-        checks.that("an edit of the plan is told", True, seen)
+        checks.that("an edit of the plan is reported", True, seen)
         new = project.plans / "brand-new"
         new.mkdir()
         (new / "plan.md").write_text("# Brand new\n")
         seen = await events.until(lambda it: it[0] == "list")
-        checks.that("a new plan is told", True, seen)
-        checks.that("and listed", "planwatch:///plans/brand-new" in {it["uri"] for it in await connection.resources()})
+        checks.that("a new plan is reported", True, seen)
+        checks.that("the new plan is listed", "planwatch:///plans/brand-new" in {it["uri"] for it in await connection.resources()})
         project.run("done", "fence-repair:4", "-m", "by a command")
         seen = await events.until(lambda it: it == ("updated", f"{PLAN}/steps/4"))
-        checks.that("a change by a command is told", True, seen)
+        checks.that("a change by a command is reported", True, seen)
         result = await connection.call("add_note", {"step": "fence-repair:4", "note": "by a tool"})
         seen = await events.until(lambda it: it == ("updated", f"{PLAN}/steps/4"))
-        checks.that("a change by this client's own tool is told", not result.is_error, seen)
+        checks.that("a change by this client's own call is reported", not result.is_error, seen)
 
 
-async def nothing_stale(name, target, checks, project):
-    """A client that keeps answers for as long as it was allowed to still sees what was saved."""
+async def no_stale_answers(name, target, checks, project):
+    """A client that caches answers for the permitted time still reads a saved change."""
     async with connect(name, target, is_cached=True) as connection:
         step = project.plans / "fence-repair" / "step-3.md"
         await connection.read(f"{PLAN}/steps/3")
         await connection.resources()
         step.write_text(step.read_text() + "\nRing on Monday.\n")
-        # As long as an answer may be kept: a second at most.
+        # Answers may be cached for at most a second.
         await asyncio.sleep(1.1)
         text = (await connection.read(f"{PLAN}/steps/3"))[0]["text"]
-        checks.that("a client with a cache reads what was saved a second ago", "Ring on Monday" in text, text)
+        checks.that("a client with a cache reads a change after a second", "Ring on Monday" in text, text)
 
 
 async def prompts(connection, checks):
@@ -95,7 +95,7 @@ async def prompts(connection, checks):
     for name, arguments in (("ps-nothing", {}), ("ps-execute", {"plna": "x"})):
         try:
             messages = await connection.prompt(name, arguments)
-            # An argument that is not known may be left out; a prompt that is not known may not.
+            # An unknown argument may be ignored; an unknown prompt must be refused.
             checks.that(f"prompt {name} {arguments}", name == "ps-execute", messages)
         except Refused as error:
             checks.that(f"prompt {name} {arguments}", error.code == -32602, error)
@@ -106,7 +106,7 @@ async def completion(connection, checks):
     for name, it in sorted(found.items()):
         if "plan" in {argument["name"] for argument in it.get("arguments", [])}:
             values = await connection.complete("prompt", name, "plan", "fe")
-            checks.that(f"plans that begin so, for {name}", {"feature-auth", "fence-repair"} <= set(values), values)
+            checks.that(f"plans with this prefix, for {name}", {"feature-auth", "fence-repair"} <= set(values), values)
             values = await connection.complete("prompt", name, "plan", "")
             checks.that(f"all plans, for {name}", 5 <= len(values) <= 100, values)
     templates = [it["uriTemplate"] for it in await connection.templates()]
@@ -119,7 +119,7 @@ async def completion(connection, checks):
 
 
 def save_as_editors_do(path, text):
-    """Writes beside the file and renames over it."""
+    """Writes a temporary file and renames it over the file."""
     beside = path.with_name(f".{path.name}.swp~")
     beside.write_text(text)
     os.replace(beside, path)

@@ -1,4 +1,4 @@
-"""A person who edits the files of a plan while agents work on it, as editors save: a new file over the old one, or in place."""
+"""Edits the files of a plan as a person does while agents work on it. Saves replace the file with a rename, or write in place."""
 import ctypes
 import os
 import random
@@ -10,20 +10,20 @@ RENAME_EXCHANGE = 2
 
 
 def exchange(one, other):
-    """Lets two names change places in one moment."""
+    """Exchanges two files atomically."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), RENAME_EXCHANGE) != 0:
         raise OSError(ctypes.get_errno(), "renameat2")
 
 
 class Person(threading.Thread):
-    """Adds lines to texts and steps to the plan, and completes some steps by hand; knows what has to be there in the end.
+    """Adds lines to texts and steps to the plan, completes some steps by hand, and records the expected result.
 
-    Whoever saves an old text over a new one takes back what came between, and no program can prevent that. So this
-    person leaves alone the steps that agents are at, and saves the one that is noted on meanwhile (`hot`) as a careful
-    editor does, which looks at what the save has replaced, and begins again if that is not what was read. Saves in
-    place cannot look; they go to steps that were completed a while ago, and to one (`in_place`) where only notes are
-    added meanwhile, of which such a save may take one away, but never the other way round.
+    A save of an old text over a new one removes the changes made in between, and no program can prevent that. So the
+    person avoids the steps on which agents work. Agents add notes to the step `hot`; it is saved as careful editors save:
+    they check which text the save has replaced, and begin again if it is not the text that was read. Saves in place cannot
+    check that. They go to steps that were completed some time ago, and to the step `in_place`, to which agents only add
+    notes. Such a save may remove a note, but a note never removes a save.
     """
 
     def __init__(self, plan, seed, in_place, hot):
@@ -31,9 +31,9 @@ class Person(threading.Thread):
         self.plan, self.rng, self.in_place, self.hot = plan, random.Random(seed), in_place, hot
         self.over = threading.Event()
         self.lines, self.completed, self.added, self.faults = {}, set(), set(), []
-        # Saves that had to begin again, and those where somebody wrote on a text that was just being taken back.
+        # The number of saves that began again, and of those during whose undo another program wrote.
         self.again, self.unlucky = 0, 0
-        # Files that held an old text again for a moment, until it was taken back.
+        # Files that briefly had an old text again, until the save was undone.
         self.taken_back = set()
         self.saves = {"renamed": 0, "in place": 0}
 
@@ -73,13 +73,13 @@ class Person(threading.Thread):
         return text + f"Line {nth} of the person.\n"
 
     def quiet(self):
-        """Steps that were completed a while ago."""
+        """Steps that were completed some time ago."""
         before = time.time() - 0.5
         steps = [it for it in self.plan.glob("step-*.md") if it.stat().st_mtime < before]
         return [it for it in steps if "\nstatus: completed\n" in it.read_text()]
 
     def ahead(self):
-        """Steps that nobody takes for a while, because there are enough before them."""
+        """Steps that no agent claims soon, because enough other steps come before them."""
         def number(path):
             return float(path.stem.removeprefix("step-"))
 
@@ -88,7 +88,7 @@ class Person(threading.Thread):
         return untouched[12:]
 
     def save_renamed(self, path, change, nth=None):
-        """Saves a new file over the old one, unless it has changed meanwhile; then from the beginning."""
+        """Replaces the file. If it has changed since it was read, undoes the save and begins again."""
         beside = path.with_name(f".{path.name}.kate-swp")
         while True:
             read = path.read_bytes()
@@ -101,7 +101,7 @@ class Person(threading.Thread):
                     self.lines[nth] = path
                 self.saves["renamed"] += 1
                 return
-            # Somebody was faster: back, and read again.
+            # Another program was faster: undo the save and read again.
             exchange(beside, path)
             self.taken_back.add(path.name)
             self.unlucky += beside.read_bytes() != new.encode()
@@ -111,13 +111,13 @@ class Person(threading.Thread):
     def save_in_place(self, path, nth):
         beside = self.plan.parent.parent / "in-place"
         beside.write_text(self.with_line(path.read_text(), nth))
-        # In a process of its own: a thread here might be made to wait between emptying and writing.
+        # `cp` is a separate process, because a thread here might pause between truncating and writing.
         subprocess.run(["cp", beside, path], check=True)
         self.lines[nth] = path
         self.saves["in place"] += 1
 
     def complete(self):
-        """Completes a step by hand if nobody has it."""
+        """Completes a step by hand that no agent has claimed."""
         ahead = self.ahead()
         if not ahead:
             return
@@ -126,7 +126,7 @@ class Person(threading.Thread):
         self.completed.add(path.name)
 
     def add(self):
-        """Adds a step as a file: written beside and renamed."""
+        """Adds a step: writes a temporary file and renames it."""
         number = 9000 + len(self.added)
         path = self.plan / f"step-{number}.md"
         beside = path.with_name(f".{path.name}.new")

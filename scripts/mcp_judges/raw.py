@@ -1,10 +1,10 @@
-"""A server over stdio, spoken to in bytes, so that also what no client would say can be said."""
+"""A connection to a server over stdio at the level of bytes, so that invalid messages can be sent."""
 import json
 import subprocess
 import threading
 import time
 
-# Seconds. An answer or an end that never comes takes longer than any; a shared machine may be slow with all others.
+# Time limits in seconds, long enough for a slow shared machine.
 ANSWER, PROMPT, MANY = 120, 60, 600
 
 MODERN = {
@@ -18,7 +18,7 @@ INITIALIZE = {
 
 
 class Raw:
-    """Every line of its output is kept; one that is no message of the protocol is a fault."""
+    """Collects every line of the server's output. A line that is not a message of the protocol is a fault."""
 
     def __init__(self, project, *arguments, reads=True):
         self.process = subprocess.Popen(
@@ -66,7 +66,7 @@ class Raw:
             self.errors = (self.errors + line)[-20_000:]
 
     def send(self, *messages):
-        """Bytes are written as they are, anything else as a line of JSON."""
+        """Writes bytes unchanged, and other values as lines of JSON."""
         lines = [it if isinstance(it, bytes) else json.dumps(it).encode() + b"\n" for it in messages]
         self.process.stdin.write(b"".join(lines))
         self.process.stdin.flush()
@@ -88,7 +88,7 @@ class Raw:
         return self.ask("tools/call", {"name": tool, "arguments": arguments, **more}, is_modern)
 
     def hello(self):
-        """Begins as older clients do."""
+        """Initializes the session as older clients do."""
         answer = self.ask("initialize", INITIALIZE)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
@@ -99,7 +99,7 @@ class Raw:
             if not self.lock.wait_for(lambda: key in self.answers or self.process.poll() is not None, seconds):
                 raise AssertionError(f"no answer to {of} within {seconds} s; stderr: {self.errors[-500:]!r}")
             if key not in self.answers:
-                raise AssertionError(f"it ended ({self.process.poll()}) without an answer to {of}; stderr: {self.errors[-500:]!r}")
+                raise AssertionError(f"the server exited ({self.process.poll()}) without an answer to {of}; stderr: {self.errors[-500:]!r}")
             return self.answers[key][0]
 
     def wait_for_all(self, ids, seconds=MANY):
@@ -109,7 +109,7 @@ class Raw:
             return [it for it in ids if len(self.answers.get(json.dumps(it), [])) != 1]
 
     def end(self, seconds=PROMPT):
-        """Closes its input; the exit code and how long it took."""
+        """Closes the server's input. Returns the exit code and how long the exit took."""
         begun = time.monotonic()
         try:
             self.process.stdin.close()
@@ -126,7 +126,7 @@ class Raw:
         return code, took
 
     def memory(self):
-        """Resident bytes at most."""
+        """The peak of resident memory in bytes."""
         for line in open(f"/proc/{self.process.pid}/status"):
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""What the checks need of a client, whichever line of the Python client it is."""
+"""The types that the checks use with every version of the Python client."""
 import asyncio
 import dataclasses
 import json
@@ -7,7 +7,7 @@ from mcp_judges.ground import PATIENCE
 
 
 class Refused(Exception):
-    """An error of the protocol, which is no result of a tool."""
+    """An error of the protocol, as opposed to an error result of a tool."""
 
     def __init__(self, code, message, data=None):
         super().__init__(f"{code} {message} {data if data is not None else ''}")
@@ -16,7 +16,7 @@ class Refused(Exception):
 
 @dataclasses.dataclass
 class Result:
-    """What a tool answered."""
+    """The result of a tool."""
 
     is_error: bool
     structured: dict | None
@@ -28,17 +28,17 @@ class Result:
 
     @property
     def size(self):
-        """What a model is shown of it: the texts."""
+        """The size of the texts, which is what a model sees."""
         return len(self.text.encode())
 
     def error(self):
-        """The object that a refusal is."""
+        """The error object of a refusal."""
         return json.loads(self.text)["error"]
 
 
 @dataclasses.dataclass
 class Target:
-    """How a server is reached: started over stdio, or by its address."""
+    """How to connect to a server: start it over stdio, or use its address."""
 
     command: str = ""
     arguments: tuple = ("mcp",)
@@ -52,23 +52,23 @@ class Target:
 
 
 class Person:
-    """Who answers when a client is asked: `answer` is accept, decline, cancel, or untick for a form sent without its box."""
+    """Answers elicitations. `answer` is accept, decline, cancel, or untick for a form with an unticked checkbox."""
 
     def __init__(self, answer):
         self.answer, self.asked = answer, []
 
-    def said(self, message, schema):
-        """The action and the content of the form."""
+    def reply(self, message, schema):
+        """Returns the action and the content of the form."""
         self.asked.append({"message": message, "schema": schema})
         if self.answer == "accept":
-            return "accept", {"yes": True, "note": "said in a test"}
+            return "accept", {"yes": True, "note": "confirmed in a test"}
         if self.answer == "untick":
             return "accept", {"yes": False}
         return self.answer, None
 
 
 class Events:
-    """What a server told without being asked."""
+    """The notifications of a server."""
 
     def __init__(self):
         self.queue = asyncio.Queue()
@@ -77,7 +77,7 @@ class Events:
         self.queue.put_nowait((kind, str(uri) if uri else None))
 
     async def until(self, wanted, seconds=PATIENCE):
-        """Waits for an event that is wanted; answers all that came, or raises."""
+        """Waits for a wanted event. Returns all events received until then, or raises after the time limit."""
         seen = []
         try:
             async with asyncio.timeout(seconds):

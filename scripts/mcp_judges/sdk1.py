@@ -1,4 +1,4 @@
-"""The Python client 1.x, which knows the older era only, and holds each structured result against its tool's schema."""
+"""The Python client 1.x, which supports only earlier protocol versions and validates structured results."""
 import contextlib
 import datetime
 
@@ -15,11 +15,11 @@ from mcp_judges.sdk import Events, Refused, Result
 async def connect(target, person=None, is_cached=False):
     events = Events()
 
-    async def asked(_, params):
-        action, content = person.said(params.message, params.requestedSchema)
+    async def on_elicitation(_, params):
+        action, content = person.reply(params.message, params.requestedSchema)
         return types.ElicitResult(action=action, content=content)
 
-    async def told(message):
+    async def on_message(message):
         root = getattr(message, "root", None)
         if isinstance(root, types.ResourceUpdatedNotification):
             events.put("updated", root.params.uri)
@@ -37,8 +37,8 @@ async def connect(target, person=None, is_cached=False):
             streams = await stack.enter_async_context(stdio_client(server))
         session = await stack.enter_async_context(
             ClientSession(
-                streams[0], streams[1], read_timeout_seconds=datetime.timedelta(seconds=PATIENCE), message_handler=told,
-                elicitation_callback=asked if person is not None else None,
+                streams[0], streams[1], read_timeout_seconds=datetime.timedelta(seconds=PATIENCE), message_handler=on_message,
+                elicitation_callback=on_elicitation if person is not None else None,
             )
         )
         hello = await session.initialize()
@@ -59,50 +59,50 @@ class Connection:
             "instructions": hello.instructions or "", "capabilities": plain(hello.capabilities),
         }
 
-    async def _asked(self, what):
+    async def _checked(self, request):
         try:
-            return await what
+            return await request
         except McpError as error:
             raise Refused(error.error.code, error.error.message, error.error.data) from None
 
     async def tools(self):
-        return plain(await self._asked(self.session.list_tools()))["tools"]
+        return plain(await self._checked(self.session.list_tools()))["tools"]
 
     async def call(self, name, arguments, progress=None):
-        it = await self._asked(self.session.call_tool(name, arguments, progress_callback=progress))
+        it = await self._checked(self.session.call_tool(name, arguments, progress_callback=progress))
         return Result(bool(it.isError), it.structuredContent, [plain(block) for block in it.content])
 
     async def resources(self):
         found, cursor = [], None
         while True:
-            page = await self._asked(self.session.list_resources(params=types.PaginatedRequestParams(cursor=cursor)))
+            page = await self._checked(self.session.list_resources(params=types.PaginatedRequestParams(cursor=cursor)))
             found += [plain(it) for it in page.resources]
             cursor = page.nextCursor
             if not cursor:
                 return found
 
     async def templates(self):
-        return [plain(it) for it in (await self._asked(self.session.list_resource_templates())).resourceTemplates]
+        return [plain(it) for it in (await self._checked(self.session.list_resource_templates())).resourceTemplates]
 
     async def read(self, uri):
-        return plain(await self._asked(self.session.read_resource(uri)))["contents"]
+        return plain(await self._checked(self.session.read_resource(uri)))["contents"]
 
     async def prompts(self):
-        return [plain(it) for it in (await self._asked(self.session.list_prompts())).prompts]
+        return [plain(it) for it in (await self._checked(self.session.list_prompts())).prompts]
 
     async def prompt(self, name, arguments):
-        return plain(await self._asked(self.session.get_prompt(name, arguments)))["messages"]
+        return plain(await self._checked(self.session.get_prompt(name, arguments)))["messages"]
 
     async def complete(self, kind, name, argument, value):
         if kind == "prompt":
             reference = types.PromptReference(type="ref/prompt", name=name)
         else:
             reference = types.ResourceTemplateReference(type="ref/resource", uri=name)
-        done = await self._asked(self.session.complete(reference, {"name": argument, "value": value}))
+        done = await self._checked(self.session.complete(reference, {"name": argument, "value": value}))
         return done.completion.values
 
     @contextlib.asynccontextmanager
     async def watching(self, uris):
         for uri in uris:
-            await self._asked(self.session.subscribe_resource(uri))
+            await self._checked(self.session.subscribe_resource(uri))
         yield self.events

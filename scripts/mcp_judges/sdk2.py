@@ -1,4 +1,4 @@
-"""The Python client 2.x, which speaks both eras."""
+"""The Python client 2.x, which supports the new and earlier protocol versions."""
 import contextlib
 import warnings
 
@@ -12,7 +12,7 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp_judges.ground import PATIENCE
 from mcp_judges.sdk import Events, Refused, Result
 
-# Subscriptions of the older era are asked for on purpose.
+# The checks use the deprecated subscriptions of earlier protocol versions on purpose.
 warnings.filterwarnings("ignore")
 
 
@@ -20,19 +20,19 @@ warnings.filterwarnings("ignore")
 async def connect(target, mode, person=None, is_cached=False):
     events = Events()
 
-    async def asked(_, params):
-        action, content = person.said(params.message, params.requested_schema)
+    async def on_elicitation(_, params):
+        action, content = person.reply(params.message, params.requested_schema)
         return types.ElicitResult(action=action, content=content)
 
-    async def told(message):
+    async def on_message(message):
         if isinstance(message, types.ResourceUpdatedNotification):
             events.put("updated", message.params.uri)
         elif isinstance(message, types.ResourceListChangedNotification):
             events.put("list")
 
-    options = {"mode": mode, "read_timeout_seconds": PATIENCE, "message_handler": told}
+    options = {"mode": mode, "read_timeout_seconds": PATIENCE, "message_handler": on_message}
     if person is not None:
-        options["elicitation_callback"] = asked
+        options["elicitation_callback"] = on_elicitation
     if not is_cached:
         options["cache"] = None
     async with contextlib.AsyncExitStack() as stack:
@@ -56,9 +56,9 @@ class Connection:
         self.client, self.events = client, events
         self.is_modern = client.protocol_version >= "2026-07-28"
 
-    async def _asked(self, what):
+    async def _checked(self, request):
         try:
-            return await what
+            return await request
         except MCPError as error:
             raise Refused(error.error.code, error.error.message, error.error.data) from None
 
@@ -71,47 +71,47 @@ class Connection:
         }
 
     async def tools(self):
-        return plain(await self._asked(self.client.list_tools()))["tools"]
+        return plain(await self._checked(self.client.list_tools()))["tools"]
 
     async def call(self, name, arguments, progress=None):
         more = {"progress_callback": progress} if progress else {}
-        it = await self._asked(self.client.call_tool(name, arguments, **more))
+        it = await self._checked(self.client.call_tool(name, arguments, **more))
         return Result(bool(it.is_error), it.structured_content, [plain(block) for block in it.content])
 
     async def resources(self):
         found, cursor = [], None
         while True:
-            page = await self._asked(self.client.list_resources(cursor=cursor))
+            page = await self._checked(self.client.list_resources(cursor=cursor))
             found += [plain(it) for it in page.resources]
             cursor = page.next_cursor
             if not cursor:
                 return found
 
     async def templates(self):
-        return [plain(it) for it in (await self._asked(self.client.list_resource_templates())).resource_templates]
+        return [plain(it) for it in (await self._checked(self.client.list_resource_templates())).resource_templates]
 
     async def read(self, uri):
-        return plain(await self._asked(self.client.read_resource(uri)))["contents"]
+        return plain(await self._checked(self.client.read_resource(uri)))["contents"]
 
     async def prompts(self):
-        return [plain(it) for it in (await self._asked(self.client.list_prompts())).prompts]
+        return [plain(it) for it in (await self._checked(self.client.list_prompts())).prompts]
 
     async def prompt(self, name, arguments):
-        return plain(await self._asked(self.client.get_prompt(name, arguments)))["messages"]
+        return plain(await self._checked(self.client.get_prompt(name, arguments)))["messages"]
 
     async def complete(self, kind, name, argument, value):
         if kind == "prompt":
             reference = types.PromptReference(type="ref/prompt", name=name)
         else:
             reference = types.ResourceTemplateReference(type="ref/resource", uri=name)
-        done = await self._asked(self.client.complete(reference, {"name": argument, "value": value}))
+        done = await self._checked(self.client.complete(reference, {"name": argument, "value": value}))
         return done.completion.values
 
     @contextlib.asynccontextmanager
     async def watching(self, uris):
         if not self.is_modern:
             for uri in uris:
-                await self._asked(self.client.subscribe_resource(uri))
+                await self._checked(self.client.subscribe_resource(uri))
             yield self.events
             return
         import asyncio

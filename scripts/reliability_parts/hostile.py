@@ -1,4 +1,4 @@
-"""R14: hostile files and names: nothing hangs, panics, is silently ignored or written to."""
+"""R14: with hostile files and names, no command hangs or panics, and no file is silently ignored or wrongly written to."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ FM = "---\nstatus: pending\n{}\n---\n# T\n"
 
 
 def yaml_cases():
-    """Front matters that a reader may choke on: name, text, whether writing must be refused."""
+    """Difficult front matters: name, text, whether writing must be refused."""
     deep = 100_000
     yield "nested-flow", FM.format("a: " + "[" * deep), True
     yield "nested-flow-closed", FM.format("a: " + "[" * 1000 + "]" * 1000), True
@@ -111,8 +111,8 @@ NAMES = [
 ]
 
 
-class Tried:
-    """One case in a plans directory of its own."""
+class Case:
+    """One case, in a separate plans directory."""
 
     def __init__(self, binary, base, name, limit):
         self.binary, self.name, self.limit = binary, name, limit
@@ -141,17 +141,17 @@ class Tried:
         self.panics += is_panic
         return ran
 
-    def look(self):
-        """Every way of looking; returns all that was said."""
-        said = b""
+    def read(self):
+        """Runs every command that reads, and returns everything they printed."""
+        output = b""
         for arguments in (["check"], ["list", "p"], ["--json", "list", "p"], ["show", "p:1"], ["status"], ["next", "p"], ["--no-index", "list", "p"]):
             ran = self.run(*arguments)
-            said += (ran.stdout + ran.stderr) if ran else b""
-        return said
+            output += (ran.stdout + ran.stderr) if ran else b""
+        return output
 
 
 def run(binary, limit):
-    """Counts the commands that take more than so many seconds."""
+    """Counts the commands that take more than `limit` seconds."""
     base = pathlib.Path(tempfile.mkdtemp(prefix="planwatch-r14-"))
     try:
         return judge(binary, base, limit)
@@ -165,31 +165,31 @@ def judge(binary, base, limit):
     ignored, written = [], []
     cases = [(name, text.encode("utf-8", "surrogatepass"), refuse) for name, text, refuse in yaml_cases()] + list(bytes_cases())
     for name, content, refuse in cases:
-        tried = Tried(binary, base, name, limit)
-        step = tried.plan / "step-1.md"
+        case = Case(binary, base, name, limit)
+        step = case.plan / "step-1.md"
         step.write_bytes(content)
-        said = tried.look()
-        if b"step-1" not in said and b"p:1" not in said:
+        output = case.read()
+        if b"step-1" not in output and b"p:1" not in output:
             ignored.append(name)
         for arguments in (["done", "p:1", "--force"], ["set", "p:1", "title", "new"], ["note", "p:1", "n"], ["attempt", "p:1", "tried"]):
-            tried.run(*arguments)
+            case.run(*arguments)
         if refuse and step.read_bytes() != content:
             written.append(name)
-        total, slow, panics = total + 1, slow + tried.slow, panics + tried.panics
-        worst = max(worst, (tried.worst, name))
+        total, slow, panics = total + 1, slow + case.slow, panics + case.panics
+        worst = max(worst, (case.worst, name))
     for name in NAMES:
-        tried = Tried(binary, base, name, limit)
-        (tried.plan / name).write_bytes(b"x")
-        if name != "steps-1.md" and name.encode() not in tried.look():
+        case = Case(binary, base, name, limit)
+        (case.plan / name).write_bytes(b"x")
+        if name != "steps-1.md" and name.encode() not in case.read():
             ignored.append(name)
-        total, slow, panics = total + 1, slow + tried.slow, panics + tried.panics
+        total, slow, panics = total + 1, slow + case.slow, panics + case.panics
     for name, make in special_files():
-        tried = Tried(binary, base, name, limit)
-        keep = make(tried.plan / "step-1.md")
-        if b"step-1" not in tried.look():
+        case = Case(binary, base, name, limit)
+        keep = make(case.plan / "step-1.md")
+        if b"step-1" not in case.read():
             ignored.append(name)
-        tried.run("done", "p:1", "--force")
-        total, slow, panics = total + 1, slow + tried.slow, panics + tried.panics
+        case.run("done", "p:1", "--force")
+        total, slow, panics = total + 1, slow + case.slow, panics + case.panics
         del keep
     passed = not (slow or panics or ignored or written) and total >= 250
     details = "".join(f"; {what}: {', '.join(names[:8])}" for what, names in (("ignored", ignored), ("written", written)) if names)

@@ -1,7 +1,7 @@
-"""R11 and R12: the index never lies, whatever happens to stamps, to its file, and to the disk below it.
+"""R11 and R12: answers stay correct whatever happens to modification times, the index file, and the disk.
 
-Each answer through the index is compared with the same question of the files alone (`--no-index`). No step is ever
-mended by hand: each command follows the last one as it is.
+Each answer through the index is compared with the answer of `--no-index`, which reads only the files. Nothing is repaired
+by hand between two commands.
 """
 import json
 import os
@@ -16,7 +16,7 @@ SECOND = 1_000_000_000
 
 
 class Place:
-    """Plans in a folder of their own, and what the binary says of them."""
+    """Plans in a separate directory, and the comparisons of answers about them."""
 
     def __init__(self, binary, base, plans):
         self.binary, self.base, self.plans = binary, base, base / "plans"
@@ -38,12 +38,12 @@ class Place:
         return subprocess.run(command, cwd=self.base, env=environment, capture_output=True, text=True)
 
     def compare(self, *question, binary=None, **more):
-        """Asks through the index and asks the files; an answer that differs is wrong, one that fails is counted too."""
-        asked = question or ("list", "--all", "--json")
-        found = self.run(*asked, binary=binary, **more)
-        truth = self.run("--no-index", *asked, binary=binary, **more)
-        self.failed += found.returncode != truth.returncode
-        self.wrong += found.stdout != truth.stdout
+        """Runs a command with and without the index. Counts different outputs as wrong, and different exit codes as failed."""
+        question = question or ("list", "--all", "--json")
+        found = self.run(*question, binary=binary, **more)
+        expected = self.run("--no-index", *question, binary=binary, **more)
+        self.failed += found.returncode != expected.returncode
+        self.wrong += found.stdout != expected.stdout
 
     def index_files(self):
         own = self.plans / ".planwatch"
@@ -51,7 +51,7 @@ class Place:
 
 
 def text(status, n):
-    # Words of seven letters, so that every version has the same size.
+    # The statuses have seven letters each, so that every version has the same size.
     return f"---\nstatus: {status}\ntitle: \"Title {n:06}\"\n---\n# Step\n"
 
 
@@ -67,9 +67,9 @@ def with_place(tag, binary, plans, run, scratch=None):
 
 
 def stamps(binary, rounds, scratch):
-    """R11, on an ext4 whose inodes have room for seconds only, if one can be mounted.
+    """R11, on an ext4 with timestamps in whole seconds, if one can be mounted.
 
-    Else stamps of one second are simulated: after each write the file's times are set to a whole second.
+    Otherwise these are simulated: after each write the file's times are set to a whole second.
     """
     base = pathlib.Path(tempfile.mkdtemp(prefix="planwatch-r11-", dir=scratch))
     mount = base / "mount"
@@ -77,7 +77,7 @@ def stamps(binary, rounds, scratch):
     has_seconds = coarse(base / "image", mount)
     try:
         passed, text = with_place("r11", binary, 4, lambda place: stamped(place, rounds, not has_seconds), mount)
-        how = "on an ext4 with stamps of 1 s" if has_seconds else "stamps of 1 s simulated by setting whole seconds"
+        how = "on an ext4 with timestamps in whole seconds" if has_seconds else "with simulated timestamps in whole seconds"
         return passed, f"{text} ({how})"
     finally:
         if has_seconds:
@@ -86,7 +86,7 @@ def stamps(binary, rounds, scratch):
 
 
 def coarse(image, mount):
-    """Mounts a small file system with stamps of one second; false where that is not possible."""
+    """Mounts a small file system with timestamps in whole seconds. Returns false if that is not possible."""
     with open(image, "wb") as file:
         file.truncate(64 << 20)
     for command in (["mkfs.ext4", "-q", "-I", "128", str(image)], ["mount", "-o", "loop", str(image), str(mount)]):
@@ -111,7 +111,7 @@ def stamped(place, rounds, is_simulated):
             status, before = rng.choice(WORDS), path.stat()
             with open(path, "r+") as file:
                 file.write(text(status, n))
-            # The second that it is now, or the time that the file had before it was rewritten.
+            # The modification time is the current second, or that of the file before the rewrite.
             if kind == 1:
                 os.utime(path, ns=(before.st_mtime_ns, before.st_mtime_ns))
             elif is_simulated:
@@ -124,12 +124,12 @@ def stamped(place, rounds, is_simulated):
                 missed[kind] += shown(path)["status"] != status
     place.compare()
     return sum(missed) + place.wrong + place.failed == 0, (
-        f"{rounds} rewrites of the same size: {missed[0]} missed; {rounds} with the old mtime set back: {missed[1]} missed"
+        f"{rounds} rewrites of the same size: {missed[0]} missed; {rounds} with the old modification time restored: {missed[1]} missed"
     )
 
 
 def damage(binary, corruptions, deletions, scratch):
-    """R12."""
+    """R12: damaged, deleted and unwritable index files."""
     return with_place("r12", binary, 20, lambda place: damaged(place, corruptions, deletions), scratch)
 
 
@@ -158,7 +158,7 @@ def edit(place, rng, n):
 
 
 def corrupt(place, rng):
-    """Random bytes, a cut, emptiness, or something that is no database, in one of the index's files."""
+    """Truncates one of the index's files, or overwrites parts of it with random bytes or text."""
     found = place.index_files()
     if not found:
         return
@@ -189,7 +189,7 @@ def deleted_under_a_daemon(place, rng, rounds):
 
 
 def mounted(place, options, run):
-    """Runs something with the plans on a small tmpfs; none where nothing can be mounted."""
+    """Calls `run` with a copy of the plans on a small tmpfs. Returns false if it cannot be mounted."""
     mount = place.base / "mount"
     mount.mkdir(exist_ok=True)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(mount)], capture_output=True).returncode:
@@ -214,7 +214,7 @@ def full_disk(place):
             except OSError:
                 pass
         for left in range(0, 40, 4):
-            # A little more room each time, so that the disk is full at another point of the writing.
+            # There is a little more room each time, so that the disk becomes full at another point of the write.
             with open(mount / "filler", "r+b") as filler:
                 filler.truncate(max(room - left * 4096, 0))
             place.compare(*there, "list", "--all", "--json")
@@ -230,17 +230,17 @@ def read_only(place):
         subprocess.run(["mount", "-o", "remount,ro", str(mount)], check=True)
         for _ in range(3):
             place.compare(*there, "list", "--all", "--json")
-            # Without a directory for caches it is in memory.
+            # Without a cache directory the index is in memory.
             place.compare(*there, "list", "--all", "--json", XDG_CACHE_HOME="/proc/none")
 
     return "read-only" if mounted(place, "size=8m", run) else "read-only not tried (nothing can be mounted)"
 
 
 def two_versions(place, rng):
-    """Another release takes turns with this one; the tests of the crate show that each has a file of its own."""
+    """Alternates with another release. Each release has its own index file; the tests of the crate check that, too."""
     path = os.environ.get("PLANWATCH_OTHER_BIN")
     if not path:
-        return "two releases not tried (PLANWATCH_OTHER_BIN names no other one)"
+        return "two releases not tried (PLANWATCH_OTHER_BIN is not set)"
     place.compare()
     place.compare(binary=str(path))
     two = {it.name for it in place.index_files() if it.name.endswith(".db")}

@@ -1,8 +1,8 @@
 """R1: kill -9 at a random microsecond of a running command.
 
-Each round one command runs on one step, or on a plan and a step, and is killed after a random time. Then every file
-must hold its old or its new bytes, whole; a change that was answered must be there; and the next command must work.
-The new bytes are those that the same command, not killed, writes into a copy.
+In each round a command that changes a step, or a plan and a step, is killed after a random time. Then every file must
+have exactly its old or its new content, an acknowledged change must be present, and the next command must work.
+The new content is what the same command, not killed, writes into a copy.
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-STEP = "---\nid: p:{n}\nstatus: {status}   # by hand\ntitle: \"Step {n}\"\n---\n# Step {n}\n\nText, long enough to be torn.\n" + "x" * 2000 + "\n"
+STEP = "---\nid: p:{n}\nstatus: {status}   # by hand\ntitle: \"Step {n}\"\n---\n# Step {n}\n\nText, long enough for a partial write.\n" + "x" * 2000 + "\n"
 
 
 def make(root):
@@ -35,7 +35,7 @@ def tree(root):
 
 
 def state(root):
-    """What planwatch keeps for itself; any difference is a first write."""
+    """The sizes of planwatch's own files. A difference means that the command has begun to write."""
     own = root / "plans" / ".planwatch"
     return {str(it): it.stat().st_size for it in own.rglob("*") if it.is_file() and it.name != "lock"} if own.exists() else {}
 
@@ -105,7 +105,7 @@ def loop(binary, rounds, rng, base):
             between += 1
         check = subprocess.run([binary, "list", "p"], cwd=live, env=environment(base / "home", n), capture_output=True)
         broken += check.returncode != 0
-        # A change of several files that was interrupted is finished or taken back as a whole.
+        # An interrupted change of several files is completed or undone as a whole.
         subprocess.run([binary, "check", "--fix"], cwd=live, env=environment(base / "home", n), capture_output=True)
         torn += tree(live) not in (old, new)
     passed = torn == lost == broken == 0

@@ -1,6 +1,6 @@
-"""R17: verbs that only read start no process, as strace sees it.
+"""R17: commands that only read start no process, according to strace.
 
-The first execve is the command itself. Threads are no processes: clone and clone3 with CLONE_THREAD are theirs.
+The first execve is the command itself. clone and clone3 with CLONE_THREAD start threads, which are allowed.
 """
 import os
 import pathlib
@@ -36,7 +36,7 @@ def make(root):
 
 
 def started(trace):
-    """The lines of a trace that start a process, but for the first."""
+    """The lines of a trace that start a process, except the first."""
     lines = [it for it in trace.read_text().splitlines() if re.search(r"\b(execve|execveat|fork|vfork|clone|clone3)\(", it)]
     is_thread = lambda it: "CLONE_THREAD" in it
     is_failed = lambda it: " = -1 " in it
@@ -46,7 +46,7 @@ def started(trace):
 
 def run(binary):
     if not shutil.which("strace"):
-        return False, "not measured: there is no strace"
+        return False, "not measured: strace is not installed"
     verbs = ["list", "list p", "show p", "show p:2", "show p --graph text", "next", "next p", "status", "check", "search run", "trust",
              "script list", "decide", "insight", "doctor", "export p", "run p --command true --dry-run", "sql SELECT(1)"]
     with tempfile.TemporaryDirectory() as place:
@@ -71,5 +71,5 @@ def run(binary):
         watching.wait(timeout=60)
         bad += [f"watch: {line}" for line in started(trace)]
         if (root / "evil").exists():
-            bad.append("something that came with the repository was run")
-    return not bad, "; ".join(bad) if bad else f"{len(verbs) + 1} reading verbs started nothing"
+            bad.append("a command from the repository was run")
+    return not bad, "; ".join(bad) if bad else f"{len(verbs) + 1} reading commands started no process"

@@ -1,9 +1,10 @@
 """R18: kill -9 of `run` at random moments, until its plan is complete.
 
-Each round works on a plan whose steps wait for the ones before them. Its runs are killed after a random time; the last one
-may end by itself. Then every step has to be completed, by an agent that was started for it while no other was at work on it,
-and nothing of the killed runs may be left.
+Each round has a plan whose steps depend on the steps before them. Its runs are killed after a random time, until one ends
+normally. Then every step must be completed, no two agents may have worked on a step at the same time,
+and no process of the killed runs may be left.
 """
+import contextlib
 import os
 import pathlib
 import random
@@ -14,7 +15,7 @@ import time
 
 AGENT = """#!/bin/sh
 n=${PLANWATCH_STEP#*:}
-# A mark may be that of an agent which was ended; together is who finds another one running.
+# The directory may belong to an agent that was killed. If its agent still runs, `together` records the step.
 mkdir "work/$n" 2>/dev/null || {
     pid=$(cat "work/$n/pid" 2>/dev/null)
     [ -n "$pid" ] && grep -qv ') Z ' "/proc/$pid/stat" 2>/dev/null && echo "$n" >> work/together
@@ -35,12 +36,14 @@ def is_running(pid):
 
 
 def clear(root):
-    """An agent that was killed leaves its mark; one that runs keeps it."""
+    """Removes the marks of killed agents, and keeps those of running ones."""
     for mark in (root / "work").glob("*/pid"):
-        text = mark.read_text().strip()
-        if text and not is_running(text):
-            mark.unlink()
-            mark.parent.rmdir()
+        # An agent that ends at this moment removes its mark itself.
+        with contextlib.suppress(FileNotFoundError):
+            text = mark.read_text().strip()
+            if text and not is_running(text):
+                mark.unlink()
+                mark.parent.rmdir()
 
 
 def one(binary, place, rng, steps=6):
@@ -53,8 +56,8 @@ def one(binary, place, rng, steps=6):
         verify = "verify: ['true']\n" if n % 2 else ""
         (root / "plans" / "p" / f"step-{n}.md").write_text(f"---\nstatus: pending\n{verify}---\n# Step {n}\n")
     environment = {"HOME": str(root / "home"), "PATH": os.environ.get("PATH", ""), "PLANWATCH_BY": "ann"}
-    said = subprocess.run([binary, "--json", "trust"], cwd=root, env=environment, capture_output=True, text=True).stdout
-    hashes = [it.split('"')[0] for it in said.split('"hash":"')[1:]]
+    output = subprocess.run([binary, "--json", "trust"], cwd=root, env=environment, capture_output=True, text=True).stdout
+    hashes = [it.split('"')[0] for it in output.split('"hash":"')[1:]]
     command = [binary, "run", "p", "--command", "sh agent.sh", "--max-attempts", "1000", "-q"]
     command += [it for hash in hashes for it in ("--trust-hash", hash)]
     kills = 0
@@ -67,12 +70,12 @@ def one(binary, place, rng, steps=6):
         code = running.wait()
         if code == 0:
             break
-        # What is left of a killed run is ended by the next one, and not by us.
+        # Only the marks are cleared here. The next run ends the processes that a killed run left.
         clear(root)
     else:
-        return kills, "it is never complete"
+        return kills, "the plan was not completed in 400 runs"
     if (root / "work" / "together").exists():
-        return kills, "two agents were at work on one step at once: " + (root / "work" / "together").read_text()
+        return kills, "two agents worked on one step at the same time: " + (root / "work" / "together").read_text()
     list_ = subprocess.run([binary, "list", "p"], cwd=root, env=environment, capture_output=True, text=True).stdout
     if f"{steps}/{steps}  completed" not in list_:
         return kills, list_

@@ -1,9 +1,9 @@
-"""R8, R9 and R10: a watching process must answer as the files do, whatever happens to them.
+"""R8, R9 and R10: the answers of a watching process must match the files, whatever happens to them.
 
-The oracle is --no-index, which reads every file. R8 swaps all files by `git checkout`, again and again. R9 makes
-directories faster than they can be watched, moves them, fills the kernel's queue while the process is stopped, and
-lowers the limit of watched directories in a user namespace of its own. R10 lets random editors work for a long time
-and asks after every few saves.
+The expected answers are those of --no-index, which reads every file. R8 repeatedly exchanges all files with `git checkout`.
+R9 creates directories faster than they can be watched, moves them, fills the kernel's queue while the process is stopped, and
+lowers the limit of watched directories in a separate user namespace. R10 saves files in random ways for a long time
+and compares an answer after every few saves.
 """
 import contextlib
 import json
@@ -21,7 +21,7 @@ QUESTIONS = [
     ["list", "--all", "--json"],
     ["status", "--json"],
     ["next", "--json"],
-    # As people ask it, which may be told again from what was kept.
+    # The output for people, which may come from a cache.
     ["next"],
     ["check", "--json"],
     ["sql", "--json", "select id, status, title from steps order by archived, id, path"],
@@ -29,7 +29,7 @@ QUESTIONS = [
 
 
 class Project:
-    """A plans directory with a home of its own."""
+    """A plans directory with a separate home directory."""
 
     def __init__(self, binary, scratch):
         self.binary = binary
@@ -54,14 +54,14 @@ class Project:
         path.write_text(text(status, more))
 
     def watch(self):
-        told = self.run("watch", "--detach", "--json")
-        if told.returncode != 0:
+        ran = self.run("watch", "--detach", "--json")
+        if ran.returncode != 0:
             log = self.plans / ".planwatch" / "daemon.log"
-            raise RuntimeError(told.stderr + (log.read_text() if log.exists() else ""))
-        return json.loads(told.stdout)["pid"]
+            raise RuntimeError(ran.stderr + (log.read_text() if log.exists() else ""))
+        return json.loads(ran.stdout)["pid"]
 
     def differs(self, question):
-        """How many rows of an answer are not those of the files."""
+        """How many rows of an answer differ from those of --no-index."""
         answers = [self.run(*how, *question) for how in ([], ["--no-index"])]
         if (answers[0].returncode, answers[0].stdout) == (answers[1].returncode, answers[1].stdout):
             return 0
@@ -87,7 +87,7 @@ def project(binary, scratch=None):
 
 
 def checkouts(binary, n_files, rounds):
-    """R8: rows that differ, and the longest time until the answer was right."""
+    """R8: the number of different rows, and the longest time until two correct answers."""
     with project(binary) as it:
         for branch, status in (("one", "pending"), ("two", "done")):
             for n in range(n_files):
@@ -111,11 +111,11 @@ def checkouts(binary, n_files, rounds):
             slowest = max(slowest, time.monotonic() - began)
             wrong += abs(json.loads(answer.stdout)["rows"][0]["n"] - n_files)
         passed = wrong == 0
-        return passed, f"{wrong} rows differ after {rounds} checkouts of {n_files} files; at most {slowest:.1f} s until two right answers"
+        return passed, f"{wrong} rows differ after {rounds} checkouts of {n_files} files; at most {slowest:.1f} s until two correct answers"
 
 
 def storms(binary, n_directories, n_files):
-    """R9: rows that differ after each kind of storm."""
+    """R9: the number of different rows after each kind of storm."""
     found = {}
     with project(binary) as it:
         it.step("first/step-1.md", "pending")
@@ -129,7 +129,7 @@ def storms(binary, n_directories, n_files):
             it.step(f"moved-{n}/step-1.md", "failed", "after the move")
             it.step(f"storm-{n}/step-9.md", "wip")
         found["moved"] = it.differs(QUESTIONS[0])
-        # Nobody empties the queue, which holds 16,384 events.
+        # The stopped process does not read the queue, which holds 16,384 events.
         os.kill(pid, signal.SIGSTOP)
         for n in range(n_files):
             it.step(f"queue-{n // 10}/step-{n % 10}.md", "pending")
@@ -137,15 +137,15 @@ def storms(binary, n_directories, n_files):
             it.step(f"queue-{n // 10}/step-{n % 10}.md", STATUSES[n % 6])
         os.kill(pid, signal.SIGCONT)
         found["overflow"] = it.differs(QUESTIONS[0])
-        followed = it.run("watch", "--detach", "--json")
-        found["overflow"] += int(json.loads(followed.stdout)["pid"] != pid)
+        running = it.run("watch", "--detach", "--json")
+        found["overflow"] += int(json.loads(running.stdout)["pid"] != pid)
     found["watch limit"] = limited(binary)
     passed = not any(found.values())
     return passed, "rows that differ: " + ", ".join(f"{name} {n}" for name, n in found.items())
 
 
 def limited(binary):
-    """A limit of 20 directories, in a namespace that touches nobody else; 1 if it is not told, or an answer is wrong."""
+    """Sets a limit of 20 directories, in a separate namespace. Counts wrong answers, and 1 if the log does not report the limit."""
     with project(binary) as it:
         it.step("first/step-1.md", "pending")
         script = "echo 20 > /proc/sys/user/max_inotify_watches && exec \"$0\" watch --detach --json"
@@ -162,7 +162,7 @@ def limited(binary):
         wrong += it.differs(QUESTIONS[0])
         deadline = time.monotonic() + 20
         log = it.plans / ".planwatch" / "daemon.log"
-        while "looking every two seconds" not in log.read_text():
+        while "every two seconds" not in log.read_text():
             if time.monotonic() > deadline:
                 return wrong + 1
             time.sleep(0.05)
@@ -170,7 +170,7 @@ def limited(binary):
 
 
 def save(it, rng, path):
-    """One save, as one of the usual editors does it."""
+    """Saves a file once, in one of the ways that usual editors save."""
     status, more = rng.choice(STATUSES), "x" * rng.randrange(400)
     beside = path.with_name(path.name + "~")
     kind = rng.randrange(8)
@@ -200,7 +200,7 @@ def save(it, rng, path):
 
 
 def shuffle(it, rng, n):
-    """Something that happens to a whole plan."""
+    """Creates, renames, removes, archives or exchanges a whole plan."""
     plans = [path for path in it.plans.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))]
     kind = rng.randrange(5)
     if kind == 0 or len(plans) < 4:
@@ -225,9 +225,9 @@ def shuffle(it, rng, n):
 
 
 def soak(binary, n_questions):
-    """R10: answers that are not those of the files."""
+    """R10: the number of answers that differ from those of --no-index."""
     rng = random.Random(10)
-    wrong = without = 0
+    wrong = ended = 0
     with project(binary) as it:
         for n in range(8):
             for step in range(1, 6):
@@ -240,6 +240,6 @@ def soak(binary, n_questions):
                 steps = sorted(it.plans.glob("[!_.]*/step-*.md"))
                 save(it, rng, rng.choice(steps))
             wrong += it.differs(rng.choice(QUESTIONS)) > 0
-        without += not os.path.exists(f"/proc/{pid}")
-    passed = wrong == 0 and without == 0
-    return passed, f"{wrong} wrong answers to {n_questions} questions" + (", and the process has ended" if without else "")
+        ended += not os.path.exists(f"/proc/{pid}")
+    passed = wrong == 0 and ended == 0
+    return passed, f"{wrong} wrong answers to {n_questions} questions" + (", and the process has ended" if ended else "")
