@@ -1,7 +1,7 @@
 //! `trust`: commands that came with a repository run only after a user of this machine has trusted them.
 //!
-//! Said is it of a file's path and of the hash of exactly what would run, in records that lie in the user's state
-//! directory; after any change of the command, its directory or the files that it names it has to be said again.
+//! A record in the user's state directory holds a file's path and the hash of exactly what would run. After any change of
+//! the command, its directory or the files that it names, the user has to trust it again.
 
 use std::path::{Path, PathBuf};
 

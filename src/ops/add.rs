@@ -1,4 +1,4 @@
-//! `add`: a new step, at the end, behind another one, or at a number.
+//! `add`: a new step, at the end, after another one, or at a number.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -49,7 +49,7 @@ const TRIES: usize = 3;
 pub struct ClaimReport {
     /// The word that `next` uses.
     pub state: &'static str,
-    /// The step as it is then, in the shape of every surface.
+    /// The step after the claim, in the JSON shape of all surfaces.
     pub step: Option<Value>,
     pub why: String,
     pub claim: Option<Granted>,
@@ -60,7 +60,7 @@ pub struct ClaimReport {
 }
 
 impl ClaimReport {
-    /// A claim that was made, or goes on.
+    /// A claim that was made, or continues.
     fn of(step: Value, why: String, claim: Granted) -> Self {
         let (state, step, claim) = (State::Next.word(), Some(step), Some(claim));
         Self { state, step, why, claim, plan: None, is_dry_run: false, diff: String::new() }

@@ -1,7 +1,7 @@
 //! `init`: prepares a project for plans, and configures agents to use planwatch; `--undo` reverses it.
 //!
-//! Whatever is written into a file of the user's can be seen in it, so that `--undo` takes out that and nothing else, also in
-//! another working tree. Only which directories were made cannot be seen: that is recorded for this user.
+//! What `init` adds to a user's file can be recognized in the file, so that `--undo` removes that and nothing else, also in
+//! another working tree. Only the directories that it made cannot be recognized; they are recorded for this user.
 
 mod agents;
 mod files;

@@ -1,7 +1,7 @@
 //! Prompts for an agent's process: the project's own before the built-in ones.
 //!
-//! A prompt of the project that cannot be used is reported with its place, and the built-in one is used: a slip in it must
-//! not keep a plan from being worked on.
+//! A prompt of the project that cannot be used is reported with its place, and the built-in one is used: a
+//! mistake in it must not stop work on a plan.
 
 use std::path::Path;
 

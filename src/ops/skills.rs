@@ -19,7 +19,7 @@ pub struct Skill {
     pub name: &'static str,
     /// For people, as in a menu.
     pub title: &'static str,
-    /// What may stand behind the name; none for a skill that is about all plans.
+    /// The argument after the name; none for a skill that is about all plans.
     pub argument: Option<Argument>,
     /// The commands that it may run without asking, beside those that read: `planwatch <verb>` for each.
     pub verbs: &'static [&'static str],
@@ -34,7 +34,7 @@ pub struct Argument {
     pub description: &'static str,
 }
 
-/// The skills, in the order in which a plan comes by them.
+/// The skills, in the order in which they are used for a plan.
 pub const ALL: [Skill; 3] = [
     Skill {
         name: "ps-plan",

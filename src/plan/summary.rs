@@ -9,10 +9,10 @@ use crate::plan::words::{PlanStatus, StepStatus};
 
 /// A plan of which only some steps are whole, and which has no texts.
 ///
-/// A step that the plan's files alone do not keep from being ready stays whole, and so does one with a claim. Of the
-/// others stays what counts, rules and times of the plan and of other steps are made from: of attempts and notes the
-/// newest time, of the content hash that there is a file. Problems between files are found all the same; their places
-/// are not. Nothing else of the reduced steps is true, so the plan inside is not accessible.
+/// A step stays whole if it has a claim, or if nothing in the plan's own files prevents it from being ready. The other steps
+/// are reduced to what the counts, rules and times of the plan and of other steps need: the newest time of their attempts
+/// and notes, and whether there is a file. Problems between files are still found, but without their places. The other
+/// fields of a reduced step are wrong, so the plan inside is not accessible.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary(Plan);
 

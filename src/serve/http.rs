@@ -1,8 +1,8 @@
 //! HTTP on the machine's own address: the script API, a route for every verb, and live events.
 //!
-//! A handler translates: request in, engine, report out. What may ask at all is decided in one place (`guard`), what an
-//! error looks like in one other (`problem`), who may keep a connection in a third (`connections`). One thread waits for
-//! the network and never works; the engine's work goes to a few threads of the runtime's own.
+//! A handler translates a request into a call of an operation, and its report into an answer. `guard` decides which requests
+//! are allowed, `problem` what an error looks like, `connections` which connections stay open. One thread waits for the
+//! network and never runs an operation; the runtime's blocking threads do.
 
 mod connections;
 mod etag;

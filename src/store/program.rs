@@ -1,4 +1,4 @@
-//! Programs: plans that others belong to, on one level.
+//! Programs: plans that group other plans. They cannot be nested.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Reads YAML that is handed over as data. The only file that names its library.
+//! Reads YAML that users give as data. The only file that names its library.
 //!
 //! Only the values count here, so a library that loses comments and positions is enough. Front matter, whose bytes stay,
 //! has [`yaml`].

@@ -1,13 +1,13 @@
 //! One entry of one object in a JSON file of another program: inserted and removed by a splice, without changing other bytes.
 //!
-//! How an entry was put in can be seen from its surroundings, so that taking it out gives the very bytes back without any
-//! record of what was there before:
-//! - into an object with members it goes before the first one, behind a copy of the blanks that stand before that one;
-//! - into an empty one it goes right behind the brace, on a line of its own if the object has more than one;
-//! - where the object itself is missing it comes along on one line, in braces with blanks inside: `{ "a": … }`. Nothing else that
-//!   is put in here has a blank between a brace and the entry.
+//! The text around an entry shows how it was inserted, so that removing it restores the same bytes without a record of what
+//! was there before:
+//! - In an object with members, it is inserted before the first one, after a copy of the whitespace before that one.
+//! - In an empty object, it is inserted directly after the brace, on its own line if the object has more than one line.
+//! - If the object itself is missing, it is inserted with the entry on one line, with spaces inside the braces: `{ "a": … }`.
+//!   Nothing else that is inserted here has a space between a brace and the entry.
 //!
-//! What is no strict JSON, as a file with comments, is refused with its place and never written.
+//! A file that is not strict JSON, such as one with comments, is refused with the place of the error and never written.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A block of lines between two marks in the user's text file: appended, and removed without a trace.
+//! A block of lines between two markers in the user's text file: appended, and removed to the byte.
 //!
 //! ```text
 //! <!-- planwatch:begin claude 1f0c9e77a2b34d58 -->
@@ -6,9 +6,9 @@
 //! <!-- planwatch:end -->
 //! ```
 //!
-//! The mark names the owner of the block and a hash of the lines between. A block that was edited is not removed.
-//! A blank line precedes the block. A file without a final line end gets none behind the block, so that
-//! taking it out gives the very bytes back.
+//! The marker names the owner of the block and a hash of the lines between. A block that was edited is not removed.
+//! A blank line precedes the block. If the file had no final line end, the block has none either, so that removing it
+//! restores the same bytes.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! From typed words to an exit code: one module a verb, each makes the engine's request and shows its report.
+//! From the command line to an exit code: one module per verb makes the operation's request and prints its report.
 
 mod add;
 mod archive;

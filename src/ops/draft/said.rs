@@ -1,4 +1,4 @@
-//! What an agent's process came to: an answer, or the reason why there is none.
+//! The result of an agent's process: an answer, or the reason why there is none.
 
 use super::{AgentOutput, End};
 use crate::plan::time::read_seconds;

@@ -1,6 +1,6 @@
-//! The files of a project while `init` works out what becomes of them: read once, changed in memory, written at the end.
+//! The files of a project while `init` plans its changes: read once, changed in memory, written at the end.
 //!
-//! So whatever is refused is refused before anything is written, and two names that lead to one file change it one after the
+//! So every refusal comes before the first write, and if two names lead to one file, their changes are made one after the
 //! other.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! Fills the full text: of plans that the index holds only the texts below the front matters are read again, in several
-//! threads, while another one splits them into words. Where the index knows nothing yet, both are filled while the files
-//! are read once.
+//! Fills the full-text index. For plans that are in the index of plans, only the texts below the front matters are read
+//! again, in several threads, while another thread splits them into words. If the index of plans is empty, both are filled
+//! in one reading of the files.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The full text, brought up to date when it is asked: texts of plans that changed are read again for it alone.
+//! Updates the full-text index when it is queried: the texts of changed plans are read again only then.
 
 use super::fill::{body_of, fill, fill_while_read, scanned};
 

@@ -1,6 +1,6 @@
-//! Other forms of plans as plans of ours: what each file becomes, and what could not be mapped.
+//! Maps other forms of plans to plans of planwatch: what each file becomes, and what could not be mapped.
 //!
-//! Pure: files come in as bytes, texts and edits go out. No word is dropped in silence.
+//! Pure: the input is bytes of files, the output is texts and edits. Every word that is dropped is reported.
 
 mod backlog;
 mod beads;

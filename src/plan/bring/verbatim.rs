@@ -1,4 +1,4 @@
-//! Directories of `plan.md` and `step-N.md`: plans already, taken over byte for byte; documents beside them are mapped.
+//! Directories of `plan.md` and `step-N.md`: plans already, copied byte for byte; documents beside them are mapped.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! One line of a Steps list: where its number, its title and the marks around them stand.
+//! One line of a Steps list: the places of its number, its title and the marks around them.
 //!
 //! Knows the forms in which people write such lines, and nothing of the list around.
 

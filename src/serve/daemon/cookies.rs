@@ -1,8 +1,8 @@
 //! Requests for current data, which wait until the daemon has seen every change before them.
 //!
-//! The daemon creates a file, the cookie, in a directory of its own. Events arrive in order: once the event for the
-//! cookie arrives, so has the event of every earlier change (Watchman's method). One cookie serves all requests that
-//! arrived before it was created.
+//! The daemon renames a file, the cookie, in its own directory (the first cookie is created). Events arrive in order: once
+//! the event for the cookie arrives, so has the event of every earlier change (Watchman's method). One cookie serves all
+//! requests that arrived before it.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::SyncSender;

@@ -1,4 +1,4 @@
-//! What requests hold, read so that every mistake is answered in the one form: names, bodies, queries.
+//! Reads the names, bodies and queries of requests, so that every mistake is answered in the same form.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};

@@ -1,6 +1,7 @@
-//! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in both eras of the protocol.
+//! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in old and new versions of the
+//! protocol.
 //!
-//! A call is a request to the engine, made in its own thread. The only state between two calls is the key that seals
+//! A call runs an operation in its own thread. The only state between two calls is the key that seals
 //! confirmation requests. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent
 //! can act on it. Only the call of an unknown tool is a protocol error.
 

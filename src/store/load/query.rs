@@ -119,7 +119,7 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { scope, check: IndexCheck::Attested, claims, settled: None }
     }
 
-    /// For decisions that are repeated often: a few changed plans are not written into the index.
+    /// For callers that load often: a few changed plans are not written into the index.
     pub(crate) fn for_a_moment(self) -> Self {
         Self { check: IndexCheck::Lazy, ..self }
     }

@@ -60,7 +60,7 @@ pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
 
 fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let context = session.context()?;
-    // The process ends right after; to take a long answer apart would last longer than to write it.
+    // The process ends right after this; freeing a long answer takes longer than writing it.
     let report = ManuallyDrop::new(session.patiently(|| list::list(&context, request))?);
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;

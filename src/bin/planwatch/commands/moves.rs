@@ -36,7 +36,7 @@ pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failu
     Ok(code)
 }
 
-/// Names the plan's next step to a person; a script asks by itself, and need not wait for the look at all plans.
+/// Names the plan's next step to a person. A script can ask for it, and need not wait until all plans are loaded.
 fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Result<(), Failure> {
     let is_for_person = !session.output.is_json() && std::io::stdout().is_terminal();
     let step = report.changes.last().and_then(|it| it.now.get("plan")).and_then(serde_json::Value::as_str);

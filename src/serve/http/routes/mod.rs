@@ -1,7 +1,7 @@
 //! The routes of every verb except those for scripts, and the document that describes all of them.
 //!
-//! One table (`table`) says what there is. The router is made from it, so is `GET /openapi.json`, and so is the table in
-//! docs/http-routes.md. Handlers only translate; they run in a thread that may wait.
+//! One table (`table`) lists the routes. The router, `GET /openapi.json` and the table in docs/http-routes.md are made from
+//! it. Handlers only translate; they run in a thread that may block.
 
 mod answers;
 mod bodies;
