@@ -196,7 +196,7 @@ verbs! {
     Watch(setup::Watch) = "watch";
     /// Print the token that requests over HTTP need
     Token(setup::Token) = "token";
-    /// Commit plan files, and merge them by their meaning
+    /// Commit plan files, and merge them by meaning
     Git(git::Git) = "git";
     /// Serve tools for agents (Model Context Protocol)
     Mcp(setup::Mcp) = "mcp";

@@ -27,9 +27,9 @@ pub(crate) struct Git {
 pub(crate) enum GitVerb {
     /// Commit the plan files that planwatch wrote
     Commit(GitCommit),
-    /// Let git merge plan files by their meaning in this clone
+    /// Let git merge plan files by meaning in this clone
     Setup(GitSetup),
-    /// Merge conflicted plan files by their meaning
+    /// Merge conflicted plan files by meaning
     Resolve(GitResolve),
     /// Merge one file; git and jj run this
     MergeDriver(GitMergeDriver),
@@ -77,16 +77,16 @@ pub(crate) struct GitSetup {
   planwatch git resolve --check
 
 Files without a conflict left are staged. Files that you have edited since the merge stay as they are.
-Exit code 1 means that a file still needs you; with --check, exit code 6 means that entries were lost.")]
+Exit code 1 means that a file is still unresolved; with --check, exit code 6 means that entries were lost.")]
 pub(crate) struct GitResolve {
     /// Files in conflict (default: all plan files in conflict)
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Check a finished merge instead: what a merge by meaning would have made (default: the last merge)
+    /// Compare a finished merge with a merge by meaning instead (default: the last merge)
     #[arg(long, value_name = "REV", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["renumber", "paths", "is_dry_run"])]
     pub(crate) check: Option<String>,
-    /// Where both sides added a step of one number, give the other side's step a free one
+    /// If both sides added a step with the same number, give the other side's step a free number
     #[arg(long)]
     pub(crate) renumber: bool,
     #[command(flatten)]

@@ -19,7 +19,7 @@ pub(crate) struct Status {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
-    /// Also show what unmerged git branches say about steps
+    /// Also show steps whose status differs on unmerged git branches
     #[arg(long)]
     pub(crate) branches: bool,
 }

@@ -94,7 +94,7 @@ pub(crate) struct Claim {
     /// Claim duration, for example 90s, 30m, 2h or 1d (default: 30m)
     #[arg(long, value_name = "TIME")]
     pub(crate) lease: Option<String>,
-    /// Process whose end ends the claim
+    /// Process ID; the claim ends when this process ends
     #[arg(long, value_name = "N")]
     pub(crate) pid: Option<u32>,
     /// Restart the duration of a claim from now
