@@ -140,7 +140,7 @@ fn folded(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// The place of a status among its words; one that is not known comes behind them.
+/// The place of a status among its words; one that is not known comes after them.
 fn rank<S: Status>(word: &str) -> usize {
     S::ALL.iter().position(|it| it.word() == word).unwrap_or(S::ALL.len())
 }

@@ -64,7 +64,7 @@ impl PlansDir {
     fn cache_dir(&self) -> Option<PathBuf> {
         let home = self.cache_home.as_deref()?;
         make_dirs(&*self.disk, home, 0o700).ok()?;
-        // The user's directory itself may be behind symbolic links.
+        // The path of the user's directory itself may contain symbolic links.
         let top = self.disk.canonical(home).ok()?.join("planwatch");
         let name = &blake3::hash(self.root.as_os_str().as_bytes()).to_hex()[..24];
         let dir = top.join(name);

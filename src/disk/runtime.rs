@@ -374,7 +374,7 @@ pub(super) fn key(disk: &dyn Disk, state_home: &Path) -> Option<[u8; 32]> {
         let bytes = read_own(disk, &dir.join("key"), 32).ok()??;
         <[u8; 32]>::try_from(bytes).ok()
     };
-    // The state directory itself may be behind symbolic links.
+    // The path of the state directory itself may contain symbolic links.
     if let Ok(home) = disk.canonical(state_home)
         && let Some(key) = known(&home.join("planwatch"))
     {

@@ -9,7 +9,7 @@ use crate::index::schema::Content;
 use crate::index::store::Store;
 use crate::index::{Opened, Place};
 
-/// The bytes of the hash behind a value.
+/// The bytes of the hash after a value.
 const HASH: usize = 16;
 
 /// The commits that were read before. It can be deleted at any time.

@@ -1,4 +1,4 @@
-//! Plans and files as in-memory relations for user queries: the tables behind the documented views.
+//! Plans and files as in-memory relations for user queries: the tables from which the documented views are made.
 
 use rusqlite::types::ToSqlOutput;
 use rusqlite::types::ValueRef::{self, Integer, Real};

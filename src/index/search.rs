@@ -318,7 +318,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
     Ok(found)
 }
 
-/// The order of matches of one rank: plans and their steps as they are listed, behind them records, newest first.
+/// The order of matches of one rank: plans and their steps as they are listed, after them records, newest first.
 pub(super) fn order(a: &Match, b: &Match) -> Ordering {
     match (a.key.name.contains('/'), b.key.name.contains('/')) {
         (true, true) => b.key.cmp(&a.key),

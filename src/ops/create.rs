@@ -27,7 +27,7 @@ impl StepRequest {
     }
 }
 
-/// Makes a plan; its id is the slug of the title, with a number behind it if that is taken.
+/// Makes a plan; its id is the slug of the title, with a number after it if that is taken.
 pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Error> {
     new_plan(context, request)?;
     let mut writing = Transaction::begin(context, "new", request.mode)?;

@@ -84,7 +84,7 @@ pub struct DraftRequest {
     pub before: Before,
 }
 
-/// What passes of earlier calls left behind, for a draft whose answers come one call at a time.
+/// The results of passes of earlier calls, for a draft whose answers come one call at a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     /// Passes in a row up to now that changed nothing.

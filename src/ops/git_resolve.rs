@@ -1,4 +1,4 @@
-//! `git resolve`: merges conflicted plan files by their meaning, and stages those without a conflict left.
+//! `git resolve`: merges conflicted plan files by meaning, and stages those without a conflict left.
 //!
 //! Only a file that is as git or planwatch left it is written. What a person has edited since stays.
 
@@ -73,7 +73,7 @@ struct Resolving<'a> {
     plans: PathBuf,
 }
 
-/// Merges the conflicted files again, by their meaning.
+/// Merges the conflicted files again by meaning.
 pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<GitResolveReport, Error> {
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();

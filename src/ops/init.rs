@@ -264,7 +264,7 @@ fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileRepo
     }
 }
 
-/// A directory as it is shown: from the root, with a slash behind it.
+/// A directory as it is shown: from the root, with a slash after it.
 fn below(path: &Path, root: &Path) -> String {
     format!("{}/", path.strip_prefix(root).unwrap_or(path).display())
 }

@@ -127,7 +127,7 @@ fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     scalars(value, &mut |it| {
         let span = it.span();
         let is_block = matches!(it.style(), Style::Literal | Style::Folded);
-        // Behind the `|` of a block scalar a comment may stand.
+        // There may be a comment after the `|` of a block scalar.
         let head = if is_block { text[span.clone()].find('\n').unwrap_or(0) } else { 0 };
         is_commented |= text.get(at..span.start + head).is_some_and(|it| it.contains('#'));
         at = span.end;

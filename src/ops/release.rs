@@ -19,7 +19,7 @@ use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ReleaseRequest;
 
-/// Makes each step pending again, in turn; refusals are reported, the other steps are released.
+/// Makes each step pending again. Refusals are reported, and the other steps are released.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     if request.expired && request.ids.is_empty() {
         return release_all_expired(context, request);

@@ -72,7 +72,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Ok(report);
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
-    // What depends on a number that two files had goes on with the one that keeps it.
+    // If two files had a number, the steps that depend on it depend on the file that keeps it.
     let gone: Vec<_> = (!is_doubled).then(|| Gone::moved(id.clone(), new.clone())).into_iter().collect();
     let left = Orphans::of(context, (&plans, &troubles), &gone, &[]);
     left.allow(context, request.force)?;

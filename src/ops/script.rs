@@ -186,7 +186,7 @@ fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runnable {
     pub id: String,
-    /// One line for a shell, as the file has it; nothing else is ever put into it.
+    /// One line for a shell, as the file has it; nothing is ever inserted into it.
     pub command: String,
     /// Absolute.
     pub directory: PathBuf,

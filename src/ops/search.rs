@@ -24,7 +24,7 @@ pub struct Hit {
     pub kind: Kind,
     /// `feature-auth`, `feature-auth:2.5`, or a file's name without `.md`.
     pub id: String,
-    /// The plan that it is, belongs to, or was said of.
+    /// The plan that it is, that it belongs to, or that it is about.
     pub plan: Option<String>,
     pub is_archived: bool,
     /// A decision's topic.

@@ -39,7 +39,7 @@ pub fn step_file(number: &StepNumber) -> String {
     format!("step-{number}.md")
 }
 
-/// `step` or `steps`, a digit behind marks or marks alone, and a Markdown ending, whatever the case.
+/// `step` or `steps`, a digit after marks or marks alone, and a Markdown ending, whatever the case.
 fn looks_like_step(name: &str) -> bool {
     let folded = name.trim().to_lowercase();
     let stem = [".md", ".markdown", ".mdown", ".mkd", ".md.txt", ".txt"]

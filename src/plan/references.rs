@@ -125,7 +125,7 @@ pub(crate) struct Group {
     /// With its parentheses.
     pub(crate) span: Range<usize>,
     pub(crate) items: Vec<Named>,
-    /// A parenthesis that is never closed may have lost what stood behind.
+    /// A parenthesis that is never closed may have lost what stood after.
     pub(crate) is_closed: bool,
 }
 
@@ -164,7 +164,7 @@ fn on_one_line(text: &str) -> String {
     text.to_ascii_lowercase().replace(['\r', '\n'], " ")
 }
 
-/// Returns where the items begin, if the word behind a parenthesis is `depends`, `depends on` or `depends:`.
+/// Returns where the items begin, if the word after a parenthesis is `depends`, `depends on` or `depends:`.
 fn list_start(folded: &str, from: usize) -> Option<usize> {
     let rest = folded[from..].trim_start().strip_prefix("depends")?;
     if rest.starts_with(|c: char| c.is_alphanumeric()) {

@@ -480,7 +480,7 @@ fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
 /// Which open steps wait for a step, directly or through others: steps as numbers, because there are many.
 struct Waiting<'a> {
     finder: Finder<'a>,
-    /// Where the steps that wait for each begin in `dependants`, and behind the last of them their end.
+    /// Where the steps that wait for each begin in `dependants`, and after the last of them their end.
     firsts: Vec<usize>,
     dependants: Vec<usize>,
 }

@@ -8,17 +8,17 @@ use borsh::{BorshDeserialize, BorshSerialize};
 /// A step's place in its plan.
 ///
 /// Held as digits, never as a float: `2.10` and `2.1` are the same place, 0.1 + 0.2 must not appear in a file name,
-/// and the order must be total. At most 9 digits before the point and 100 behind it.
+/// and the order must be total. At most 9 digits before the point and 100 after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct StepNumber {
     whole: u32,
-    /// Digits behind the point. Invariant: no trailing zero, so that the order of strings is the order of decimals.
+    /// Digits after the point. Invariant: no trailing zero, so that the order of strings is the order of decimals.
     /// A whole number has none. Two empty strings would compare slowly: their pointers are dangling, and on some
     /// processors a read of no bytes there takes hundreds of cycles. Dense plans compare millions of numbers (T16).
     fraction: Option<String>,
 }
 
-/// Digits that a number may have behind its point.
+/// Digits that a number may have after its point.
 pub const MAX_FRACTION: usize = 100;
 const MAX_WHOLE: usize = 9;
 const LARGEST_WHOLE: u32 = 999_999_999;

@@ -147,7 +147,7 @@ pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
 pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     left(hint, |part| {
-        // A word behind `action` is one of an argument's values.
+        // A word after `action` is one of an argument's values.
         let words = part.match_indices(is_word).map(|(at, _)| at);
         let starts = words.filter(|at| *at == 0 || !part[..*at].ends_with(is_word));
         let is_missing = |at: usize| {

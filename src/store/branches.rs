@@ -87,7 +87,7 @@ pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error>
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
     let branches = git.unmerged_branches()?;
     let versions = versions(&git, &path, &branches)?;
-    // Each version, and behind it the one that the branch began with.
+    // Each version, and after it the one that the branch began with.
     let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
     let mut read = Vec::new();
     git.objects(&blobs, |nth, object| {
@@ -192,7 +192,7 @@ fn written_by(git: &Git, path: &Path, branches: &[Branch]) -> Result<HashMap<Oid
     Ok(written)
 }
 
-/// A number behind `number` that is free here and elsewhere; `next` is the step that follows it here.
+/// A number after `number` that is free here and elsewhere; `next` is the step that follows it here.
 pub(crate) fn free_after(
     first: Result<StepNumber, NoRoom>,
     next: Option<&StepNumber>,

@@ -144,7 +144,7 @@ fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {
     }
 }
 
-/// The names behind a plan's directory in a path.
+/// The names after a plan's directory in a path.
 fn behind_plan(path: &str) -> Option<&str> {
     let (plan, rest) = path.strip_prefix("_archive/").unwrap_or(path).split_once('/')?;
     PlanId::is_plan_name(plan).then_some(rest)

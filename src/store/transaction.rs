@@ -179,8 +179,8 @@ fn is_changed(error: &Error) -> bool {
     matches!(error, Error::Disk(DiskError::FileChanged { .. }))
 }
 
-/// Repeats a change that was refused because of other programs' saves, for a caller that cannot be asked to try
-/// again. The change takes the lock itself, so it is free meanwhile.
+/// Repeats a change that was refused because of other programs' saves, for a caller that cannot try again itself. The
+/// change takes the lock itself, so the lock is free between two attempts.
 pub(crate) fn once_saved<T>(
     context: &Context,
     mut change: impl FnMut() -> Result<T, Error>,

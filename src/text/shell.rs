@@ -248,7 +248,7 @@ fn is_reserved(word: &str) -> bool {
     matches!(word, "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" | "time")
 }
 
-/// Whether a command still begins behind this word: an assignment, or a reserved word.
+/// Whether a command still begins after this word: an assignment, or a reserved word.
 fn is_before_command(word: &str) -> bool {
     let is_name = |it: &str| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -137,7 +137,7 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// The words of a line that is being typed, and the quote that is open at its end; the last word is empty behind a space.
+/// The words of a line that is being typed, and the quote that is open at its end; the last word is empty after a space.
 fn words_of(line: &str) -> Option<(Vec<String>, &'static str)> {
     const END: char = '\u{1}';
     let split = |quote| Some((shell_words::split(&format!("{line}{END}{quote}")).ok()?, quote));

@@ -416,7 +416,7 @@ fn pager(verb: Option<&Verb>) -> Option<Pager> {
 pub(crate) fn environment_of_processes() -> Vec<(OsString, OsString)> {
     let own = env::current_exe().ok().and_then(|it| it.parent().map(Path::to_path_buf));
     let path = env::var_os("PATH").unwrap_or_default();
-    // Behind whatever the user has, for who has none on the path.
+    // At the end, so that a planwatch on the user's PATH is preferred.
     let all = env::split_paths(&path).chain(own);
     env::join_paths(all).map(|it| vec![(OsString::from("PATH"), it)]).unwrap_or_default()
 }

@@ -73,7 +73,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The error's sentence, and behind it what the system said.
+/// The error's sentence, and after it what the system said.
 fn message(error: &Error) -> String {
     let mut message = plain_system(&error.to_string());
     let source = std::error::Error::source(error);
@@ -85,7 +85,7 @@ fn message(error: &Error) -> String {
     message
 }
 
-/// A sentence without the number that a system puts behind its own words.
+/// A sentence without the number that a system puts after its own words.
 fn plain_system(message: &str) -> String {
     let Some((before, after)) = message.split_once(" (os error ") else { return message.to_owned() };
     format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))

@@ -73,7 +73,7 @@ fn list_key(kind: &str) -> Option<&'static str> {
     Some(key)
 }
 
-/// Reads the text behind `--json=`.
+/// Reads the text after `--json=`.
 pub(crate) fn read(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }

@@ -43,7 +43,7 @@ pub(super) fn fitted(text: &str, limit: usize) -> Conversation {
     Conversation { text: text[start..].to_owned(), left_out }
 }
 
-/// The first start of a line at or behind a place; else the first character there.
+/// The first start of a line at or after a place; else the first character there.
 fn line_start(text: &str, at: usize) -> usize {
     let at = (at..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
     let behind = text[at..].find('\n').map(|it| at + it + 1);

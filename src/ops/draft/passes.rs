@@ -13,7 +13,7 @@ use crate::text::diff;
 /// What each pass looks at, in order.
 pub const FOCI: [&str; 5] = ["completeness", "correctness", "edge cases", "scope", "clarity"];
 
-/// What the passes behind them look at.
+/// What the passes after them look at.
 const TOGETHER: &str = "everything together";
 
 /// A pass is asked so often that does not answer in time.

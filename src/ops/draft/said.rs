@@ -3,7 +3,7 @@
 use super::{AgentOutput, End};
 use crate::plan::time::read_seconds;
 
-/// For how long a limit is waited for that does not say when it ends, in seconds.
+/// How long to wait for a limit whose end is unknown, in seconds.
 const PAUSE: u64 = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) fn below_converged(stdout: &str) -> Said {
     self::text(text.split_once('\n').map_or("", |(_, rest)| rest))
 }
 
-/// Takes a code fence away that is around all of it.
+/// Removes a code fence that surrounds the whole text.
 fn unfenced(text: &str) -> String {
     let text = text.trim();
     let fence: String = text.chars().take_while(|it| *it == '`').collect();
@@ -86,7 +86,7 @@ const LIMITS: [&str; 8] = [
     "resource_exhausted",
 ];
 
-/// The seconds until a limit ends; none if none is spoken of.
+/// The seconds until a limit ends; none if the text names none.
 fn limit(text: &str) -> Option<u64> {
     let text = text.to_lowercase();
     let has_code = text.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it == "429");

@@ -75,7 +75,7 @@ struct Memory {
     etag: Option<String>,
 }
 
-/// Begins a draft, or goes on with one that is there, and asks for its next pass.
+/// Begins a draft or continues an existing one, and asks for its next pass.
 pub fn begin(context: &Context, request: &BeginRequest) -> Result<Turn, Error> {
     let mut memory = Memory {
         name: request.name.clone(),

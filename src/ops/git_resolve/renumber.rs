@@ -84,7 +84,7 @@ fn plan_of(directory: &Path) -> PlanId {
     PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
-/// A number behind this one that no step has, in the working tree or on a side.
+/// A number after this one that no step has, in the working tree or on a side.
 fn free(
     resolving: &Resolving<'_>,
     directory: &Path,

@@ -24,7 +24,7 @@ const KEY: &str = "imported_from";
 /// What a plan is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// From the repository's root; none for what lies outside, as that path would be one of this machine.
+    /// From the repository's root; none for a source outside it, as that path would be one of this machine.
     path: Option<String>,
     hash: String,
 }

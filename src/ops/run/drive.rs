@@ -242,7 +242,7 @@ impl Driver<'_> {
         seconds.saturating_add(30 * 60)
     }
 
-    /// Ends processes that killed runs have left behind, because their steps are about to be done again.
+    /// Ends the remaining processes of killed runs, because their steps are about to be done again.
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
@@ -304,7 +304,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Commits the step's file; if that fails, the change stays uncommitted and the run goes on.
+    /// Commits the step's file; if that fails, the change stays uncommitted and the run continues.
     fn commit(&self, id: &StepId) {
         let names = [id.to_string()];
         let done = self.context().and_then(|it| commit::commit(&it, &names, None, Mode::Write));

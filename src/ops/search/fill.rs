@@ -64,7 +64,7 @@ pub(crate) fn fill(
     })
 }
 
-/// Brings an index up to date that is not known to be right, and fills the full text beside it where nothing was ever put
+/// Updates an index that may be out of date, and fills the full-text index too if nothing was ever put
 /// into the index and nothing is in the full text. That counts as filled from the index's first commit if it was made here.
 ///
 /// An error in the full text is ignored here; the next search finds it again.

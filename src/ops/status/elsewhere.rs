@@ -1,4 +1,4 @@
-//! What unmerged branches say about steps, where the files here say otherwise.
+//! Steps whose status on an unmerged branch differs from the files here.
 
 use serde::Serialize;
 

@@ -199,7 +199,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The numbers of the tasks' own ids where each is one of its own, else new ones behind them.
+/// The numbers of the tasks' own ids where each is one of its own, else new ones after them.
 ///
 /// Drafts count for themselves, and what is archived may have a number that was given again.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {

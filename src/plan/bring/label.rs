@@ -60,13 +60,13 @@ pub(super) fn id(text: &str) -> Option<&str> {
     (is_id && is_cut && !is_word(STEP_WORDS) && !is_word(PHASE_WORDS)).then_some(id)
 }
 
-/// What a word says that the number behind it counts.
+/// What a word says that the number after it counts.
 pub(super) fn rank_of(word: &str) -> Option<Rank> {
     let ranks = [(STEP_WORDS, Rank::Step), (PHASE_WORDS, Rank::Phase)];
     ranks.into_iter().find(|(words, _)| words.split(' ').any(|it| it == word)).map(|it| it.1)
 }
 
-/// The rank of a label, its number, and where the text behind it begins.
+/// The rank of a label, its number, and where the text after it begins.
 fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
     let start = whole.find(char::is_alphanumeric)?;
     // A label in code ends with the mark that it began with; a title that begins with code does not.

@@ -213,7 +213,7 @@ fn set_depends(numbers: &[StepNumber]) -> Option<Change> {
     set_all_depends(numbers, &[])
 }
 
-/// As [`set_depends`], with steps of other plans behind.
+/// As [`set_depends`], with steps of other plans after.
 fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Change> {
     let own = numbers.iter().map(|it| NewValue::Word(it.to_string()));
     let items: Vec<_> = own.chain(elsewhere.iter().map(|it| NewValue::Text(it.to_string()))).collect();
@@ -223,7 +223,7 @@ fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Chang
 /// Why a date of a store is no `due`.
 const NO_DAY: &str = "this is not a date, as 2026-11-21";
 
-/// The day that a source names, alone or with a time behind it.
+/// The day that a source names, alone or with a time after it.
 fn day(text: &str) -> Option<Day> {
     let text = text.trim();
     let (day, time) = text.split_at_checked(10)?;

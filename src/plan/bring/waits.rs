@@ -18,7 +18,7 @@ pub(super) struct Wait {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Name {
-    /// The number behind a word of steps or of phases, or without a word.
+    /// The number after a word of steps or of phases, or without a word.
     Number(Rank, String),
     /// All numbers from one to another.
     Range(Rank, String, String),

@@ -223,7 +223,7 @@ impl<'a> Merge<'a> {
         Some(())
     }
 
-    /// Puts the pieces together: those of OURS in their order, and what only THEIRS has behind its neighbours.
+    /// Puts the pieces together: those of OURS in their order, and what only THEIRS has after its neighbours.
     fn assemble(mut self, lines: &dyn TextMerge) -> Option<MergedHeader> {
         let file = std::mem::take(&mut self.file);
         let own = Own::read(&file)?;

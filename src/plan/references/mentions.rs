@@ -175,7 +175,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Reads the numbers behind the word "step", which ends at `end`; returns where they end.
+    /// Reads the numbers after the word "step", which ends at `end`; returns where they end.
     fn list_behind(&mut self, plan: &PlanId, start: usize, end: usize) -> Option<usize> {
         let rest = &self.folded[end..];
         let behind = rest.strip_prefix('s').map_or(rest, |it| it.strip_prefix(':').unwrap_or(it));
@@ -239,7 +239,7 @@ impl Finder<'_> {
         digits.parse().ok().filter(|_| is_name || !goes_on).map(|it| (it, end))
     }
 
-    /// The number behind one of these words, which may be called a step once more: `, 2`, `and step 2`, `–3`.
+    /// The number after one of these words, which may be called a step once more: `, 2`, `and step 2`, `–3`.
     fn behind(&self, at: usize, words: &[&str]) -> Option<(StepNumber, usize)> {
         let rest = self.folded[at..].trim_start_matches(['`', '*', '_']);
         let beside = rest.trim_start_matches([' ', '\t', '\u{a0}']);

@@ -66,13 +66,13 @@ fn numbers(line: &Listed, to: &StepNumber) -> Vec<Splice> {
     line.line.numbers.iter().map(|it| (absolute(it), to.to_string())).collect()
 }
 
-/// Returns the line behind which a number belongs; none: before the first one.
+/// Returns the line after which a number belongs; none: before the first one.
 pub(super) fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNumber) -> Option<usize> {
     let lower = lines.iter().enumerate().filter(|(nth, it)| Some(*nth) != without && it.number < *number);
     lower.max_by(|(_, a), (_, b)| a.number.cmp(&b.number)).map(|(nth, _)| nth)
 }
 
-/// Puts a line behind another one, or before the first, with the blank lines that a loose list has.
+/// Puts a line after another one, or before the first, with the blank lines that a loose list has.
 pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: &str) -> Splice {
     let neighbour = before.unwrap_or(0);
     let own = block(body, &lines[neighbour]);
@@ -84,7 +84,7 @@ pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: 
     }
 }
 
-/// Returns a line with its indentation and children, without the line ending behind it.
+/// Returns a line with its indentation and children, without the line ending after it.
 pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
     let start = line.span.start - indent_before(body, line.span.start).len();
     start..line.span.start + body[line.span.clone()].trim_end().len()

@@ -82,7 +82,7 @@ fn name(text: &str, at: usize) -> Option<Name> {
     Some(Name { number, digits, end: text.len() - behind.len(), is_worded, is_set_off })
 }
 
-/// Reads the title behind a name: its text, its place, where it ends with the marks, and what it leaves open.
+/// Reads the title after a name: its text, its place, where it ends with the marks, and what it leaves open.
 fn title(text: &str, at: usize, marks: &str) -> (String, Range<usize>, usize, String) {
     let closers = text[at..].len() - text[at..].trim_start_matches(['*', '_', '`', '~', ']']).len();
     let closers = closers.min(marks.len());

@@ -56,7 +56,7 @@ fn unread_path(rejection: PathRejection) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "name-invalid", rejection.body_text())
 }
 
-/// The parameters behind `?`.
+/// The parameters after `?`.
 #[derive(Debug, Clone)]
 pub(super) struct Params<T>(pub(super) T);
 

@@ -103,7 +103,7 @@ impl Problem {
             .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\", Basic realm=\"planwatch\"")
     }
 
-    /// What is said of an answer that some library made, by its status alone.
+    /// The text for an answer that a library made, from its status alone.
     pub(super) fn of_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),

@@ -271,7 +271,7 @@ pub(super) struct Page {
 
 /// Takes items until a limit, or until a page is full; at least one.
 ///
-/// `from` is the cursor of the page before: the key of its last item, behind which this page begins.
+/// `from` is the cursor of the page before: the key of its last item, after which this page begins.
 pub(super) fn page<T>(
     all: &[T],
     (limit, from): (Option<usize>, Option<&str>),

@@ -21,7 +21,7 @@ impl<'a> Lines<'a> {
         at + rest.iter().position(|it| matches!(it, b'\n' | b'\r')).unwrap_or(rest.len())
     }
 
-    /// Where the line behind the one of a byte begins.
+    /// Where the line after the one with this byte begins.
     pub(super) fn end(&self, at: usize) -> usize {
         let end = self.text_end(at);
         end + eol_at(self.text, end).len()
@@ -79,7 +79,7 @@ impl<'a> Lines<'a> {
         self.text[..at].trim_end_matches([' ', '\t']).len()
     }
 
-    /// Goes on over the blanks behind a byte, on its line.
+    /// Skips the blanks after a byte, on its line.
     pub(super) fn after_blanks(&self, at: usize) -> usize {
         self.text.len() - self.text[at..].trim_start_matches([' ', '\t']).len()
     }

@@ -38,8 +38,8 @@ pub enum Change {
 
 /// Applies changes in their order and returns the new file; without a change of data, the same bytes.
 ///
-/// `order` is the table of the file's keys: a key that is added goes behind the nearest key before it in the table,
-/// `id` directly above `status`, any other to the end, but never behind `attempts`. A file without front
+/// `order` is the table of the file's keys: a key that is added goes after the nearest key before it in the table,
+/// `id` directly above `status`, any other to the end, but never after `attempts`. A file without front
 /// matter gets one.
 ///
 /// # Errors

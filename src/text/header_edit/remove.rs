@@ -129,8 +129,8 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     }
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => {
-            // A comma behind the last member stays a habit of the author's; behind an indicator it is the other one,
-            // which does not become part of a word.
+            // If the author wrote a comma after the last member, there is one afterwards, too. After an indicator it is the
+            // other comma, which does not become part of a word.
             let own_end = behind_comma(sheet, own.end);
             let is_indicator = text[..end].ends_with([':', '?']);
             if own_end > own.end && is_indicator { behind_comma(sheet, end)..own_end } else { end..own.end }

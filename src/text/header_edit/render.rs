@@ -84,7 +84,7 @@ impl Renderer<'_> {
         text
     }
 
-    /// A typed scalar or flow collection; lines behind the first are moved below the key.
+    /// A typed scalar or flow collection; lines after the first are moved below the key.
     fn typed_token(&self, tree: &Tree, column: usize) -> String {
         let root = tree.root();
         let text = &tree.source()[root.outer_span()];
@@ -124,7 +124,7 @@ impl Renderer<'_> {
     }
 }
 
-/// A value on one line, as it can stand inside of brackets.
+/// A value on one line, in a form that is valid inside brackets.
 pub(super) fn flow(value: &NewValue) -> String {
     match value {
         NewValue::Text(text) => scalar::inline(text, Place::Flow),
@@ -151,7 +151,7 @@ fn flow_map(entries: &[(String, NewValue)], value: impl Fn(&NewValue) -> String)
     format!("{{{}}}", join(entries))
 }
 
-/// A typed value as it was typed, if it can stand inside of brackets so.
+/// A typed value as it was typed, if that is valid inside brackets.
 fn typed_flow(text: &str) -> String {
     let Ok(tree) = typed(text) else { return String::new() };
     let root = tree.root();

@@ -44,7 +44,7 @@ pub(super) fn item(
         return Err(EditError::new(LAYOUT, dash, "a tab precedes the item"));
     }
     let line_end = sheet.lines.text_end(end);
-    // Blanks or a comment behind the item would become text of a block scalar at the end of the new one.
+    // Blanks or a comment after the item would become text of a block scalar at the end of the new one.
     let is_last_on_line = sheet.lines.after_blanks(end) == line_end;
     let mut render = sheet.renderer(sheet.lines.eol_of(dash), sheet.lines.end(end));
     render.has_literals &= is_last_on_line;
@@ -67,7 +67,7 @@ fn without_colon(sheet: &Sheet<'_>, key: View<'_>, value: &NewValue) -> Result<V
     Err(EditError::new(LAYOUT, key.outer_span().start, "the key has no colon"))
 }
 
-/// The place of a value behind its colon or dash, outside of brackets.
+/// The place of a value after its colon or dash, outside of brackets.
 struct Slot<'a> {
     sheet: &'a Sheet<'a>,
     old: View<'a>,
@@ -91,7 +91,7 @@ impl Slot<'_> {
         }
     }
 
-    /// Replaces a token; the lines of a block scalar go below the comment that may stand behind it.
+    /// Replaces a token; the lines of a block scalar go below a comment after it.
     fn token(&self, new: &str, value: &NewValue) -> Vec<Splice> {
         let (head, rest) = split_block_scalar(new);
         let mut splices = token(self.old, head, value);
@@ -118,7 +118,7 @@ impl Slot<'_> {
     /// Replaces a list or mapping that begins on the line of its key or dash.
     fn in_place(&self, new: &str) -> Splice {
         let Range { start, end } = self.old.outer_span();
-        // A comment may stand behind a token, but not behind the last line of a block scalar.
+        // There may be a comment after a token, but not after the last line of a block scalar.
         let has_lines = !split_block_scalar(new).1.is_empty();
         let end = if has_lines { self.sheet.lines.text_end(end) } else { end };
         Splice { range: start..end, text: new.to_owned() }
@@ -137,7 +137,7 @@ impl Slot<'_> {
         ]
     }
 
-    /// Replaces a block scalar: by another one if the text allows it, else by a token behind which the comment stays.
+    /// Replaces a block scalar: by another one if the text allows it, else by a token after which the comment stays.
     fn block_scalar(&self, value: &NewValue, new: &str) -> Vec<Splice> {
         let lines = self.sheet.lines;
         let Range { start, end } = self.old.span();

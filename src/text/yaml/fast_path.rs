@@ -315,7 +315,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// The colon behind a key, which is a word of ASCII.
+    /// The colon after a key, which is a word of ASCII.
     fn key_end(&self, start: usize) -> Option<usize> {
         let rest = &self.bytes[start..];
         rest.first().filter(|it| it.is_ascii_alphabetic() || **it == b'_')?;
@@ -324,7 +324,7 @@ impl Reader<'_> {
         (rest[len] == b':' && matches!(rest.get(len + 1), Some(b' ' | b'\n'))).then_some(start + len)
     }
 
-    /// Whether a list's item begins here and goes on behind its dash.
+    /// Whether a list's item begins here and goes on after its dash.
     fn is_dash(&self, at: usize) -> bool {
         self.bytes[at] == b'-' && self.bytes.get(at + 1) == Some(&b' ')
     }
@@ -362,7 +362,7 @@ impl Reader<'_> {
         Some(id)
     }
 
-    /// Puts a node that is complete behind the last one of a collection.
+    /// Puts a node that is complete after the last one of a collection.
     fn append(&mut self, parent: NodeId, last: NodeId, child: NodeId) {
         let height = self.tree.nodes[child as usize].height + 1;
         let parent = &mut self.tree.nodes[parent as usize];

@@ -20,7 +20,7 @@ impl<'a> Gap<'a> {
             match self.bytes.get(at) {
                 Some(b' ' | b'\t' | b'\r' | b'\n') => at += 1,
                 Some(b'#') => at = self.end_of_line(at),
-                // A byte order mark may stand before the first token.
+                // There may be a byte order mark before the first token.
                 Some(0xEF) if self.bytes[at..].starts_with(b"\xEF\xBB\xBF") => at += 3,
                 _ => return at,
             }

@@ -1,4 +1,4 @@
-//! YAML as JSON, within a budget: aliases can stand for far more than the text holds.
+//! YAML as JSON, within a limit: written out, aliases can be far larger than the text.
 
 use super::{Kind, Tree, View, resolve};
 use serde_json::{Map, Number, Value};
@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 const MORE_NODES: usize = 20_000;
 const MORE_BYTES: usize = 256 << 10;
 
-/// The aliases of a value stand for more than is worth holding in memory.
+/// With its aliases written out, a value is larger than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its aliases stand for more than {MORE_NODES} values or {MORE_BYTES} bytes")]
 pub struct JsonError;
@@ -21,7 +21,7 @@ impl View<'_> {
         Budget::of(self.tree).to_json(self)
     }
 
-    /// How many nodes the value has with its aliases written out; counting ends behind `limit`.
+    /// How many nodes the value has with its aliases written out; counting ends after `limit`.
     pub(crate) fn subtree_size(self, limit: usize) -> usize {
         let children: &mut dyn Iterator<Item = View<'_>> = match self.kind() {
             Kind::List => &mut self.items(),

@@ -42,7 +42,7 @@ fn meant(key: &str) -> Option<String> {
     if known().any(|it| it == key) { None } else { nearest(key, known()) }
 }
 
-/// What is done with the text behind a sign.
+/// What is done with the text after a sign.
 type Op = fn(String) -> SetOp;
 
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.

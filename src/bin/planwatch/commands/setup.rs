@@ -135,7 +135,7 @@ fn synopsis(name: &str, of: &Command) -> Vec<Inline> {
     line
 }
 
-/// Square brackets around what can be left out, dots behind what can be repeated.
+/// Square brackets around what can be left out, dots after what can be repeated.
 fn bracketed(it: &Arg, what: Vec<Inline>) -> Vec<Inline> {
     let (open, close) = if it.is_required_set() { (" ", "") } else { (" [", "]") };
     let is_many = matches!(it.get_action(), clap::ArgAction::Append);

@@ -61,7 +61,7 @@ fn user_name(config: &str) -> Option<String> {
     name.filter(|it| !it.is_empty())
 }
 
-/// A value without its quotes, escapes and the comment behind it.
+/// A value without its quotes, escapes and the comment after it.
 fn unquoted(value: &str) -> String {
     let mut plain = String::new();
     let mut is_quoted = false;

@@ -50,7 +50,7 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
     Ok(report.exit_code())
 }
 
-/// `next: …`, behind what was done.
+/// `next: …`, after what was done.
 pub(crate) fn next_line(what: &str) -> String {
     format!("{} {}\n", paint(DIM, "next:"), escaped(what))
 }

@@ -29,7 +29,7 @@ pub(crate) fn markdown(body: &str, title: &str, width: Option<usize>) -> String 
     shown.trim_start_matches('\n').to_owned()
 }
 
-/// The column where the text of a line begins, behind the mark of a list or a quotation.
+/// The column where the text of a line begins, after the mark of a list or a quotation.
 fn start_of_text(line: &str) -> usize {
     let text = line.trim_start();
     let mark = text.split_once(' ').map_or("", |(it, _)| it);

@@ -88,7 +88,7 @@ impl Call {
     }
 }
 
-/// Reads a body: one JSON object, `{}` where nothing has to be said.
+/// Reads a body: one JSON object, `{}` if no field is needed.
 pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> {
     if bytes.is_empty() {
         let detail = "the body is empty; an object is wanted, at least {}";

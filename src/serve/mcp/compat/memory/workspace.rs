@@ -27,7 +27,7 @@ pub(super) fn described(call: &Call) -> Value {
     json!({"workspace_id": name(&root), "workspace_path": root.display().to_string()})
 }
 
-/// The repository, or else the directory that the plans directory lies in.
+/// The repository, or else the parent of the plans directory.
 fn root(call: &Call) -> PathBuf {
     lexical(&call.context.here.root)
 }
@@ -47,7 +47,7 @@ fn is_own_path(call: &Call, typed: &str) -> bool {
     own_paths(call).contains(&lexical(&call.context.here.root.join(typed)))
 }
 
-/// A directory's name, also as a slug with a sum of digits behind it, or its path.
+/// A directory's name, also as a slug with a sum of digits after it, or its path.
 fn is_own_id(call: &Call, typed: &str) -> bool {
     let bare = match typed.rsplit_once('-') {
         Some((name, sum)) if sum.len() >= 6 && sum.bytes().all(|it| it.is_ascii_hexdigit()) => name,
