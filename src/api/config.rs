@@ -1,4 +1,4 @@
-//! `planwatch.toml`: everything in it is optional, and what is wrong in it is reported, not fatal.
+//! `planwatch.toml`: every key is optional, and mistakes in it are reported but not fatal.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! A project around the plans: the few files in it that a user asks planwatch to write.
 //!
 //! They are the user's, and may be open in an editor, so they are written as plan files are: under a lock, as one batch with
-//! a journal, and what a write displaces is kept and compared again. The state for that lies in the plans directory's own
+//! a journal, and displaced versions are stored and compared again later. They are in the plans directory's own
 //! state, or in a hidden directory of the project. Symbolic links are followed inside the project, and never out of it.
 
 use std::path::{Path, PathBuf};

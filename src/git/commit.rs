@@ -1,6 +1,6 @@
 //! Commits some files without touching what the user staged.
 //!
-//! The tree is made in an index of its own. Then the user's index gets the new entries, where it still has those of
+//! The tree is made in a separate index. Then the user's index gets the new entries, where it still has those of
 //! `HEAD`, and then `HEAD` moves, if nothing else has moved it. In the other order, a commit that the user makes in between
 //! would take the files back. If `HEAD` has moved, everything is done again on the new commit.
 

@@ -1,8 +1,8 @@
 //! The full text index in its file: what it was filled from, and whether it is intact.
 //!
-//! Using it takes three steps. Is it [filled](TextsSnapshot::is_filled_from) from the rows of the plan index? If not,
-//! what is [missing](TextsSnapshot::unsearched)? That is [added](FullText::write). Then it is
-//! [searched](TextsSnapshot::search).
+//! A caller checks whether it is [filled](TextsSnapshot::is_filled_from) from the current rows of the plan index. If not, the
+//! caller lists what is [missing](TextsSnapshot::unsearched) and [adds](FullText::write) that. Then it
+//! [searches](TextsSnapshot::search).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What commits did to the plans, by commit. A commit never changes, so a row is right as long as it is whole.
+//! What commits did to the plans, by commit. A commit never changes, so a row that is not damaged is valid.
 
 use std::collections::HashMap;
 

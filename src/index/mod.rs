@@ -1,15 +1,15 @@
-//! The only user of SQLite: plans read before, so that an answer need not read every file again.
+//! The only user of SQLite: a cache of parsed plans, so that an answer need not read every file again.
 //!
-//! The files are the truth. The index may be deleted at any time, and never lies: each row says from which files, by
-//! stamp and content hash, its plan was read, and proves that it is what was put in. It decides nothing; ready, next
-//! and stale are determined by `plan` from the plans that it returns. A caller does:
+//! The files are the only source of truth, and the index may be deleted at any time. Each row contains the stamps and hashes
+//! of the files from which its plan was read, and a checksum of itself. The index decides nothing: `plan` determines which
+//! steps are ready, next or stale from the plans that the index returns. A caller does the following:
 //!
 //! 1. take a [`Snapshot`], and compare its heads with a walk, directory by directory;
-//! 2. take the plans that are the same out of it, and read the files of the others;
-//! 3. [`write`](Index::write) what was read, and answer from memory.
+//! 2. load the unchanged plans from it, and read the files of the others;
+//! 3. [`write`](Index::write) the plans that were read, and answer from memory.
 //!
-//! An error on the way is never the user's: the files can be read at any time, and [`Place::Memory`] holds an index
-//! for one command. Bodies are neither in it nor in what is loaded, only the words of them for the full text.
+//! If the index fails, callers continue without it: the files can be read at any time, and [`Place::Memory`] holds an index
+//! for one command. Bodies are not stored, only their words in the full text.
 
 mod checksums;
 mod common_terms;

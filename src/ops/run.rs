@@ -1,4 +1,4 @@
-//! `run`: one fresh process for each step of a plan, until all are closed or something halts it.
+//! `run`: one fresh process for each step of a plan, until all are closed or the run halts.
 //!
 //! This module has the request and the events of a run. `drive` is its loop, `attempt` one process from claim to end,
 //! `outcome` decides on the result, and `settle` writes it. Processes are started through [`Workers`].

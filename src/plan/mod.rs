@@ -1,4 +1,4 @@
-//! What a plan is: bytes to plans and steps, their rules, and changes back to edits.
+//! Plans and steps: parses them from bytes, applies the rules, and turns changes into edits.
 //!
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 

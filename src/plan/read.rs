@@ -1,4 +1,4 @@
-//! Bytes of plan and step files to [`Plan`] and [`Step`]; what is wrong becomes problems, nothing is an error.
+//! Parses plan and step files into [`Plan`] and [`Step`]. Mistakes in a file become problems; reading never fails.
 
 use std::collections::BTreeSet;
 

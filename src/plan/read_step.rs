@@ -1,4 +1,4 @@
-//! Bytes of a step's file to a [`Step`].
+//! Parses the bytes of a step's file into a [`Step`].
 
 use std::collections::HashSet;
 
