@@ -1,4 +1,4 @@
-//! What has to be known of a command line before it is understood: how to say that it is wrong.
+//! What has to be read from a command line before it is parsed: how to report that it is invalid.
 
 use std::ffi::OsString;
 

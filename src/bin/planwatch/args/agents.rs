@@ -1,4 +1,4 @@
-//! The words of the verbs that make planwatch known to agents.
+//! The arguments of `init` and `hook`.
 
 use clap::{Args, ValueEnum};
 

@@ -1,4 +1,4 @@
-//! The words of the verbs that bring plans in, take them out, and begin them from templates.
+//! The arguments of `import`, `export` and `template`.
 
 use std::path::PathBuf;
 

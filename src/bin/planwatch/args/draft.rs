@@ -1,4 +1,4 @@
-//! The words of `draft`.
+//! The arguments of `draft`.
 
 use std::path::PathBuf;
 

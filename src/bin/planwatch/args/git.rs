@@ -1,4 +1,4 @@
-//! The words of `git` and its verbs.
+//! The arguments of `git` and its verbs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The words of the verbs that keep what was decided and learned, and commands by their name.
+//! The arguments of `decide`, `insight`, `script` and `trust`.
 
 use clap::{Args, Subcommand};
 

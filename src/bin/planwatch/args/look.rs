@@ -1,4 +1,4 @@
-//! The words of the verbs that only look.
+//! The arguments of the verbs that only read.
 
 use clap::{Args, ValueEnum};
 use planwatch::ops::show::GraphForm;

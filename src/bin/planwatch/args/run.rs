@@ -1,4 +1,4 @@
-//! The words of `run`.
+//! The arguments of `run`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! The words of the verbs that serve, and of those that set up.
+//! The arguments of the verbs that serve, and of those for setup and diagnosis.
 
 use std::path::PathBuf;
 

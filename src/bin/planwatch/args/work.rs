@@ -1,4 +1,4 @@
-//! The words of the verbs that report work.
+//! The arguments of the verbs that report work.
 
 use clap::Args;
 use planwatch::store::transaction::Mode;

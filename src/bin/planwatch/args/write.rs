@@ -1,4 +1,4 @@
-//! The words of the verbs that write plans and steps.
+//! The arguments of the verbs that write plans and steps.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `decide` and `insight`: what was decided and learned, to be recorded with a text and listed without one.
+//! `decide` and `insight`: with a text they record it, without one they list what is recorded.
 
 use planwatch::api::context::Context;
 use planwatch::api::error::Error;

@@ -1,4 +1,4 @@
-//! `run`: what an agent does with a plan, as it happens.
+//! `run`: prints the progress of a run.
 
 mod screen;
 

@@ -1,4 +1,4 @@
-//! `search`: what the words were found in, best first.
+//! `search`: the results, best first.
 
 use std::fmt::Write;
 

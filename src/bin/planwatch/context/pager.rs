@@ -1,4 +1,4 @@
-//! Which pager shows long answers on a terminal, from what the environment says.
+//! Chooses the pager for long output on a terminal, from the environment.
 
 /// How git starts `less`: it ends at once if everything fits, keeps colours, and leaves the text on the terminal.
 const DEFAULT: &str = "less -FRX";

@@ -1,4 +1,4 @@
-//! What `help TOPIC` explains beside the verbs.
+//! The topics of `help TOPIC`.
 
 use std::fmt::Write;
 

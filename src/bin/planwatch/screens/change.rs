@@ -1,4 +1,4 @@
-//! What a writing verb did: a calm line for each change, or the diff of what it would do.
+//! What a writing verb did: a line for each change, or, for a dry run, the diff.
 
 use planwatch::store::transaction::{ChangeReport, Changed};
 
