@@ -131,6 +131,13 @@ impl Record {
         self
     }
 
+    fn asked(&self) -> Option<PathBuf> {
+        match &self.what {
+            What::Replaced { asked, .. } => asked.as_ref().map(Text::path),
+            _ => None,
+        }
+    }
+
     pub(super) fn of(op: &FileOp, version: &Version) -> Self {
         match op {
             FileOp::Create { path, bytes } => Self::created(path, bytes),

@@ -1,7 +1,7 @@
 //! A program that replaces a symbolic link by a file while what the link leads to is changed, or afterwards.
 
 use super::*;
-use crate::disk::{ChangeError, FileOp, Keyed, PlansDir};
+use crate::disk::{ChangeError, FileOp, Keyed, PlansDir, UndoError};
 
 const LINK: &str = "/plans/p/step-1.md";
 const FILE: &str = "/plans/behind/one.md";
@@ -122,3 +122,59 @@ fn a_killed_batch_is_undone_when_the_link_was_replaced_meanwhile() {
     assert!(n_finished > 0 && n_undone > 10, "{n_finished} {n_undone}");
 }
 
+#[test]
+fn a_change_behind_a_link_that_was_replaced_is_not_undone() {
+    for act in [change, change_with_key, batch] {
+        let machine = start();
+        assert!(act(&machine.plans()));
+        machine.save(LINK, THEIRS);
+        let plans = machine.plans();
+        let blocked: Vec<_> =
+            plans.undo_list().iter().map(|it| it.blocked.as_ref().map(UndoError::code)).collect();
+        assert_eq!(blocked, [Some("file-changed")]);
+        let error = plans.lock(&mut || {}).unwrap().undo().unwrap_err();
+        assert!(matches!(&error, UndoError::Edited { path, .. } if path == step()), "{error:?}");
+        assert_eq!(machine.text(LINK).unwrap(), THEIRS);
+        assert_eq!(machine.text(FILE).unwrap(), "old\nours\n");
+    }
+}
+
+fn undo(plans: &PlansDir) -> bool {
+    plans.lock(&mut || {}).is_ok_and(|mut locked| locked.undo().is_ok())
+}
+
+#[test]
+fn a_link_that_is_replaced_during_an_undo_is_left_alone() {
+    let start = start();
+    assert!(change(&start.plans()));
+    let is_restored = |call: &u64| {
+        let machine = start.dying_before(*call);
+        undo(&machine.plans());
+        machine.text(FILE).unwrap() == "old\n"
+    };
+    let exchange = (1..1000).find(is_restored).unwrap() - 1;
+    for call in 1..=exchange + 1 {
+        let machine = start.replaced_before(call, LINK, THEIRS);
+        assert!(!undo(&machine.plans()), "call {call}");
+        assert_eq!(machine.text(LINK).unwrap(), THEIRS, "call {call}");
+        assert_eq!(machine.text(FILE).unwrap(), "old\nours\n", "call {call}");
+    }
+    assert!(exchange > 10);
+    // Nothing stays in the way of an undo without such a program.
+    assert!(undo(&start.plans()));
+    assert_eq!(start.text(FILE).unwrap(), "old\n");
+}
+
+#[test]
+fn a_change_behind_a_link_is_undone_after_a_later_change_that_renamed_the_link() {
+    let machine = start();
+    let plans = machine.plans();
+    assert!(change(&plans));
+    let ops = vec![FileOp::Rename { from: step().to_path_buf(), to: "p/step-4.md".into() }];
+    plans.lock(&mut || {}).unwrap().batch("move", "2", ops).unwrap();
+    let blocked: Vec<_> =
+        plans.undo_list().iter().map(|it| it.blocked.as_ref().map(UndoError::code)).collect();
+    assert_eq!(blocked, [None, Some("later-change")]);
+    assert!(undo(&plans) && undo(&plans));
+    assert_eq!(machine.text(FILE).unwrap(), "old\n");
+}
