@@ -263,7 +263,7 @@ impl Locked<'_> {
             let name = VersionName { id: version.name.id + 3, ..evidence.name.clone() };
             let moved = dir(self.plans).join(name.encode());
             rename_new(disk, &evidence.path, &moved).map_err(|error| DiskError::writing(&path, error))?;
-            if self.put_or_leave(version.name.id + 2, real, &base, &text).is_err() {
+            if self.put_or_leave(version.name.id + 2, &base, &text).is_err() {
                 let left = keep(&*self.plans.disk, &self.plans.root, &moved, KeptWhy::Overtaken);
                 self.news.push(left);
             }
@@ -281,7 +281,7 @@ impl Locked<'_> {
             let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
             rename_new(disk, &version.path, &dir(self.plans).join(name.encode())).ok();
             let base = self.plans.read(real)?;
-            return self.put_or_leave(version.name.id + 2, real, &base, before).map(drop);
+            return self.put_or_leave(version.name.id + 2, &base, before).map(drop);
         };
         if evidence.path == second.path {
             disk.rename(&second.path, &path, Rename::Replace)

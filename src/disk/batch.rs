@@ -16,12 +16,12 @@ use super::error::DiskError;
 use super::file_system::Open;
 use super::fs_ops::{Safe, is, is_one_file, read_own, rename_new, write_new};
 use super::half_saved::Known;
-use super::journal::{BACK, Direction, FileOp, ID_STEP, JOURNAL, Journal, Outcome, Recovered};
+use super::journal::{BACK, Direction, FileOp, ID_STEP, JOURNAL, Journal, Link, Outcome, Recovered};
 use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::Snapshot;
 use super::runtime::Trust;
 use super::undo::Record;
-use super::write_lock::{Locked, Version};
+use super::write_lock::{Locked, Version, Withdrawn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -77,17 +77,18 @@ impl Locked<'_> {
         emptied: Vec<PathBuf>,
         undoes: Option<u64>,
     ) -> Result<(), DiskError> {
-        let ops = ops.into_iter().map(|op| self.real_op(op)).collect::<Result<Vec<_>, _>>()?;
+        let (ops, links) = self.real_ops(ops)?;
         for name in ops.iter().flat_map(|op| <[_; 2]>::from(op.names())).flatten() {
             self.check_finished(name)?;
         }
-        self.precheck(&ops)?;
+        self.precheck(&ops, &links)?;
         let (verb, at, by, made) =
             (verb.to_string(), at.to_string(), self.by.clone(), self.missing_dirs(&ops));
         let (id, direction) = (self.fresh_id(), Direction::Forward);
         let (due, unit) = (self.due(), self.unit.as_ref().map(|it| it.id).filter(|_| self.is_keyed()));
         let sources = self.sources(&ops);
-        let journal = Journal { id, verb, at, ops, sources, made, emptied, by, undoes, unit, due, direction };
+        let journal =
+            Journal { id, verb, at, ops, sources, links, made, emptied, by, undoes, unit, due, direction };
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
@@ -212,6 +213,22 @@ impl Locked<'_> {
         removed.map_err(|error| DiskError::writing(&path, error))
     }
 
+    /// The operations on paths without symbolic links, and the paths of those that had some.
+    fn real_ops(&self, ops: Vec<FileOp>) -> Result<(Vec<FileOp>, Vec<Link>), DiskError> {
+        let (mut real, mut links) = (Vec::new(), Vec::new());
+        for (n, op) in ops.into_iter().enumerate() {
+            let asked = match &op {
+                FileOp::Change { path, .. } => Some(path.clone()),
+                _ => None,
+            };
+            let op = self.real_op(op)?;
+            let asked = asked.filter(|it| op.names().0 != Some(it));
+            links.extend(asked.map(|asked| Link { n: n as u64, asked }));
+            real.push(op);
+        }
+        Ok((real, links))
+    }
+
     fn real_op(&self, op: FileOp) -> Result<FileOp, DiskError> {
         let place = |path: PathBuf| {
             checked(&path)?;
@@ -235,11 +252,11 @@ impl Locked<'_> {
     }
 
     /// Checks whether the batch can work at all, so that most failures change nothing.
-    fn precheck(&self, ops: &[FileOp]) -> Result<(), DiskError> {
+    fn precheck(&self, ops: &[FileOp], links: &[Link]) -> Result<(), DiskError> {
         let mut freed: Vec<&Path> = Vec::new();
         let mut made: Vec<&Path> = Vec::new();
         let mut changed: Vec<&PathBuf> = Vec::new();
-        for op in ops {
+        for (n, op) in ops.iter().enumerate() {
             let (needed, taken) = op.names();
             if let Some(path) = taken {
                 if freed.iter().any(|it| path.starts_with(it)) {
@@ -258,7 +275,8 @@ impl Locked<'_> {
             self.refuse_mounted(op)?;
             self.refuse_broken_link(op)?;
             if let Some(path) = needed {
-                self.refuse_cut_short(path)?;
+                let asked = links.iter().find(|it| it.n == n as u64).map_or(path, |it| &it.asked);
+                self.refuse_cut_short(path, asked)?;
             }
             made.extend(taken);
             match op {
@@ -293,9 +311,39 @@ impl Locked<'_> {
         };
         match progress {
             Progress::Impossible | Progress::Doubled => Err(self.impossible(op)),
-            Progress::Done => Ok(Record::of(op, &version)),
-            Progress::Open | Progress::Half => Ok(Record::of(op, &self.carry_out(op, version)?)),
+            Progress::Done => {
+                self.check_link(journal, n, &version)?;
+                Ok(Self::record_of(journal, n, &version))
+            }
+            Progress::Open | Progress::Half => {
+                let version = self.carry_out(op, journal.asked(n), version)?;
+                Ok(Self::record_of(journal, n, &version))
+            }
         }
+    }
+
+    fn record_of(journal: &Journal, n: usize, version: &Version) -> Record {
+        let record = Record::of(&journal.ops[n], version);
+        match journal.asked(n) {
+            Some(asked) => record.asked_as(asked),
+            None => record,
+        }
+    }
+
+    /// Refuses a change that a killed process made behind a symbolic link, if another program has replaced the link.
+    ///
+    /// A change that is in the undo log was complete, so the link was replaced after it.
+    fn check_link(&self, journal: &Journal, n: usize, version: &Version) -> Result<(), DiskError> {
+        let (Some(asked), Some(real)) = (journal.asked(n), journal.ops[n].names().0) else { return Ok(()) };
+        let path = self.plans.root.join(asked);
+        // A later operation may have renamed the link.
+        let is_replaced = self.plans.disk.lstat(&path).is_ok() && !self.still_leads_to(asked, real);
+        let record = || match journal.undoes {
+            Some(unit) => Record::undone(unit, &journal.by),
+            None => Self::record_of(journal, n, version).of_batch(journal),
+        };
+        let is_noted = || self.plans.undo_log().contains(&record());
+        if is_replaced && !is_noted() { Err(DiskError::FileChanged { path }) } else { Ok(()) }
     }
 
     pub(super) fn remove_empty<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
@@ -413,8 +461,14 @@ impl Locked<'_> {
         read_own(&*self.plans.disk, path, u64::MAX).is_ok_and(|found| found.as_deref() == Some(bytes))
     }
 
-    /// Carries out one operation; returns the version that it displaced.
-    fn carry_out(&mut self, op: &FileOp, version: Version) -> Result<Version, DiskError> {
+    /// Carries out one operation; returns the version that it displaced. `asked` is its path if that leads through symbolic
+    /// links.
+    fn carry_out(
+        &mut self,
+        op: &FileOp,
+        asked: Option<&Path>,
+        version: Version,
+    ) -> Result<Version, DiskError> {
         let root = &self.plans.root;
         match op {
             FileOp::Create { path, bytes } => {
@@ -434,10 +488,12 @@ impl Locked<'_> {
                 self.clear_draft(&version);
                 let base = self.plans.read(path)?;
                 let changed = || DiskError::FileChanged { path: root.join(path) };
-                if base.bytes != *before {
+                // The file itself may have become a link by now.
+                if base.bytes != *before || base.real != *path {
                     return Err(changed());
                 }
-                return self.put_or_leave(version.name.id, path, &base, after);
+                let base = Snapshot { asked: asked.unwrap_or(path).to_path_buf(), ..base };
+                return self.put_or_leave(version.name.id, &base, after);
             }
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let to = root.join(to);
@@ -463,22 +519,27 @@ impl Locked<'_> {
         Ok(version)
     }
 
-    /// Replaces a text. If another program saved meanwhile, its text stays.
+    /// Replaces a text. If another program saved meanwhile, or replaced a symbolic link that led to the file, its text stays.
     pub(super) fn put_or_leave(
         &mut self,
         id: u64,
-        path: &Path,
         base: &Snapshot,
         new: &[u8],
     ) -> Result<Version, DiskError> {
-        let error = DiskError::FileChanged { path: self.plans.root.join(path) };
+        let error = DiskError::FileChanged { path: self.plans.root.join(&base.asked) };
+        let withdrawn = |theirs| Withdrawn { ours: new.to_vec(), theirs };
         let raced = match self.put(id, base, new, None, SaveCheck::First)? {
-            Put::Clean(draft) if self.still_leads_to(path, &base.real) => return Ok(draft.version),
+            Put::Clean(draft) if self.still_leads_to(&base.asked, &base.real) => return Ok(draft.version),
             Put::Clean(draft) => {
+                self.withdrawn.push(withdrawn(None));
                 let (real, text) = (base.real.clone(), base.bytes.clone());
                 Raced { real, theirs: draft.version, text, ours: new.to_vec() }
             }
             Put::Stale => return Err(error),
+            Put::Withdrawn => {
+                self.withdrawn.push(withdrawn(None));
+                return Err(error);
+            }
             Put::Raced(raced, theirs) => {
                 let mut known = Known::default();
                 known.has_read(&base.bytes);
@@ -491,6 +552,7 @@ impl Locked<'_> {
                         .err()
                         .unwrap_or(DiskError::HalfSaved { path: error.path().to_path_buf() }));
                 }
+                self.withdrawn.push(withdrawn(Some(theirs.bytes)));
                 raced
             }
         };

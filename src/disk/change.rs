@@ -19,7 +19,10 @@ use super::undo::Record;
 use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 
 /// Makes the new text of a file from its current one.
-pub type Edit<'a, E> = dyn FnMut(&[u8]) -> Result<Vec<u8>, E> + 'a;
+///
+/// The second argument has the results of earlier runs that were in the file before the current text was saved. An editor
+/// may have read them, so the text may contain them.
+pub type Edit<'a, E> = dyn FnMut(&[u8], &[Vec<u8>]) -> Result<Vec<u8>, E> + 'a;
 
 /// How often an edit is repeated before the other program's save wins.
 const TRIES: usize = 3;
@@ -47,6 +50,8 @@ pub(super) enum Put {
     Raced(Raced, Box<Snapshot>),
     /// The file had changed before anything was touched.
     Stale,
+    /// The file was written in place, and restored because another program had replaced it meanwhile.
+    Withdrawn,
 }
 
 /// A save that is in `displaced/` while planwatch's version is in the file.
@@ -63,8 +68,7 @@ impl Locked<'_> {
     /// Runs `edit` on the file's current text and replaces the file with the result.
     ///
     /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
-    /// an earlier run, because the editor may have read planwatch's version. `edit` must recognize this and return the
-    /// same bytes. If the result equals the text, nothing is written. After three attempts the other text stays and
+    /// an earlier run if that was in the file. `edit` must recognize this and return the same bytes. If the result equals the text, nothing is written. After three attempts the other text stays and
     /// the error is [`DiskError::FileChanged`]. After any error the file is as its editors saved it. A file that looks
     /// truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
@@ -90,15 +94,16 @@ impl Locked<'_> {
     ) -> Result<Written, ChangeError<E>> {
         let mut base = self.read_for_change(relative)?;
         let mut known = Known::default();
+        let mut shown: Vec<Vec<u8>> = Vec::new();
         let mut raced: Option<Raced> = None;
         let (mut puts, mut withdrawals) = (0, 0);
         loop {
-            let wanted = self.wanted(&base, edit, puts, known);
+            let wanted = self.wanted(&base, edit, puts, known, &shown);
             known.has_read(&base.bytes);
             let new = match wanted {
                 Ok(Some(new)) => new,
                 settled => {
-                    let was_seen = raced.as_ref().map(|it| it.ours.clone());
+                    let was_seen = shown.last().cloned();
                     let is_half_saved =
                         matches!(settled, Err(ChangeError::Disk(DiskError::HalfSaved { .. })));
                     let later = match raced.take() {
@@ -107,7 +112,10 @@ impl Locked<'_> {
                             self.exchange_back(&raced, kept)?;
                             None
                         }
-                        Some(raced) => self.withdraw(raced, settled.is_err(), kept)?,
+                        Some(raced) => {
+                            shown.push(raced.ours.clone());
+                            self.withdraw(raced, settled.is_err(), kept)?
+                        }
                         None => None,
                     };
                     match later {
@@ -129,17 +137,32 @@ impl Locked<'_> {
                     return Ok(self.replaced(base, new, raced, draft));
                 }
                 Ok(Put::Clean(draft)) => {
-                    let theirs = raced.take().map_or(draft.version, |it| it.theirs);
+                    let earlier = raced.take();
+                    shown.extend(earlier.as_ref().map(|it| it.ours.clone()));
+                    shown.push(new.clone());
+                    let theirs = earlier.map_or(draft.version, |it| it.theirs);
                     let (real, text) = (base.real, base.bytes);
                     self.withdraw(Raced { real, theirs, text, ours: new }, false, kept)?;
                     base = self.read_for_change(relative)?;
                 }
                 Ok(Put::Raced(next, theirs)) => {
+                    // What came out was saved before `new` was in the file, but after the version before that.
                     known.has_put(&new);
-                    self.overtake(raced.replace(next), kept);
+                    let earlier = raced.replace(next);
+                    shown.extend(earlier.as_ref().map(|it| it.ours.clone()));
+                    self.overtake(earlier, kept);
                     base = *theirs;
                 }
-                Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => {
+                Ok(put @ (Put::Stale | Put::Withdrawn)) => {
+                    shown.extend(raced.as_ref().map(|it| it.ours.clone()));
+                    if matches!(put, Put::Withdrawn) {
+                        shown.push(new);
+                    }
+                    self.overtake(raced.take(), kept);
+                    base = self.read_for_change(relative)?;
+                }
+                Err(DiskError::NotFound { .. }) => {
+                    shown.extend(raced.as_ref().map(|it| it.ours.clone()));
                     self.overtake(raced.take(), kept);
                     base = self.read_for_change(relative)?;
                 }
@@ -166,12 +189,13 @@ impl Locked<'_> {
         edit: &mut Edit<'_, E>,
         puts: usize,
         known: Known,
+        shown: &[Vec<u8>],
     ) -> Result<Option<Vec<u8>>, ChangeError<E>> {
         let path = || self.plans.root.join(&base.real);
         if self.is_cut_short(base, known) {
             return Err(DiskError::HalfSaved { path: path() }.into());
         }
-        let new = edit(&base.bytes).map_err(ChangeError::Refused)?;
+        let new = edit(&base.bytes, shown).map_err(ChangeError::Refused)?;
         match new == base.bytes {
             true => Ok(None),
             false if puts == LOOKS + TRIES => Err(DiskError::FileChanged { path: path() }.into()),
@@ -185,7 +209,7 @@ impl Locked<'_> {
             Some(raced) => self.outlive(&raced.theirs, Content::of(&base.bytes), Content::of(&new)),
             None => draft.version,
         };
-        self.record(Record::replaced(&base.real, &before, &new));
+        self.record(Record::replaced(&base.real, &before, &new).asked_as(&base.asked));
         Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept: Vec::new() }
     }
 
@@ -197,7 +221,7 @@ impl Locked<'_> {
             let (id, content) = (self.fresh_id(), Content::of(&base.bytes));
             let name = VersionName { origin: Origin::Own, id, base: content, new: Content::of(&ours), path };
             let version = Version { path: dir(self.plans).join(name.encode()), name };
-            self.record(Record::replaced(&base.real, &version, &ours));
+            self.record(Record::replaced(&base.real, &version, &ours).asked_as(&base.asked));
         }
         Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
     }
@@ -322,7 +346,7 @@ impl Locked<'_> {
                     later = Some(*theirs);
                 }
                 // An editor renamed it away and is about to save.
-                Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => break,
+                Ok(Put::Stale | Put::Withdrawn) | Err(DiskError::NotFound { .. }) => break,
                 Err(_) => return self.exchange_back(&raced, kept).map(|()| None),
             }
         }

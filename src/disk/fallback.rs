@@ -22,6 +22,9 @@ use super::write_lock::{Draft, Locked, Version};
 const OPEN_WAIT: Duration = Duration::from_millis(5);
 const OPEN_WAITS: usize = 20;
 
+/// An open file, and whether there is a lease on it.
+type Leased = (Box<dyn DiskFile>, Lease);
+
 impl Locked<'_> {
     /// Renames a draft over the file if it still holds the expected text.
     ///
@@ -104,8 +107,8 @@ impl Locked<'_> {
         let copy = displaced.join(copy_name);
         write_new(disk, &copy, 0o600, &base.bytes, Safe::Yes).map_err(failed)?;
         let ready = disk.sync_dir(&displaced).map_err(failed);
-        let file = match ready.and_then(|()| self.open_unchanged(&path, base)) {
-            Ok(Some(file)) => file,
+        let (file, lease) = match ready.and_then(|()| self.open_unchanged(&path, base)) {
+            Ok(Some(opened)) => opened,
             other => {
                 disk.remove(&copy).ok();
                 return other.map(|_| Put::Stale);
@@ -123,7 +126,8 @@ impl Locked<'_> {
                 match if is_ours { put_back(&*file, &base.bytes) } else { Ok(()) } {
                     Ok(()) => {
                         disk.remove(&copy).ok();
-                        Ok(Put::Stale)
+                        // Nobody could open the inode while there was a lease on it.
+                        Ok(if lease == Lease::Taken { Put::Stale } else { Put::Withdrawn })
                     }
                     Err(source) => Err(uncertain(source)),
                 }
@@ -144,20 +148,24 @@ impl Locked<'_> {
     }
 
     /// Opens the inode that was read with a lease, if its content is unchanged.
-    fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Box<dyn DiskFile>>, DiskError> {
+    fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Leased>, DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(path, error);
         let file = disk.open(path, Open::InPlace).map_err(failed)?;
         let mut waits = 0;
-        while file.lease(Against::Everyone) == Lease::Busy {
+        let lease = loop {
+            match file.lease(Against::Everyone) {
+                Lease::Busy => {}
+                other => break other,
+            }
             if waits == OPEN_WAITS {
                 return Err(DiskError::InUse { path: path.to_path_buf() });
             }
             waits += 1;
             disk.pause(OPEN_WAIT);
-        }
+        };
         let bytes = file.read(FILE_LIMIT + 1, base.stat.len).map_err(failed)?;
-        Ok((bytes == base.bytes).then_some(file))
+        Ok((bytes == base.bytes).then_some((file, lease)))
     }
 }
 

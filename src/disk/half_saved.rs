@@ -59,12 +59,14 @@ impl<'a> Locked<'a> {
     }
 
     /// Refuses a file that looks truncated; a missing file or other kind of file is not judged here.
-    pub(super) fn refuse_cut_short(&self, relative: &Path) -> Result<(), DiskError> {
-        let Ok(stat) = self.plans.disk.lstat(&self.plans.root.join(relative)) else { return Ok(()) };
+    ///
+    /// `real` is the file that `asked` leads to.
+    pub(super) fn refuse_cut_short(&self, real: &Path, asked: &Path) -> Result<(), DiskError> {
+        let Ok(stat) = self.plans.disk.lstat(&self.plans.root.join(real)) else { return Ok(()) };
         if stat.kind != FileKind::File || !self.plans.is_young(stat.mtime_ns) {
             return Ok(());
         }
-        self.plans.read(relative).map_or(Ok(()), |it| self.saves().refuse_cut_short(&it))
+        self.plans.read(asked).map_or(Ok(()), |it| self.saves().refuse_cut_short(&it))
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) struct Journal {
     pub ops: Vec<FileOp>,
     /// The sources of the renaming operations before the first operation.
     pub sources: Vec<Source>,
+    pub links: Vec<Link>,
     /// Missing directories that the operations create, parents first. After undoing they are removed if empty.
     pub made: Vec<PathBuf>,
     /// Directories that are removed at the end if empty, deepest first.
@@ -61,6 +62,13 @@ pub(super) struct Source {
     pub text: Option<Content>,
 }
 
+/// The path of a [`FileOp::Change`] that leads to its file through symbolic links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub n: u64,
+    pub asked: PathBuf,
+}
+
 /// What the next command must do with a journal that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -81,6 +89,7 @@ const DUE: u8 = b'k';
 const MADE: u8 = b'n';
 const EMPTIED: u8 = b'e';
 const SOURCE: u8 = b's';
+const LINK: u8 = b'l';
 
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
@@ -139,6 +148,11 @@ impl Unfinished {
 }
 
 impl Journal {
+    /// The path under which the file of operation `n` was asked for, if symbolic links lead from it to the file.
+    pub(super) fn asked(&self, n: usize) -> Option<&Path> {
+        self.links.iter().find(|it| it.n == n as u64).map(|it| it.asked.as_path())
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
         out.extend_from_slice(&self.id.to_le_bytes());
@@ -168,6 +182,11 @@ impl Journal {
             let numbers = [it.n, it.ino, u64::from(it.text.is_some()), it.text.map_or(0, |text| text.0)];
             field(&mut out, &numbers.map(u64::to_le_bytes).concat());
         }
+        for Link { n, asked } in &self.links {
+            out.push(LINK);
+            field(&mut out, &n.to_le_bytes());
+            field(&mut out, raw(asked));
+        }
         for op in &self.ops {
             let (kind, fields) = op.fields();
             out.push(kind);
@@ -190,7 +209,7 @@ impl Journal {
         let verb = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let at = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let (mut ops, mut made, mut emptied) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sources = Vec::new();
+        let (mut sources, mut links) = (Vec::new(), Vec::new());
         let (mut by, mut undoes, mut unit, mut due) = (String::new(), None, None, None);
         loop {
             let (&kind, tail) = rest.split_first()?;
@@ -203,6 +222,7 @@ impl Journal {
                 DUE => due = Some(read_due(&mut rest)?),
                 MADE => made.push(path(take(&mut rest)?)),
                 SOURCE => sources.push(read_source(take(&mut rest)?)?),
+                LINK => links.push(read_link(&mut rest)?),
                 EMPTIED => emptied.push(path(take(&mut rest)?)),
                 kind => ops.push(FileOp::read(kind, &mut rest)?),
             }
@@ -213,7 +233,7 @@ impl Journal {
             return None;
         }
         let direction = if mark.is_empty() { Direction::Forward } else { Direction::Back };
-        Some(Self { id, verb, at, ops, sources, made, emptied, by, undoes, unit, due, direction })
+        Some(Self { id, verb, at, ops, sources, links, made, emptied, by, undoes, unit, due, direction })
     }
 }
 
@@ -254,6 +274,11 @@ fn read_due(rest: &mut &[u8]) -> Option<Due> {
     let name = String::from_utf8(take(rest)?.to_vec()).ok()?;
     let hour = i64::from_le_bytes(take(rest)?.try_into().ok()?);
     Some(Due { name, hour, note: take(rest)?.to_vec() })
+}
+
+fn read_link(rest: &mut &[u8]) -> Option<Link> {
+    let n = u64::from_le_bytes(take(rest)?.try_into().ok()?);
+    Some(Link { n, asked: path(take(rest)?) })
 }
 
 fn read_source(bytes: &[u8]) -> Option<Source> {
@@ -303,6 +328,7 @@ mod tests {
                 Source { n: 2, ino: 77, text: Some(Content(0)) },
                 Source { n: 3, ino: u64::MAX, text: None },
             ],
+            links: vec![Link { n: 1, asked: path(b"q/plan.md") }],
             made: vec![path(b"_archive"), path(b"_archive/p")],
             emptied: vec![path(b"q")],
             by: "ann".to_string(),

@@ -175,12 +175,14 @@ impl Locked<'_> {
         edit: &mut Edit<'_, E>,
     ) -> Result<Written, ChangeError<E>> {
         let mut known = Known::default();
-        let mut was_seen = None;
+        self.withdrawn.clear();
         for tried in 1.. {
             let base = self.read_for_change(relative)?;
-            let wanted = self.wanted(&base, edit, 0, known);
+            let shown = self.shown_before(&base.bytes);
+            let wanted = self.wanted(&base, edit, 0, known, &shown);
             known.has_read(&base.bytes);
             let Some(new) = wanted? else {
+                let was_seen = shown.last().cloned();
                 if was_seen.is_some() {
                     // An editor saved over planwatch's version with the change included.
                     self.record_key(self.due().as_ref())?;
@@ -188,19 +190,26 @@ impl Locked<'_> {
                 return Ok(self.unchanged(base, was_seen));
             };
             let (before, after) = (base.bytes.clone(), new.clone());
-            match self.run_keyed(vec![FileOp::Change { path: base.real.clone(), before, after }]) {
-                Err(DiskError::FileChanged { .. }) if tried < TRIES => was_seen = Some(new),
+            // By the path as it was asked for: a symbolic link may be replaced by now.
+            match self.run_keyed(vec![FileOp::Change { path: relative.to_path_buf(), before, after }]) {
                 // An editor that saves by renaming leaves no file for a moment.
-                Err(DiskError::NotFound { .. }) if tried < TRIES => {}
+                Err(DiskError::FileChanged { .. } | DiskError::NotFound { .. }) if tried < TRIES => {}
                 other => {
                     other?;
-                    let stat = self.plans.disk.lstat(&self.plans.root.join(&base.real)).unwrap_or(base.stat);
-                    let (path, done, kept) = (base.real, Done::Replaced, Vec::new());
+                    let path = self.plans.resolve(relative).unwrap_or(base.real);
+                    let stat = self.plans.disk.lstat(&self.plans.root.join(&path)).unwrap_or(base.stat);
+                    let (done, kept) = (Done::Replaced, Vec::new());
                     return Ok(Written { path, done, bytes: new, stat, kept });
                 }
             }
         }
         Err(DiskError::FileChanged { path: self.plans.root.join(relative) }.into())
+    }
+
+    /// The versions of planwatch that were in the file before this text was saved.
+    fn shown_before(&self, text: &[u8]) -> Vec<Vec<u8>> {
+        let is_later = |theirs: &Option<Vec<u8>>| theirs.as_deref() != Some(text);
+        self.withdrawn.iter().filter(|it| is_later(&it.theirs)).map(|it| it.ours.clone()).collect()
     }
 
     /// As [`Locked::create`], through the journal.

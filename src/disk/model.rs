@@ -13,13 +13,15 @@ mod mounted;
 mod old_names;
 mod project;
 mod quiet;
+mod replaced_link;
 mod sample;
 mod state;
 mod undone;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -305,8 +307,13 @@ impl Disk for ModelDisk {
         Ok(world.mount_of(path))
     }
 
-    fn read_link(&self, _path: &Path) -> io::Result<PathBuf> {
-        Err(Errno::INVAL.into())
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        let world = self.enter()?;
+        let inode = world.state.inode(world.state.find(path)?);
+        match inode.kind {
+            FileKind::Symlink => Ok(PathBuf::from(OsStr::from_bytes(&inode.live))),
+            _ => Err(Errno::INVAL.into()),
+        }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
@@ -330,6 +337,9 @@ impl Disk for ModelDisk {
             (Open::Append, Err(_)) => world.state.create(path, FileKind::File, 0o600)?,
             (_, found) => found?,
         };
+        if world.state.inode(ino).kind == FileKind::Symlink {
+            return Err(Errno::LOOP.into());
+        }
         Ok(Box::new(ModelFile { disk: self.clone(), ino, at_end: how == Open::Append, is_lock: false }))
     }
 

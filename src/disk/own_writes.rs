@@ -134,7 +134,7 @@ mod tests {
     fn change(plans: &PlansDir, n: usize) {
         let mut locked = plans.lock(&mut || {}).unwrap();
         locked.begin("set", "now");
-        locked.change::<()>(Path::new("p/plan.md"), &mut |_| Ok(format!("# {n}\n").into_bytes())).unwrap();
+        locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(format!("# {n}\n").into_bytes())).unwrap();
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn step() -> &'static Path {
 
 /// Appends a line, and runs `meanwhile` after each read.
 fn append(locked: &mut Locked<'_>, meanwhile: &mut dyn FnMut()) -> Result<Written, ChangeError<Infallible>> {
-    locked.change(step(), &mut |bytes| {
+    locked.change(step(), &mut |bytes, _| {
         meanwhile();
         Ok([bytes, b"ours\n"].concat())
     })
@@ -74,7 +74,8 @@ fn a_change_replaces_the_text_and_returns_the_result() {
 fn a_change_that_changes_nothing_does_not_touch_the_file() {
     let it = place();
     let before = it.plans.read(step()).unwrap();
-    let written = lock(&it.plans).change(step(), &mut |bytes| Ok::<_, Infallible>(bytes.to_vec())).unwrap();
+    let written =
+        lock(&it.plans).change(step(), &mut |bytes, _| Ok::<_, Infallible>(bytes.to_vec())).unwrap();
     assert_eq!(written.done, Done::Nothing);
     assert_eq!(it.plans.read(step()).unwrap(), before);
 }
@@ -98,23 +99,31 @@ fn a_save_between_reading_and_replacing_becomes_the_new_base() {
 }
 
 #[test]
-fn a_change_goes_into_the_file_that_takes_the_place_of_a_symbolic_link() {
-    let it = place();
-    fs::create_dir(it.path("behind")).unwrap();
-    let (path, behind) = (it.path("p/step-1.md"), it.path("behind/one.md"));
-    fs::rename(&path, &behind).unwrap();
-    symlink("../behind/one.md", &path).unwrap();
-    let mut saves = 0;
-    append(&mut lock(&it.plans), &mut || {
-        saves += 1;
-        if saves == 1 {
-            fs::write(path.with_extension("tmp"), "theirs\n").unwrap();
-            fs::rename(path.with_extension("tmp"), &path).unwrap();
-        }
-    })
-    .unwrap();
-    assert_eq!((it.text("p/step-1.md"), it.text("behind/one.md")), ("theirs\nours\n".into(), "old\n".into()));
-    assert_eq!((saves, it.plans.kept()), (2, vec![]));
+fn a_file_that_replaces_a_symbolic_link_meanwhile_is_changed_and_the_file_behind_it_is_not() {
+    for is_keyed in [false, true] {
+        let it = place();
+        fs::create_dir(it.path("behind")).unwrap();
+        let (path, behind) = (it.path("p/step-1.md"), it.path("behind/one.md"));
+        fs::rename(&path, &behind).unwrap();
+        symlink("../behind/one.md", &path).unwrap();
+        drop(lock(&it.plans));
+        let mut saves = 0;
+        let mut locked = lock(&it.plans);
+        let key = Keyed::new("k", 1);
+        key.note(Some(Vec::new()));
+        locked.carry(is_keyed.then_some(key));
+        append(&mut locked, &mut || {
+            saves += 1;
+            if saves == 1 {
+                fs::write(path.with_extension("tmp"), "theirs\n").unwrap();
+                fs::rename(path.with_extension("tmp"), &path).unwrap();
+            }
+        })
+        .unwrap();
+        let texts = (it.text("p/step-1.md"), it.text("behind/one.md"));
+        assert_eq!(texts, ("theirs\nours\n".into(), "old\n".into()));
+        assert_eq!((saves, it.plans.kept(), it.plans.has_answer("k")), (2, vec![], is_keyed));
+    }
 }
 
 #[test]
@@ -158,7 +167,7 @@ fn an_edit_that_fails_on_a_new_save_leaves_that_save() {
     let it = place();
     let path = it.path("p/step-1.md");
     let mut calls = 0;
-    let outcome = lock(&it.plans).change(step(), &mut |_| {
+    let outcome = lock(&it.plans).change(step(), &mut |_, _| {
         calls += 1;
         if calls == 2 {
             return Err("no longer");
@@ -292,7 +301,7 @@ fn links_are_followed_inside_only() {
         assert!(matches!(error, DiskError::LeadsOut { .. }), "{n}: {error:?}");
     }
     lock(&it.plans)
-        .change(Path::new("q/step-1.md"), &mut |_| Ok::<_, Infallible>(b"through\n".to_vec()))
+        .change(Path::new("q/step-1.md"), &mut |_, _| Ok::<_, Infallible>(b"through\n".to_vec()))
         .unwrap();
     assert_eq!(it.text("p/step-1.md"), "through\n");
     assert!(fs::symlink_metadata(it.path("q/step-1.md")).unwrap().is_symlink());
@@ -321,7 +330,7 @@ fn special_files_are_reported_without_blocking() {
     );
     let mut locked = lock(&it.plans);
     for n in 2..=4 {
-        let edit = &mut |_: &[u8]| Ok::<_, Infallible>(Vec::new());
+        let edit = &mut |_: &[u8], _: &[Vec<u8>]| Ok::<_, Infallible>(Vec::new());
         assert!(locked.change(Path::new(&format!("p/step-{n}.md")), edit).is_err());
     }
 }
@@ -332,7 +341,7 @@ fn names_that_are_not_utf8_are_files_like_others() {
     let name = PathBuf::from(std::ffi::OsStr::from_bytes(b"p/step-\xff.md"));
     fs::write(it.path("p").join(name.file_name().unwrap()), "x\n").unwrap();
     assert_eq!(it.plans.read(&name).unwrap().bytes, b"x\n");
-    lock(&it.plans).change(&name, &mut |_| Ok::<_, Infallible>(b"y\n".to_vec())).unwrap();
+    lock(&it.plans).change(&name, &mut |_, _| Ok::<_, Infallible>(b"y\n".to_vec())).unwrap();
     assert_eq!(it.plans.read(&name).unwrap().bytes, b"y\n");
     assert!(scan(&it.plans).entries.iter().any(|entry| entry.relative == name));
 }
@@ -452,7 +461,7 @@ fn one_at_a_time() {
                 for _ in 0..25 {
                     let mut locked = plans.lock(&mut || {}).unwrap();
                     locked
-                        .change(step(), &mut |bytes| {
+                        .change(step(), &mut |bytes, _| {
                             let n: u32 = std::str::from_utf8(bytes).unwrap().parse().unwrap();
                             Ok::<_, Infallible>((n + 1).to_string().into_bytes())
                         })

@@ -73,6 +73,9 @@ pub(super) enum What {
         new: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         len: Option<u64>,
+        /// The path that led to the file through symbolic links.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Text>,
     },
     Renamed {
         from: Text,
@@ -117,7 +120,22 @@ impl Record {
     pub(super) fn replaced(path: &Path, before: &Version, bytes: &[u8]) -> Self {
         let (version, base) = (before.name.id, before.name.base.0);
         let (new, len) = (Content::of(bytes).0, Some(bytes.len() as u64));
-        Self::new(What::Replaced { path: Text::of(path), version, base, new, len })
+        Self::new(What::Replaced { path: Text::of(path), version, base, new, len, asked: None })
+    }
+
+    /// Records the path of a replaced file as it was asked for.
+    pub(super) fn asked_as(mut self, asked_for: &Path) -> Self {
+        if let What::Replaced { path, asked, .. } = &mut self.what {
+            *asked = (path.path() != asked_for).then(|| Text::of(asked_for));
+        }
+        self
+    }
+
+    fn asked(&self) -> Option<PathBuf> {
+        match &self.what {
+            What::Replaced { asked, .. } => asked.as_ref().map(Text::path),
+            _ => None,
+        }
     }
 
     pub(super) fn of(op: &FileOp, version: &Version) -> Self {

@@ -43,6 +43,8 @@ pub struct Locked<'a> {
     pub(super) lengths: Option<&'a dyn Lengths>,
     /// The key that changes are recorded with.
     pub(super) keyed: Option<Keyed>,
+    /// planwatch's versions that were in a file for a moment during a change with a key.
+    pub(super) withdrawn: Vec<Withdrawn>,
     /// A change was made that undo could not record.
     pub(super) is_unrecorded: AtomicBool,
     /// The unit of the last record that could not be written; the unit's other records are worth nothing without it.
@@ -95,6 +97,14 @@ pub(super) struct Version {
     pub name: VersionName,
 }
 
+/// A version of planwatch that was in a file for a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Withdrawn {
+    pub ours: Vec<u8>,
+    /// What it had replaced, saved before it was there, and what was put back.
+    pub theirs: Option<Vec<u8>>,
+}
+
 #[derive(Debug)]
 pub(super) struct Draft {
     pub version: Version,
@@ -124,6 +134,7 @@ impl<'a> Locked<'a> {
             by,
             lengths: None,
             keyed: None,
+            withdrawn: Vec::new(),
             is_unrecorded: AtomicBool::default(),
             unrecorded_unit: AtomicU64::default(),
         };
@@ -149,6 +160,7 @@ impl<'a> Locked<'a> {
             recovered: None,
             unit: None,
             keyed: None,
+            withdrawn: Vec::new(),
             is_unrecorded: AtomicBool::default(),
             unrecorded_unit: AtomicU64::default(),
             ..*self

@@ -9,5 +9,6 @@ mod preconditions;
 mod ranges;
 mod repeated_reports;
 mod resting;
+mod same_value;
 mod saves;
 mod staleness;

@@ -73,8 +73,10 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     let (change, ops) = context.plans.undo_operations(id)?;
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
-    let paths: Vec<_> = ops.iter().filter_map(source_of).collect();
-    let committed = commit::commit_of(context, &paths);
+    // Git has the text under the path of the file itself.
+    let real = |it: &Path| context.plans.read(it).map_or_else(|_| it.to_path_buf(), |found| found.real);
+    let paths: Vec<_> = ops.iter().filter_map(source_of).map(real).collect();
+    let committed = commit::commit_of(context, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     if mode == Mode::Write {
         let step = |it: &FileOp| read_step_id(&id_of(transaction::path_of(it))?);
         let ids: BTreeSet<_> = ops.iter().filter_map(step).collect();

@@ -153,9 +153,14 @@ impl<L> From<Error> for Stop<L> {
 const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
 
 /// The run whose change a text already contains: an editor read planwatch's version and saved over it.
-fn included<T>(rounds: &[Round<T>], bytes: &[u8]) -> Option<usize> {
-    let is_included =
-        |it: &Round<T>| it.base != it.ours && includes::includes(&it.base, &it.ours, bytes, &UNIQUE);
+///
+/// Only versions that were in the file count. A text with the same value that was saved before is another program's change.
+fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<usize> {
+    let is_included = |it: &Round<T>| {
+        it.base != it.ours
+            && shown.contains(&it.ours)
+            && includes::includes(&it.base, &it.ours, bytes, &UNIQUE)
+    };
     rounds.iter().rposition(is_included)
 }
 
@@ -305,8 +310,8 @@ impl<'a> Transaction<'a> {
         };
         let mut rounds: Vec<Round<T>> = Vec::new();
         let mut made = None;
-        let changed = locked.change(Path::new(path), &mut |bytes| {
-            made = included(&rounds, bytes);
+        let changed = locked.change(Path::new(path), &mut |bytes, shown| {
+            made = included(&rounds, bytes, shown);
             if made.is_some() {
                 return Ok(bytes.to_vec());
             }

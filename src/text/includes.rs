@@ -13,9 +13,8 @@ use super::yaml::{self, Kind, View};
 /// Returns whether `theirs` contains what changed from `base` to `ours`.
 ///
 /// `unique` names the keys whose new values no other change can produce, such as lists of records with a time and an
-/// author. If the change set one of them, these alone decide: an editor may have changed the others since. If it did not,
-/// a text that sets one of them to a new record does not include the change. An empty change is included nowhere, and
-/// neither is any change in an unreadable front matter.
+/// author. If the change set one of them, these alone decide: an editor may have changed the others since. An empty change
+/// is included nowhere, and neither is any change in an unreadable front matter.
 pub fn includes(base: &[u8], ours: &[u8], theirs: &[u8], unique: &[&str]) -> bool {
     let (Some(was), Some(is), Some(now)) = (Header::of(base), Header::of(ours), Header::of(theirs)) else {
         return false;
@@ -25,17 +24,6 @@ pub fn includes(base: &[u8], ours: &[u8], theirs: &[u8], unique: &[&str]) -> boo
     let decisive: Vec<_> = keys.iter().filter(is_decisive).collect();
     if !decisive.is_empty() {
         return decisive.into_iter().all(|key| holds(was.get(key), is.get(key), now.get(key)));
-    }
-    // If the text has a record that neither version had, such as another worker's claim, its other values are not this
-    // change either.
-    let is_foreign = |key: &&str| {
-        let value = now.get(key);
-        value.is_some_and(|it| !matches!(it.kind(), Kind::List | Kind::Null))
-            && !is_same(value, is.get(key))
-            && !is_same(value, was.get(key))
-    };
-    if unique.iter().any(is_foreign) {
-        return false;
     }
     let bodies = [base, ours, theirs].map(|it| front_matter::split(it).body());
     let is_body_changed = bodies[0] != bodies[1];
@@ -156,16 +144,6 @@ mod tests {
         check("status: a\nclaim: {id: g1}\n", "status: b\n", "status: b\n", true);
         check("status: a\ntitle: x\n", "status: b\n", "status: b\ntitle: x\n", false);
         check(base, base, base, false);
-    }
-
-    #[test]
-    fn a_text_with_the_claim_of_another_does_not_include_a_status() {
-        let (base, ours) = ("status: pending\n", "status: in_progress\n");
-        check(base, ours, "status: in_progress\nclaim: {id: g1}\n", false);
-        check(base, ours, "status: in_progress\nclaim:\n", true);
-        let (base, ours) = ("status: pending\nclaim: {id: g1}\n", "status: in_progress\nclaim: {id: g1}\n");
-        check(base, ours, "x: 1\nstatus: in_progress\nclaim: {id: g1}\n", true);
-        check(base, ours, "status: in_progress\nclaim: {id: g2}\n", false);
     }
 
     #[test]

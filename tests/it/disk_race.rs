@@ -134,7 +134,7 @@ fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut
             done.store(n, Ordering::Relaxed);
             let mut locked = plans.lock(&mut || {}).unwrap();
             let changed = locked
-                .change(Path::new("p/step-1.md"), &mut |bytes| Ok::<_, Infallible>(set_number(bytes, n)));
+                .change(Path::new("p/step-1.md"), &mut |bytes, _| Ok::<_, Infallible>(set_number(bytes, n)));
             match changed {
                 Ok(_) => {}
                 Err(ChangeError::Disk(
@@ -178,7 +178,7 @@ fn a_late_save_into_an_open_file_is_stored() {
     let text = "x".repeat(1 << 20);
     let n_written = (1..1000).find(|n| {
         let mut locked = plans.lock(&mut || {}).unwrap();
-        let edit = &mut |_: &[u8]| Ok::<_, Infallible>(format!("{n}\n{text}").into_bytes());
+        let edit = &mut |_: &[u8], _: &[Vec<u8>]| Ok::<_, Infallible>(format!("{n}\n{text}").into_bytes());
         locked.change(Path::new("p/step-1.md"), edit).unwrap();
         drop(locked);
         fs::read_dir(&displaced).unwrap().count() < *n

@@ -1,4 +1,5 @@
 //! `undo` of single changes out of order, and its effect on claims.
+#![expect(clippy::disallowed_methods, reason = "tests make links and edit files as editors do")]
 
 use serde_json::json;
 
@@ -47,6 +48,23 @@ fn an_edited_file_does_not_prevent_undoing_other_changes() {
     assert_eq!(place.text("plans/q/step-1.md"), edited);
     assert_eq!(id_of(&place, "done"), done, "the id stays the same");
     assert_eq!(place.run(&format!("undo {note}")).code, 3);
+}
+
+#[test]
+fn a_change_of_a_linked_file_is_not_undone_after_an_editor_replaced_the_link() {
+    let place = place();
+    let (link, behind) = ("plans/p/step-1.md", "plans/q/step-1.md");
+    std::fs::remove_file(place.file(link)).expect("it is there");
+    std::os::unix::fs::symlink("../q/step-1.md", place.file(link)).expect("links can be made");
+    assert_eq!(place.run("note p:1 first").code, 0);
+    let noted = place.text(behind);
+    place.run("undo --dry-run").ok();
+    std::fs::remove_file(place.file(link)).expect("it is there");
+    place.write(link, noted.clone() + "An editor's.\n");
+    let refused = place.run("undo");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.stderr.contains("cannot be undone: `p/step-1.md` was edited"), "{refused:?}");
+    assert_eq!((place.text(link), place.text(behind)), (noted.clone() + "An editor's.\n", noted));
 }
 
 #[test]

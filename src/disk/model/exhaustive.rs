@@ -49,7 +49,7 @@ fn plant_linked(state: &mut State) {
 
 pub(super) fn edit(plans: &PlansDir) -> Result<(), DiskError> {
     let mut locked = plans.lock(&mut || {})?;
-    let changed = locked.change(Path::new("p/step-1.md"), &mut |bytes| {
+    let changed = locked.change(Path::new("p/step-1.md"), &mut |bytes, _| {
         let ours = bytes.windows(5).any(|it| it == b"ours\n");
         Ok::<_, Infallible>(if ours { bytes.to_vec() } else { [bytes, b"ours\n"].concat() })
     });

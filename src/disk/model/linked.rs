@@ -23,7 +23,7 @@ fn start() -> State {
 fn claim(disk: &ModelDisk) -> bool {
     let plans = open(disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
-    let claimed = locked.change(Path::new("p/step-1.md"), &mut |text| {
+    let claimed = locked.change(Path::new("p/step-1.md"), &mut |text, _| {
         if text == b"pending\n" { Ok(b"in progress\n".to_vec()) } else { Err("not pending") }
     });
     match claimed {

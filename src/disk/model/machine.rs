@@ -53,6 +53,11 @@ impl Machine {
         world.state.settle();
     }
 
+    /// Makes a symbolic link.
+    pub(crate) fn link(&self, path: &str, target: &str) {
+        self.0.world().state.plant_link(path, target);
+    }
+
     /// Changes the owner to another user.
     pub(crate) fn give_away(&self, path: &str) {
         self.0.world().state.give_away(Path::new(path));
@@ -115,6 +120,13 @@ impl Machine {
         let call = OPENING + call;
         let editor = Editor { how: Save::Rename, begins: call, again: 0, ends: call };
         let script = Script { editor: Some(editor), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// The same machine; a program replaces a file by this text before this call, counted likewise, without reading it.
+    pub(crate) fn replaced_before(&self, call: u64, path: &'static str, text: &'static str) -> Self {
+        let save = BlindSave { path, text, call: OPENING + call };
+        let script = Script { saves: [Some(save), None], ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 

@@ -95,6 +95,13 @@ impl State {
         self.sync_names(self.find(dir).unwrap());
     }
 
+    /// Creates a durable symbolic link, for the start of a test.
+    pub(super) fn plant_link(&mut self, path: &str, target: &str) {
+        let ino = self.create(Path::new(path), FileKind::Symlink, 0o777).unwrap();
+        self.write(ino, target.into());
+        self.settle();
+    }
+
     /// Makes everything durable.
     pub(super) fn settle(&mut self) {
         self.durable = self.names.clone();
@@ -142,6 +149,9 @@ impl State {
         for part in path.components() {
             if let Component::Normal(name) = part {
                 self.look_into(at)?;
+                if self.inodes[&at].kind == FileKind::Symlink {
+                    return Err(Errno::LOOP.into());
+                }
                 at = *self.names.get(&(at, name.to_os_string())).ok_or(Errno::NOENT)?;
             }
         }
@@ -316,7 +326,8 @@ impl State {
     pub(super) fn remove(&mut self, path: &Path, kind: FileKind) -> io::Result<()> {
         let name = self.name(path)?;
         let ino = *self.names.get(&name).ok_or(Errno::NOENT)?;
-        if self.inodes[&ino].kind != kind {
+        let is_dir = |kind| kind == FileKind::Dir;
+        if is_dir(self.inodes[&ino].kind) != is_dir(kind) {
             return Err(Errno::PERM.into());
         }
         if self.names_in(ino).next().is_some() {

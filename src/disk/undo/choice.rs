@@ -162,7 +162,9 @@ fn hash_of(unit: u64) -> String {
 fn touched(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let is_shared = |it: &PathBuf| it.as_os_str().as_bytes().starts_with(b"_");
-    paths(unit).into_iter().chain(made.filter(|it| !is_shared(it))).collect()
+    // A link that leads to a file may be renamed without it.
+    let asked = unit.iter().filter_map(Record::asked);
+    paths(unit).into_iter().chain(asked).chain(made.filter(|it| !is_shared(it))).collect()
 }
 
 impl PlansDir {
@@ -194,12 +196,25 @@ impl PlansDir {
         let mut ops: Vec<FileOp> = Vec::new();
         // The content of files after undoing the writes visited so far.
         let mut texts = BTreeMap::new();
+        // The links to files that are still where they were.
+        let mut links = BTreeMap::new();
         for (n, record) in unit.iter().enumerate().rev() {
             let later = &unit[n + 1..];
             match &record.what {
                 What::Replaced { path, version, base, new, .. } => {
                     let path = path.path();
                     let before = self.still(later, &path, *new, &texts).map_err(edited)?;
+                    if let Some(asked) = record.asked() {
+                        let (now, leads_to) = (name_after(later, &asked), name_after(later, &path));
+                        // An editor that saves by renaming replaces a link; its text is not touched, and what the link led
+                        // to is no longer the file that was changed.
+                        if self.resolve(&now).ok().as_ref() != Some(&leads_to) {
+                            return Err(edited(asked));
+                        }
+                        if now == asked && leads_to == path {
+                            links.insert(path.clone(), asked);
+                        }
+                    }
                     let after = self.version_text(*version, *base).ok_or_else(|| gone(&path))?;
                     texts.insert(name_after(later, &path), after.clone());
                     match change_of(&mut ops, &path) {
@@ -225,6 +240,13 @@ impl PlansDir {
                     ops.push(FileOp::Create { path, bytes });
                 }
                 What::CreatedDir { .. } | What::Undone | What::Unrecorded => {}
+            }
+        }
+        for op in &mut ops {
+            if let FileOp::Change { path, .. } = op
+                && let Some(link) = links.remove(path)
+            {
+                *path = link;
             }
         }
         self.check_names(&ops, change)?;

@@ -324,7 +324,7 @@ impl Play {
         let path = std::path::PathBuf::from(format!("p/step-{}.md", step + 1));
         let plans = self.machine.plans();
         let mut locked = plans.lock(&mut || {}).unwrap();
-        let mut edit = |bytes: &[u8]| {
+        let mut edit = |bytes: &[u8], _: &[Vec<u8>]| {
             let text = String::from_utf8_lossy(bytes);
             let lines = text.lines().filter(|it| !it.starts_with("claim:"));
             let text = lines.map(|it| format!("{it}\n")).collect::<String>();

@@ -18,7 +18,7 @@ fn machine(other: &str) -> Machine {
     // planwatch's own log knows how long the file was, so a truncated one is not taken for a short one.
     let plans = machine.plans();
     let mut locked = plans.lock(&mut || {}).unwrap();
-    locked.change::<()>(Path::new("p/step-1.md"), &mut |_| Ok(step("1").into_bytes())).unwrap();
+    locked.change::<()>(Path::new("p/step-1.md"), &mut |_, _| Ok(step("1").into_bytes())).unwrap();
     drop(locked);
     machine
 }

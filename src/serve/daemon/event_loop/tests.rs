@@ -178,7 +178,7 @@ fn is_fresh(answer: &Receiver<Answer>) -> bool {
 fn write_own(rig: &Rig<'_>, status: &str) {
     let plans = (rig.daemon.turns.make_context)().unwrap().plans;
     let text = format!("---\nstatus: {status}\n---\n# Step\n");
-    let mut edit = |_: &[u8]| Ok::<_, std::convert::Infallible>(text.clone().into_bytes());
+    let mut edit = |_: &[u8], _: &[Vec<u8>]| Ok::<_, std::convert::Infallible>(text.clone().into_bytes());
     plans.lock(&mut || {}).unwrap().change(Path::new("a/step-1.md"), &mut edit).unwrap();
 }
 
