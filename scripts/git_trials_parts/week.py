@@ -209,7 +209,9 @@ class Week:
         if kind in ("merge", "rebase"):
             for key, has in statuses.items():
                 had = set().union(*(it[1].get(key, set()) for it in known))
-                self.counts["foreign"] += len(has - had) if had else 0
+                if had and has - had:
+                    self.counts["foreign"] += len(has - had)
+                    self.examples.append(f"{kind} {key}: {sorted(has)}, the sides said {sorted(had)}")
 
     def go(self, exchanges):
         while self.counts["merges"] < exchanges:

@@ -19,6 +19,7 @@ use crate::plan::merge::{self, Merged, Versions, markers};
 use crate::store::decision::Decision;
 use crate::store::transaction::Transaction;
 
+mod places;
 mod renumber;
 
 #[derive(Debug, Clone, Default)]
@@ -90,7 +91,8 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     let mut taken = Vec::new();
     {
         let mut writing = Transaction::begin(context, "git resolve", request.mode)?;
-        for (path, stages) in &wanted {
+        let is_whole = |(_, stages): &&(PathBuf, Stages)| stages[1].is_some() && stages[2].is_some();
+        for (path, stages) in wanted.iter().filter(is_whole) {
             let file = resolving.resolve(&mut writing, path, stages)?;
             match file.state {
                 "resolved" => clean.push(path.clone()),
@@ -109,6 +111,11 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         for file in report.files.iter_mut().filter(|it| done.contains(&it.path)) {
             file.state = "resolved";
         }
+        let partial: Vec<_> = wanted.iter().filter(|it| !is_whole(it)).cloned().collect();
+        let placed = places::place(&resolving, &mut writing, &partial)?;
+        report.files.extend(placed.files);
+        clean.extend(placed.clean);
+        report.files.sort_by(|a, b| a.path.cmp(&b.path));
         report.diff = std::mem::take(&mut writing.diff);
     }
     if request.mode == Mode::Write {
@@ -175,6 +182,7 @@ impl Resolving<'_> {
         let mut file =
             ResolvedFile { path: self.shown(path), state: "removed", decided: Vec::new(), renumbered: None };
         let [base, Some(ours), Some(theirs)] = stages else { return Ok(file) };
+        file.state = "conflict";
         let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
         let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
         let name = path.to_string_lossy();

@@ -73,14 +73,14 @@ pub(super) fn renumber(
     Ok(moves)
 }
 
-fn number_of(path: &Path) -> Option<StepNumber> {
+pub(super) fn number_of(path: &Path) -> Option<StepNumber> {
     match file_name::classify(path.file_name()?.to_str()?) {
         FileName::Step(number) => Some(number),
         _ => None,
     }
 }
 
-fn plan_of(directory: &Path) -> PlanId {
+pub(super) fn plan_of(directory: &Path) -> PlanId {
     PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
@@ -111,7 +111,7 @@ fn write(writing: &mut Transaction<'_>, path: &Path, bytes: &[u8]) -> Result<(),
 }
 
 /// The dependencies of a file, as far as they are steps of its own plan.
-fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
+pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
     let number = |text: &str| {
@@ -133,7 +133,7 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
 }
 
 /// The commit that is merged, and the one that its changes count from.
-fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
+pub(super) fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
     let git = &resolving.git;
     let Some(head) = git.head_commit()? else { return Ok(None) };
     if let Some(other) = git.find_revision("MERGE_HEAD")? {

@@ -13,10 +13,12 @@ mod tests;
 
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
+use crate::plan::read::STEP_KEYS;
 use crate::plan::source;
 use crate::plan::words::Words;
 use crate::text::front_matter::{self, Header, Parts};
 use crate::text::header_edit::{self, Pieces};
+use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
 /// Merges texts by lines, as `git merge-file` does.
@@ -145,6 +147,10 @@ impl<'a> Side<'a> {
         self.get(key)?.text()
     }
 
+    fn title(&self) -> Option<String> {
+        self.text_of("title").map(str::to_owned).or_else(|| heading(self.body))
+    }
+
     /// The lines of a key with the comments above it; empty if it is not there.
     fn piece(&self, key: &str) -> &'a [u8] {
         let found = self.pieces.entries.iter().find(|it| it.key == key);
@@ -210,7 +216,13 @@ impl Sides<'_> {
     fn are_one_file(&self) -> bool {
         let all = [self.base, self.ours, self.theirs];
         let [base, ours, theirs] = all.map(|it| it.text_of("created_at"));
-        let created_alike = ours.is_some() && ours == theirs && (base == ours || !self.has_base);
+        // Steps that one command made have one time of creation, but not one title.
+        let [named, own_name, their_name] = all.map(Side::title);
+        let is_moved = self.has_base && (named == own_name || named == their_name);
+        let created_alike = ours.is_some()
+            && ours == theirs
+            && (base == ours || !self.has_base)
+            && (own_name == their_name || is_moved);
         let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
         let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
         // A file that was removed and made anew has the name and the id of the old one.
@@ -230,6 +242,52 @@ fn with_line_ends(bytes: &[u8], eol: &str) -> Result<Vec<u8>, std::str::Utf8Erro
         return Ok(bytes.to_vec());
     }
     Ok(text.replace("\r\n", "\n").replace('\n', eol).into_bytes())
+}
+
+fn heading(body: &str) -> Option<String> {
+    markdown::sections(body).title().map(str::to_owned)
+}
+
+/// How much two files look like versions of one step; 0 if they are not.
+///
+/// A step keeps its time of creation and its title when it gets another number, and its time and id when it gets another title.
+pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
+    let (Some(a), Some(b)) = (Side::read("", one), Side::read("", other)) else { return 0 };
+    let is_same = |key: &str| a.text_of(key).is_some() && a.text_of(key) == b.text_of(key);
+    let is_made_alike = is_same("created_at");
+    if !is_made_alike && a.text_of("created_at").is_some() && b.text_of("created_at").is_some() {
+        return 0;
+    }
+    let (is_named_alike, has_one_id) = (a.title().is_some() && a.title() == b.title(), is_same("id"));
+    match (is_named_alike, has_one_id) {
+        (true, true) => 4,
+        (true, false) if is_made_alike => 3,
+        (false, true) if is_made_alike => 2,
+        _ => 0,
+    }
+}
+
+/// Whether a text holds another step's text or title, as `squash` writes it.
+pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
+    let (Some(file), Some(step)) = (Side::read("", file), Side::read("", step)) else { return false };
+    let text = step.body.trim().replace("\r\n", "\n");
+    let title = step.title().map(|it| format!("# {it}"));
+    let body = file.body.replace("\r\n", "\n");
+    !text.is_empty() && body.contains(&text) || title.is_some_and(|it| body.lines().any(|line| line == it))
+}
+
+/// A step with the attempts and notes of another one that it lacks; none if it has them all, or cannot take them.
+pub fn with_logs_of(file: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+    let (tree, from) = (Tree::of_file(file)?, Tree::of_file(other)?);
+    let mut merged = file.to_vec();
+    for key in entries::LOGS {
+        let (own, other) = (entries::read(tree.root().get(key))?, entries::read(from.root().get(key))?);
+        let new = entries::missing(&other, &own);
+        if !new.is_empty() {
+            merged = entries::add(&merged, key, &own, &new, STEP_KEYS)?;
+        }
+    }
+    (merged != file).then_some(merged)
 }
 
 /// The attempts, notes and confirmations of a version that a later one lacks, in a few words each.
