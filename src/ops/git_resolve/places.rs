@@ -13,6 +13,7 @@ use super::{ResolvedFile, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::{Git, Oid};
+use crate::plan::change::set_text;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::StepId;
 use crate::plan::merge::{self, Versions, markers};
@@ -21,9 +22,6 @@ use crate::plan::steps_list;
 use crate::store::relink;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
-
-/// Git makes the markers of a renamed file longer.
-const MARKER_SIZES: std::ops::RangeInclusive<usize> = 7..=12;
 
 /// The files of a commit, relative to the plans directory.
 type Files = BTreeMap<PathBuf, Oid>;
@@ -71,7 +69,7 @@ pub(super) fn place(
     Ok(placed)
 }
 
-fn is_archived(path: &Path) -> bool {
+pub(super) fn is_archived(path: &Path) -> bool {
     path.starts_with(ARCHIVE)
 }
 
@@ -90,7 +88,104 @@ fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Erro
     Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
 }
 
+/// Merges steps of THEIRS whose number is taken into the file that OURS has of them already, as in the second commit of a
+/// rebase whose first one was renumbered. Returns which were merged.
+pub(super) fn rehome(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    taken: &[(PathBuf, Stages)],
+) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+    let mut done = Vec::new();
+    if taken.is_empty() {
+        return Ok(done);
+    }
+    let places = Places::read(resolving)?;
+    for (path, stages) in taken {
+        let [base, Some(ours), Some(theirs)] = stages else { continue };
+        let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+        let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
+        let base = base.filter(|it| merge::likeness(it, &theirs) > 0);
+        let is_known = |it: &Path| it != path && places.ours.contains_key(it);
+        let Some((home, _)) = places.most_alike(path, &theirs, &is_known)? else { continue };
+        let plans = &resolving.context.plans;
+        let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
+        let named = format!("plans/{}", home.to_string_lossy());
+        let of = Versions { path: &named, base: base.as_deref(), ours: &there, theirs: &theirs };
+        let merged = resolving.merge(of);
+        if !merged.is_clean {
+            continue;
+        }
+        let kept = with_line_ends_of(&here, &ours);
+        let changes = [(path.clone(), here, kept), (home.clone(), there, named_by(&home, merged.bytes)?)];
+        let changes = changes.into_iter().filter(|(_, before, after)| before != after);
+        let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
+        writing.batch("git resolve", ops.collect())?;
+        done.push((path.clone(), home));
+    }
+    Ok(done)
+}
+
+/// Gives a step the attempts and notes of a side that are nowhere in the result: git drops them where it pairs the wrong files
+/// as a rename.
+pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) -> Result<Placed, Error> {
+    let mut placed = Placed::default();
+    let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
+    let git = &resolving.git;
+    let plans = &resolving.context.plans;
+    let before = files_of(git, Some(&base), &resolving.plans)?;
+    let places = Places::read(resolving)?;
+    let all = git.index_entries(&[&resolving.plans])?;
+    let kept: std::collections::HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
+    for files in [&places.ours, &places.theirs] {
+        let is_changed = |(path, oid): &(&PathBuf, &Oid)| {
+            number_of(path).is_some() && before.get(*path) != Some(oid) && !kept.contains(oid.as_str())
+        };
+        for (path, oid) in files.iter().filter(is_changed) {
+            let version = resolving.blob(oid)?;
+            let homes = places.homes(path, &version)?;
+            let texts: Vec<_> = homes.iter().filter_map(|it| Some(plans.read(it).ok()?.bytes)).collect();
+            // A file with markers has the text of both sides.
+            let is_open = texts.iter().any(|it| markers::pick(it, 7).is_some());
+            if is_open || !merge::missing_logs(&version, &texts) {
+                continue;
+            }
+            let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
+            if known.is_some_and(|it| !merge::missing_logs(&version, &[texts.as_slice(), &[it]].concat())) {
+                continue;
+            }
+            let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
+            let Some(after) = merge::with_logs_of(now, &version) else { continue };
+            let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
+            writing.batch("git resolve", vec![op])?;
+            let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
+            let path = resolving.shown(home);
+            placed.files.push(ResolvedFile { path, state: "resolved", decided, renumbered: None });
+            placed.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
+        }
+    }
+    Ok(placed)
+}
+
 impl<'a> Places<'a> {
+    /// The files in the working tree that are a version of a step or hold it, most alike first.
+    fn homes(&self, path: &Path, version: &[u8]) -> Result<Vec<PathBuf>, Error> {
+        let plans = &self.resolving.context.plans;
+        let mut found = Vec::new();
+        let sides = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
+        let candidates: std::collections::BTreeSet<&PathBuf> =
+            sides.filter(|it| number_of(it).is_some() && plan_name(it) == plan_name(path)).collect();
+        for candidate in candidates {
+            let Ok(text) = plans.read(candidate).map(|it| it.bytes) else { continue };
+            let is_open = candidate == path && markers::pick(&text, 7).is_some();
+            let likeness = if is_open { 5 } else { merge::likeness(version, &text) };
+            if likeness > 0 || merge::holds_step(&text, version) {
+                found.push((likeness, !is_archived(candidate), candidate.clone()));
+            }
+        }
+        found.sort_by(|a, b| (b.0, b.1, &a.2).cmp(&(a.0, a.1, &b.2)));
+        Ok(found.into_iter().map(|(_, _, path)| path).collect())
+    }
+
     fn read(resolving: &'a Resolving<'a>) -> Result<Self, Error> {
         let git = &resolving.git;
         let other = merged_commits(resolving)?.map(|(_, other)| other);
@@ -124,6 +219,8 @@ impl<'a> Places<'a> {
                 group.base = stages[0].as_ref().map(|it| self.resolving.blob(it)).transpose()?;
                 group.paths.push(path.clone());
             }
+            // Rename detection pairs steps that look alike.
+            group.base = group.base.filter(|it| merge::likeness(it, &text) > 0);
             let common = group.base.clone().unwrap_or_else(|| text.clone());
             let nth = if is_ours { 2 } else { 1 };
             let other =
@@ -153,7 +250,7 @@ impl<'a> Places<'a> {
             return self.resolving.blob(oid);
         }
         let text = self.resolving.blob(staged)?;
-        let picked = MARKER_SIZES.into_iter().find_map(|size| markers::pick(&text, size));
+        let picked = markers::SIZES.into_iter().find_map(|size| markers::pick(&text, size));
         Ok(picked.map_or(text, |it| if is_ours { it.ours } else { it.theirs }))
     }
 
@@ -165,12 +262,13 @@ impl<'a> Places<'a> {
         pick: impl Fn(&'p Stages) -> Option<&'p Oid>,
     ) -> Result<Option<usize>, Error> {
         let mut best = (0, None);
-        for (at, (_, stages)) in among.iter().enumerate() {
+        for (at, (path, stages)) in among.iter().enumerate() {
             let Some(oid) = pick(stages) else { continue };
-            let mut found = self.resolving.blob(oid)?;
-            if let Some(picked) = MARKER_SIZES.into_iter().find_map(|size| markers::pick(&found, size)) {
-                found = picked.ours;
-            }
+            let found = if stages[0].as_ref() == Some(oid) {
+                self.resolving.blob(oid)?
+            } else {
+                self.version(path, oid, stages[1].as_ref() == Some(oid))?
+            };
             let likeness = merge::likeness(text, &found);
             if likeness > best.0 {
                 best = (likeness, Some(at));
@@ -189,11 +287,19 @@ impl<'a> Places<'a> {
         // HEAD has the files of OURS. What only THEIRS has came with the merge.
         let is_of_other =
             |it: &Path| if is_ours { !self.ours.contains_key(it) } else { self.ours.contains_key(it) };
-        let candidates: Vec<_> = self
-            .settled
-            .iter()
-            .filter(|(it, _)| number_of(it).is_some() && plan_name(it) == plan_name(path) && is_of_other(it))
-            .collect();
+        self.most_alike(path, common, &is_of_other)
+    }
+
+    /// The file without a conflict that is most like a step of the same plan.
+    fn most_alike(
+        &self,
+        path: &Path,
+        common: &[u8],
+        is_wanted: &dyn Fn(&Path) -> bool,
+    ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
+        let is_candidate =
+            |it: &Path| number_of(it).is_some() && plan_name(it) == plan_name(path) && is_wanted(it);
+        let candidates: Vec<_> = self.settled.iter().filter(|(it, _)| is_candidate(it)).collect();
         let names: Vec<_> = candidates.iter().map(|(_, oid)| oid.as_str()).collect();
         let mut found = Vec::new();
         self.resolving.git.objects(&names, |at, object| {
@@ -216,11 +322,11 @@ impl<'a> Places<'a> {
                 let named = format!("plans/{}", target.to_string_lossy());
                 let base = group.base.as_deref();
                 let of = Versions { path: &named, base, ours, theirs };
-                let merged = merge::merge(of, &self.resolving.context.config.words, &self.resolving.lines);
+                let merged = self.resolving.merge(of);
                 if !merged.is_clean {
                     return Ok(self.report(placed, group, "removed", Vec::new(), None));
                 }
-                (target.clone(), merged.bytes, merged.decided)
+                (target.clone(), named_by(target, merged.bytes)?, merged.decided)
             }
             (Some((path, text)), None) | (None, Some((path, text))) => {
                 (path.clone(), text.clone(), vec!["kept".to_owned()])
@@ -391,6 +497,16 @@ fn chosen<'p>(ours: &'p PathBuf, theirs: &'p PathBuf) -> &'p PathBuf {
         (false, true) => theirs,
         _ => ours,
     }
+}
+
+/// A live step with the id that its place gives it; a removed one keeps its id.
+fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(file) };
+    if is_archived(path) || !relink::has_key(&file, "id") {
+        return Ok(file);
+    }
+    let id = StepId { plan: plan_of(directory), number };
+    transaction::edit(&path.to_string_lossy(), &file, &[set_text("id", &id.to_string())], STEP_KEYS)
 }
 
 fn same_lines(one: &[u8], other: &[u8]) -> bool {

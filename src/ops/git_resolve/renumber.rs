@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::places::is_archived;
 use super::{Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::git::{CatFile, Found, Oid};
@@ -48,22 +49,29 @@ pub(super) fn renumber(
         numbers.insert(number, new);
         moves.push(Moved { path: path.clone(), shown: resolving.shown(&to), to, others: Vec::new() });
     }
+    for (path, stages) in taken {
+        let [_, Some(ours), _] = stages else { continue };
+        write(writing, path, &resolving.blob(ours)?)?;
+    }
     for (moved, (_, stages)) in moves.iter().zip(taken) {
-        let [_, Some(ours), Some(theirs)] = stages else { continue };
-        let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+        let [_, _, Some(theirs)] = stages else { continue };
+        let theirs = resolving.blob(theirs)?;
         let Some(directory) = moved.path.parent() else { continue };
         let plan = plan_of(directory);
         let Some(numbers) = by_plan.get(directory) else { continue };
         let Some(number) = number_of(&moved.to) else { continue };
         let id = StepId { plan: plan.clone(), number };
-        let mut changes = vec![set_text("id", &id.to_string())];
-        changes.extend(followed(&plan, &theirs, &[], numbers));
+        // A removed step only gets another file name.
+        let mut changes = Vec::new();
+        if !is_archived(&moved.path) {
+            changes.push(set_text("id", &id.to_string()));
+            changes.extend(followed(&plan, &theirs, &[], numbers));
+        }
         let name = moved.to.to_string_lossy();
         let theirs = transaction::edit(&name, &theirs, &changes, STEP_KEYS)?;
-        write(writing, &moved.path, &ours)?;
         writing.create(&name, &theirs)?;
     }
-    for (directory, numbers) in &by_plan {
+    for (directory, numbers) in by_plan.iter().filter(|(directory, _)| !is_archived(directory)) {
         let mut others = dependents(resolving, writing, directory, numbers)?;
         others.extend(steps_list_of(resolving, writing, directory, numbers)?);
         if let Some(first) = moves.iter_mut().find(|it| it.path.parent() == Some(directory)) {

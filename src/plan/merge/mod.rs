@@ -175,6 +175,9 @@ fn by_meaning(
     lines: &dyn TextMerge,
 ) -> Option<Merged> {
     let eol = if uses_crlf(ours) { "\r\n" } else { "\n" };
+    // Where the branches were merged before, git makes the base of several, with conflict markers of its own.
+    let picked = base.and_then(|it| markers::SIZES.into_iter().find_map(|size| markers::pick(it, size)));
+    let base = picked.as_ref().map(|it| it.ours.as_slice()).or(base);
     let base = base.map(|it| with_line_ends(it, eol)).transpose().ok()?;
     let theirs = with_line_ends(theirs, eol).ok()?;
     let own = Side::read(path, ours)?;
@@ -244,13 +247,25 @@ fn with_line_ends(bytes: &[u8], eol: &str) -> Result<Vec<u8>, std::str::Utf8Erro
     Ok(text.replace("\r\n", "\n").replace('\n', eol).into_bytes())
 }
 
+/// Whether a version has attempts, notes or confirmations that none of the later ones has.
+pub fn missing_logs(version: &[u8], later: &[Vec<u8>]) -> bool {
+    let Some(of) = Tree::of_file(version) else { return false };
+    let later: Vec<Tree> = later.iter().filter_map(|it| Tree::of_file(it)).collect();
+    entries::LOGS.iter().any(|key| {
+        let read = |tree: &Tree| entries::read(tree.root().get(key)).unwrap_or_default();
+        let among: Vec<_> = later.iter().flat_map(read).collect();
+        !entries::missing(&read(&of), &among).is_empty()
+    })
+}
+
 fn heading(body: &str) -> Option<String> {
     markdown::sections(body).title().map(str::to_owned)
 }
 
 /// How much two files look like versions of one step; 0 if they are not.
 ///
-/// A step keeps its time of creation and its title when it gets another number, and its time and id when it gets another title.
+/// A step keeps its time of creation and its title when it gets another number. A step that `squash` made keeps its time and id,
+/// and has its former title above its text.
 pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     let (Some(a), Some(b)) = (Side::read("", one), Side::read("", other)) else { return 0 };
     let is_same = |key: &str| a.text_of(key).is_some() && a.text_of(key) == b.text_of(key);
@@ -262,7 +277,7 @@ pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     match (is_named_alike, has_one_id) {
         (true, true) => 4,
         (true, false) if is_made_alike => 3,
-        (false, true) if is_made_alike => 2,
+        (false, true) if is_made_alike && (has_heading(&a, &b) || has_heading(&b, &a)) => 2,
         _ => 0,
     }
 }
@@ -271,9 +286,13 @@ pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
 pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
     let (Some(file), Some(step)) = (Side::read("", file), Side::read("", step)) else { return false };
     let text = step.body.trim().replace("\r\n", "\n");
-    let title = step.title().map(|it| format!("# {it}"));
-    let body = file.body.replace("\r\n", "\n");
-    !text.is_empty() && body.contains(&text) || title.is_some_and(|it| body.lines().any(|line| line == it))
+    !text.is_empty() && file.body.replace("\r\n", "\n").contains(&text) || has_heading(&file, &step)
+}
+
+/// Whether a file has the title of another one as a heading.
+fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
+    let title = of.title().map(|it| format!("# {it}"));
+    title.is_some_and(|it| file.body.lines().any(|line| line == it))
 }
 
 /// A step with the attempts and notes of another one that it lacks; none if it has them all, or cannot take them.
