@@ -141,10 +141,13 @@ impl Resolving<'_> {
             clean.extend([path, home]);
         }
         let partial: Vec<_> = wanted.iter().filter(|(_, stages)| !is_whole(stages)).cloned().collect();
-        for placed in [places::place(self, &mut writing, &partial)?, places::recover(self, &mut writing)?] {
-            report.files.extend(placed.files);
-            clean.extend(placed.clean);
+        let mut placed = places::place(self, &mut writing, &partial)?;
+        // A dry run has not written what would be found again.
+        if request.paths.is_empty() && !dry_run {
+            placed.extend(places::recover(self, &mut writing)?);
         }
+        report.files.extend(placed.files);
+        clean.extend(placed.clean);
         for moved in renumber::renumber(self, &mut writing, &taken)? {
             report.set_resolved(&self.shown(&moved.path), None, Some(moved.shown));
             for other in &moved.others {

@@ -33,6 +33,13 @@ pub(super) struct Placed {
     pub(super) clean: Vec<PathBuf>,
 }
 
+impl Placed {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.clean.extend(other.clean);
+    }
+}
+
 /// One step: where each side has it, and the paths in conflict that are about it.
 #[derive(Default)]
 struct Group {

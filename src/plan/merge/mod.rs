@@ -34,6 +34,9 @@ pub struct TextMerged {
     pub is_clean: bool,
 }
 
+/// The note of an attempt that was the later one of two claims.
+pub const CLAIMED_TWICE: &str = "claimed twice";
+
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
