@@ -12,7 +12,11 @@ const ORDER: [&str; 4] = ["id", "status", "title", "attempts"];
 
 fuzz_target!(|input: (u8, String, &[u8])| {
     let (choice, text, bytes) = input;
-    let file = if bytes.starts_with(b"---") { bytes.to_vec() } else { [b"---\n", bytes, b"\n---\n# Step\n"].concat() };
+    let file = if bytes.starts_with(b"---") {
+        bytes.to_vec()
+    } else {
+        [b"---\n", bytes, b"\n---\n# Step\n"].concat()
+    };
     let change = change(choice, text);
     let after = match edit(&file, std::slice::from_ref(&change), &ORDER) {
         Ok(after) => after,
@@ -31,7 +35,9 @@ fuzz_target!(|input: (u8, String, &[u8])| {
 
 fn change(choice: u8, text: String) -> Change {
     let key = ["status", "id", "attempts", "a", "title"][usize::from(choice >> 4) % 5].to_owned();
-    let map = |text| NewValue::Map(vec![("at".to_owned(), NewValue::Word("x".to_owned())), ("notes".to_owned(), text)]);
+    let map = |text| {
+        NewValue::Map(vec![("at".to_owned(), NewValue::Word("x".to_owned())), ("notes".to_owned(), text)])
+    };
     let index = usize::from(choice >> 6);
     match choice % 8 {
         0 => Change::Set { key, value: NewValue::Word("in_progress".to_owned()) },

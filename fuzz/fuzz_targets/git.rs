@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use planwatch::git::{
-    LogReader, Version, read_branches, read_changes, read_index_entries, read_info, read_status, read_tree_entries,
+    LogReader, Version, read_branches, read_changes, read_index_entries, read_info, read_status,
+    read_tree_entries,
 };
 
 fuzz_target!(|bytes: &[u8]| {

@@ -15,7 +15,6 @@ import tempfile
 PEOPLE = ["ann", "bob", "cy", "dan", "eve", "agent-1", "agent-2", "agent-3"]
 BRANCHES = ["main", "api", "ui", "ops"]
 STATUS = re.compile(r"^status: (\S+)", re.M)
-CREATED = re.compile(r"^created_at: (\S+)", re.M)
 MARK = re.compile(r"token-\d+")
 
 
@@ -111,16 +110,16 @@ class Week:
         self.commit(path, f"{kind} {number}")
 
     def state(self, text_of):
-        """Tokens of attempts and notes, and the status of each step by the time at which it was created and its number."""
-        tokens, statuses = set(), {}
+        """Tokens of attempts and notes; the status of each live step by its title, and all its headings: a squashed step has those
+        of its parts."""
+        tokens, statuses, headings = set(), {}, {}
         for name, text in text_of.items():
             tokens |= set(MARK.findall(text))
-            status, created = STATUS.search(text), CREATED.search(text)
-            if status and created and "/step-" in name and "_archive" not in name:
-                title = re.search(r"^# (.*)$", text, re.M)
-                key = (created.group(1), title.group(1) if title else name)
-                statuses.setdefault(key, set()).add(status.group(1))
-        return tokens, statuses
+            status, titles = STATUS.search(text), re.findall(r"^# (.*)$", text, re.M)
+            if status and titles and "/step-" in name and "_archive" not in name:
+                statuses.setdefault(titles[0], set()).add(status.group(1))
+                headings.setdefault(titles[0], set()).update(titles)
+        return tokens, statuses, headings
 
     def of_commit(self, path, commit):
         listed = self.git(path, "ls-tree", "-r", "--name-only", commit, "--", "plans").stdout.splitlines()
@@ -169,7 +168,8 @@ class Week:
             conflicts = self.git(path, "diff", "--name-only", "--diff-filter=U").stdout.split()
         for name in conflicts:
             text = (path / name).read_text() if (path / name).exists() else ""
-            is_scalar = re.search(r"<<<<<<< .*\n(?:title|priority): .*\n", text) is not None
+            # The title of a step without the key is its first heading.
+            is_scalar = re.search(r"<<<<<<< .*\n(?:(?:title|priority): |# ).*\n", text) is not None
             self.counts["scalar" if is_scalar else "person"] += 1
             if not is_scalar and len(self.examples) < 8:
                 why = [it.split("  ")[0] for it in said if name in it] or said[:1]
@@ -189,18 +189,18 @@ class Week:
         return False
 
     def keep_both(self, path, name):
-        """The person keeps OURS in the file; what THEIRS had is not counted as lost by the tools."""
+        """The person keeps OURS, and writes down what only THEIRS had, so that it does not count as lost by the tools."""
         theirs = self.git(path, "show", f":3:{name}").stdout
         if self.git(path, "checkout", "-q", "--ours", "--", name).returncode:
             ours = self.git(path, "show", f":2:{name}")
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             (path / name).write_text(theirs if ours.returncode else ours.stdout)
         kept = (path / name).read_text()
-        lost = sorted(set(MARK.findall(theirs)) - set(MARK.findall(kept)))
-        (path / name).write_text(kept + "".join(f"\n{it}\n" for it in lost))
+        for token in sorted(set(MARK.findall(theirs)) - set(MARK.findall(kept))):
+            (path / "plans" / "auth" / f"kept-{token}.md").write_text(f"{token}\n")
 
     def judge(self, path, kind, sides):
-        tokens, statuses = self.state(self.of_commit(path, "HEAD"))
+        tokens, statuses, headings = self.state(self.of_commit(path, "HEAD"))
         known = [self.state(it) for it in sides]
         lost = set().union(*(it[0] for it in known)) - tokens
         self.counts["lost"] += len(lost)
@@ -208,8 +208,10 @@ class Week:
             self.examples.append(f"{kind} lost {sorted(lost)[:3]}")
         if kind in ("merge", "rebase"):
             for key, has in statuses.items():
-                had = set().union(*(it[1].get(key, set()) for it in known))
-                self.counts["foreign"] += len(has - had) if had else 0
+                had = set().union(*(it[1].get(title, set()) for it in known for title in headings[key]))
+                if had and has - had:
+                    self.counts["foreign"] += len(has - had)
+                    self.examples.append(f"{kind} {key}: {sorted(has)}, the sides said {sorted(had)}")
 
     def go(self, exchanges):
         while self.counts["merges"] < exchanges:

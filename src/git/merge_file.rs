@@ -29,6 +29,8 @@ pub struct LineMerge {
 pub enum Favor {
     Ours,
     Theirs,
+    /// The lines of both, OURS first.
+    Both,
 }
 
 impl LineMerge {
@@ -39,7 +41,11 @@ impl LineMerge {
 
     /// The merge in which every conflict takes one side.
     pub fn favoring(&self, side: Favor, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
-        let option = if side == Favor::Ours { "--ours" } else { "--theirs" };
+        let option = match side {
+            Favor::Ours => "--ours",
+            Favor::Theirs => "--theirs",
+            Favor::Both => "--union",
+        };
         Some(self.call(&["merge-file", "-p", "-q", option], [base, ours, theirs])?.bytes)
     }
 

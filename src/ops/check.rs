@@ -11,10 +11,13 @@ use crate::disk::read_file;
 use crate::ops::prompt;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
+use crate::plan::merge::CLAIMED_TWICE;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::records::Attempt;
 use crate::plan::time::Time;
+use crate::plan::words::StepStatus;
 use crate::store::load::{LoadQuery, Loaded};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
@@ -128,6 +131,8 @@ fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Pr
         for step in &plan.steps {
             found.extend(step.problems.iter().cloned());
             found.extend(future_time(context, step));
+            found.extend(claimed_twice(step));
+            found.extend(waits_for_open(plans, step));
         }
     }
     found.extend(knowledge::problems(context));
@@ -135,6 +140,27 @@ fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Pr
     found.sort();
     found.dedup();
     found
+}
+
+/// Reports a step that two branches claimed at once, until it is closed.
+fn claimed_twice(step: &Step) -> Option<Problem> {
+    let is_lost = |it: &&Attempt| it.notes.as_deref() == Some(CLAIMED_TWICE);
+    let lost = step.attempts.iter().rfind(is_lost).filter(|_| !step.is_closed())?;
+    let by = lost.by.as_deref().unwrap_or("another worker");
+    let message = format!("two branches claimed it at the same time; the claim of {by} ended");
+    let hint = "both may have worked on it: compare what they did before you close it";
+    Some(Problem::of_file(&step.path, Code::ClaimedTwice, message, hint))
+}
+
+/// Reports a completed step with an open dependency: two branches can make one, and neither shows it.
+fn waits_for_open(plans: &Plans, step: &Step) -> Option<Problem> {
+    if !step.status.is(StepStatus::Completed) {
+        return None;
+    }
+    let open = step.depends.iter().filter_map(|it| plans.step(it)).find(|it| !it.is_closed())?;
+    let message = format!("it is completed, but depends on the open step `{}`", open.id);
+    let hint = "reopen it, or remove the dependency";
+    Some(Problem::of_file(&step.path, Code::WaitsForOpen, message, hint))
 }
 
 /// Clocks differ; five minutes are tolerated.

@@ -15,10 +15,11 @@ use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::api::views::shown_path;
 use crate::git::{CatFile, Favor, Git, GitError, LineMerge, Oid};
-use crate::plan::merge::{self, Merged, Versions, markers};
+use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers};
 use crate::store::decision::Decision;
-use crate::store::transaction::Transaction;
+use crate::store::transaction::{self, Transaction};
 
+mod places;
 mod renumber;
 
 #[derive(Debug, Clone, Default)]
@@ -56,9 +57,27 @@ impl GitResolveReport {
         json!(self)
     }
 
+    fn set_resolved(&mut self, path: &str, decided: Option<String>, renumbered: Option<String>) {
+        for file in self.files.iter_mut().filter(|it| it.path == path) {
+            file.state = "resolved";
+            file.decided.extend(decided.clone());
+            file.renumbered = file.renumbered.take().or_else(|| renumbered.clone());
+        }
+    }
+
     /// 1 if a file still needs a person.
     pub fn exit_code(&self) -> u8 {
         u8::from(self.files.iter().any(|it| it.state != "resolved"))
+    }
+}
+
+/// Merges by lines without a conflict: where both sides changed the same lines, both versions stay.
+struct Both<'a>(&'a LineMerge);
+
+impl TextMerge for Both<'_> {
+    fn merge(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<TextMerged> {
+        let bytes = self.0.favoring(Favor::Both, base, ours, theirs)?;
+        Some(TextMerged { bytes, is_clean: true })
     }
 }
 
@@ -78,39 +97,16 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();
     let lines = LineMerge::new(&git.root, &git.git_dir, 7);
+    let is_under_way = git.operation()?.is_some();
     let resolving = Resolving { context, git, lines, plans };
     let all = resolving.conflicted()?;
     let wanted = resolving.wanted(request, &all)?;
-    let mut report =
-        GitResolveReport { dry_run: request.mode == Mode::DryRun, files: Vec::new(), diff: String::new() };
-    if wanted.is_empty() {
-        return Ok(report);
+    if wanted.is_empty() && (!request.paths.is_empty() || !is_under_way) {
+        let dry_run = request.mode == Mode::DryRun;
+        return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
     }
-    let mut clean = Vec::new();
-    let mut taken = Vec::new();
-    {
-        let mut writing = Transaction::begin(context, "git resolve", request.mode)?;
-        for (path, stages) in &wanted {
-            let file = resolving.resolve(&mut writing, path, stages)?;
-            match file.state {
-                "resolved" => clean.push(path.clone()),
-                "number-taken" if request.renumber => taken.push((path.clone(), stages.clone())),
-                _ => {}
-            }
-            report.files.push(file);
-        }
-        let moves = renumber::renumber(&resolving, &mut writing, &taken)?;
-        for (file, moved) in report.files.iter_mut().filter(|it| it.state == "number-taken").zip(&moves) {
-            (file.state, file.renumbered) = ("resolved", Some(moved.shown.clone()));
-            clean.extend([moved.path.clone(), moved.to.clone()]);
-            clean.extend(moved.others.iter().cloned());
-        }
-        let done: Vec<_> = moves.iter().flat_map(|it| &it.others).map(|it| resolving.shown(it)).collect();
-        for file in report.files.iter_mut().filter(|it| done.contains(&it.path)) {
-            file.state = "resolved";
-        }
-        report.diff = std::mem::take(&mut writing.diff);
-    }
+    // Git has written some of the files a moment ago, as an editor does that has not finished.
+    let (report, clean) = transaction::once_saved(context, || resolving.all(request, &wanted))?;
     if request.mode == Mode::Write {
         resolving.stage(&clean)?;
     }
@@ -118,6 +114,53 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
 }
 
 impl Resolving<'_> {
+    /// Resolves the files under one lock. What gets new numbers comes last: the rest can be done again after a refusal.
+    fn all(
+        &self,
+        request: &GitResolveRequest,
+        wanted: &[(PathBuf, Stages)],
+    ) -> Result<(GitResolveReport, Vec<PathBuf>), Error> {
+        let dry_run = request.mode == Mode::DryRun;
+        let mut report = GitResolveReport { dry_run, files: Vec::new(), diff: String::new() };
+        let (mut clean, mut taken) = (Vec::new(), Vec::new());
+        let mut writing = Transaction::begin(self.context, "git resolve", request.mode)?;
+        let is_whole = |stages: &Stages| stages[1].is_some() && stages[2].is_some();
+        for (path, stages) in wanted.iter().filter(|(_, stages)| is_whole(stages)) {
+            let file = self.resolve(&mut writing, path, stages)?;
+            match file.state {
+                "resolved" => clean.push(path.clone()),
+                "number-taken" if request.renumber => taken.push((path.clone(), stages.clone())),
+                _ => {}
+            }
+            report.files.push(file);
+        }
+        for (path, home) in places::rehome(self, &mut writing, &taken)? {
+            taken.retain(|(it, _)| *it != path);
+            let decided = format!("their step is {} already", self.shown(&home));
+            report.set_resolved(&self.shown(&path), Some(decided), None);
+            clean.extend([path, home]);
+        }
+        let partial: Vec<_> = wanted.iter().filter(|(_, stages)| !is_whole(stages)).cloned().collect();
+        let mut placed = places::place(self, &mut writing, &partial)?;
+        // A dry run has not written what would be found again.
+        if request.paths.is_empty() && !dry_run {
+            placed.extend(places::recover(self, &mut writing)?);
+        }
+        report.files.extend(placed.files);
+        clean.extend(placed.clean);
+        for moved in renumber::renumber(self, &mut writing, &taken)? {
+            report.set_resolved(&self.shown(&moved.path), None, Some(moved.shown));
+            for other in &moved.others {
+                report.set_resolved(&self.shown(other), None, None);
+            }
+            clean.extend([moved.path, moved.to]);
+            clean.extend(moved.others);
+        }
+        report.files.sort_by(|a, b| a.path.cmp(&b.path));
+        report.diff = std::mem::take(&mut writing.diff);
+        Ok((report, clean))
+    }
+
     /// The conflicted Markdown files of the plans directory, relative to it.
     fn conflicted(&self) -> Result<BTreeMap<PathBuf, Stages>, Error> {
         let mut all: BTreeMap<PathBuf, Stages> = BTreeMap::new();
@@ -162,6 +205,19 @@ impl Resolving<'_> {
         Ok(found.blob().ok_or_else(missing)?)
     }
 
+    /// Merges the versions of a file. The texts of a removed step are both kept: no one works on it.
+    fn merge(&self, of: Versions<'_>) -> Merged {
+        let words = &self.context.config.words;
+        let merged = merge::merge(of, words, &self.lines);
+        let is_removed = of.path.contains("/_archive/") || of.path.starts_with("plans/_archive/");
+        if merged.is_clean || merged.is_other_file || !is_removed {
+            return merged;
+        }
+        let both = merge::merge(of, words, &Both(&self.lines));
+        let is_step = both.is_clean && merge::likeness(&both.bytes, of.ours) > 0;
+        if is_step { both } else { merged }
+    }
+
     fn shown(&self, path: &Path) -> String {
         shown_path(&self.context.root_name(), &path.to_string_lossy())
     }
@@ -175,12 +231,13 @@ impl Resolving<'_> {
         let mut file =
             ResolvedFile { path: self.shown(path), state: "removed", decided: Vec::new(), renumbered: None };
         let [base, Some(ours), Some(theirs)] = stages else { return Ok(file) };
+        file.state = "conflict";
         let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
         let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
         let name = path.to_string_lossy();
         let named = format!("plans/{name}");
         let versions = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
-        let merged = merge::merge(versions, &self.context.config.words, &self.lines);
+        let merged = self.merge(versions);
         if merged.is_other_file && merge::FileKind::of(&named).0 == merge::FileKind::Step {
             file.state = "number-taken";
             return Ok(file);

@@ -72,6 +72,8 @@ codes! {
     ProgramMissing "program-missing" Warning Allowed,
     NameClash "name-clash" Warning Allowed,
     DecisionRewritten "decision-rewritten" Warning Allowed,
+    ClaimedTwice "claimed-twice" Warning Allowed,
+    WaitsForOpen "waits-for-open" Warning Allowed,
     TimeInFuture "time-in-future" Warning Allowed,
     TakenBack "taken-back" Warning Allowed,
     HardLinked "hard-linked" Warning Allowed,

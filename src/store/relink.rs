@@ -213,8 +213,9 @@ pub(crate) fn unread_items(file: &[u8], own: &StepId) -> Vec<NewValue> {
     unread.map(|it| NewValue::Text(it.to_owned())).collect()
 }
 
-/// The first heir replaces the old item, the others follow it; without an heir the item is removed.
-fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
+/// The changes that replace a step in `depends`: the first heir replaces the old item, the others follow it; without an heir
+/// the item is removed.
+pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
     let read = |it: View<'_>| it.text().and_then(|it| references::read_item(&own.plan, it));

@@ -2,16 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "tests run git, and edit files as editors do")]
 #![expect(clippy::print_stdout, reason = "`scripts/git-trials` prints the table of scenarios")]
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use crate::support::{Place, Ran};
 
-const STEP: &str = "plans/auth/step-2.md";
-const PLAN: &str = "plans/auth/plan.md";
+pub(crate) const STEP: &str = "plans/auth/step-2.md";
+pub(crate) const PLAN: &str = "plans/auth/plan.md";
 const MARKER: &str = "<<<<<<<";
 
-const BASE: &str = "---
+pub(crate) const BASE: &str = "---
 id: auth:2
 status: pending
 title: Schema
@@ -31,7 +31,7 @@ First words.
 Last words.
 ";
 
-const LIST: &str = "---
+pub(crate) const LIST: &str = "---
 status: active
 created_at: 2026-01-01T00:00:00Z
 ---
@@ -45,20 +45,20 @@ Notes.
 ";
 
 #[derive(Clone, Copy, PartialEq)]
-enum Driver {
+pub(crate) enum Driver {
     Configured,
     Missing,
     None,
 }
 
-struct Repository {
-    place: Place,
+pub(crate) struct Repository {
+    pub(crate) place: Place,
     /// Whether git finds planwatch.
     has_program: bool,
 }
 
 impl Repository {
-    fn new(driver: Driver, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(driver: Driver, files: &[(&str, &str)]) -> Self {
         let place = Place::new();
         let programs = place.top().join("bin");
         std::fs::create_dir(&programs).expect("it is new");
@@ -92,18 +92,18 @@ impl Repository {
         command
     }
 
-    fn try_git(&self, line: &str) -> Ran {
+    pub(crate) fn try_git(&self, line: &str) -> Ran {
         Ran::of(self.closed("git").args(line.split(' ')).output().expect("git starts"))
     }
 
     #[track_caller]
-    fn git(&self, line: &str) -> String {
+    pub(crate) fn git(&self, line: &str) -> String {
         let ran = self.try_git(line);
         assert_eq!(ran.code, 0, "git {line}: {}{}", ran.stdout, ran.stderr);
         ran.stdout
     }
 
-    fn planwatch(&self, line: &str) -> Ran {
+    pub(crate) fn planwatch(&self, line: &str) -> Ran {
         self.place.run(line)
     }
 
@@ -116,7 +116,7 @@ impl Repository {
         self.try_git("merge -q --no-edit theirs")
     }
 
-    fn commit(&self, files: &[(&str, &str)]) {
+    pub(crate) fn commit(&self, files: &[(&str, &str)]) {
         for (path, text) in files {
             self.place.write(path, text);
         }
@@ -124,24 +124,24 @@ impl Repository {
         self.git("commit -q --allow-empty -m change");
     }
 
-    fn conflicts(&self) -> String {
+    pub(crate) fn conflicts(&self) -> String {
         self.git("diff --name-only --diff-filter=U")
     }
 }
 
 /// A text with some of its parts replaced.
-fn with(text: &str, edits: &[(&str, &str)]) -> String {
+pub(crate) fn with(text: &str, edits: &[(&str, &str)]) -> String {
     edits.iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "`{from}` is in the text");
         text.replacen(from, to, 1)
     })
 }
 
-fn attempt(day: &str, by: &str, outcome: &str) -> String {
+pub(crate) fn attempt(day: &str, by: &str, outcome: &str) -> String {
     format!("  - at: 2026-01-{day}T00:00:00Z\n    by: {by}\n    outcome: {outcome}\n")
 }
 
-fn attempts(of: &[&String]) -> String {
+pub(crate) fn attempts(of: &[&String]) -> String {
     let items: String = of.iter().map(|it| it.as_str()).collect();
     format!("attempts:\n{items}---\n# Schema")
 }
@@ -174,12 +174,12 @@ fn scenario(
     }
 }
 
-const END: &str = "---\n# Schema";
-const STATUS: &str = "status: pending";
+pub(crate) const END: &str = "---\n# Schema";
+pub(crate) const STATUS: &str = "status: pending";
 const CLAIM_1: &str = "status: in_progress\nclaim: {id: g0000001, by: ann, at: 2026-01-01T00:00:00Z}";
 const CLAIM_2: &str = "status: in_progress\nclaim: {id: g0000002, by: bob, at: 2026-01-02T00:00:00Z}";
 
-const DONE: &str = "status: completed";
+pub(crate) const DONE: &str = "status: completed";
 
 fn attempts_and_claims() -> Vec<Scenario> {
     let (a, b, c) =
@@ -395,6 +395,32 @@ fn resolve_gives_the_same_after_a_plain_merge_and_with_a_missing_driver() {
                 assert_eq!(repository.git("status --porcelain"), "", "{}", scenario.name);
             }
         }
+    }
+}
+
+#[test]
+fn a_driver_that_fails_drops_no_side() {
+    // A crash, a version without the verb, and one that cannot be started.
+    for program in ["#!/bin/sh\nkill -9 $$\n", "#!/bin/sh\nexit 2\n", "#!/bin/sh\nexit 139\n", "#!/missing\n"]
+    {
+        let repository = Repository::new(Driver::Configured, &[(STEP, BASE)]);
+        let path = repository.place.top().join("bin/planwatch");
+        std::fs::remove_file(&path).expect("it is there");
+        std::fs::write(&path, program).expect("it is new");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let (a, b) = (attempt("02", "ann", "completed"), attempt("03", "bob", "failed"));
+        let merged = repository.merge(
+            &[(STEP, &with(BASE, &[(END, &attempts(&[&a]))]))],
+            &[(STEP, &with(BASE, &[(END, &attempts(&[&b])), ("Last words.", "Last words, edited.")]))],
+        );
+        assert_ne!(merged.code, 0, "{program}");
+        let text = repository.place.text(STEP);
+        let has = |it: &str| text.contains(it);
+        assert!(has(MARKER) && has("by: ann") && has("by: bob") && has("edited"), "{program}: {text}");
+        assert_eq!(repository.planwatch("git resolve").code, 0, "{program}");
+        let expected = [(END, attempts(&[&a, &b])), ("Last words.", "Last words, edited.".to_owned())];
+        let expected = expected.iter().fold(BASE.to_owned(), |text, (from, to)| with(&text, &[(from, to)]));
+        assert_eq!(repository.place.text(STEP), expected, "{program}");
     }
 }
 

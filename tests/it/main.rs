@@ -19,6 +19,7 @@ mod full_disk;
 mod git_branches;
 mod git_commit;
 mod git_merge;
+mod git_places;
 mod history;
 mod hostile_names;
 mod http;

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::places::is_archived;
 use super::{Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::git::{CatFile, Found, Oid};
@@ -48,22 +49,29 @@ pub(super) fn renumber(
         numbers.insert(number, new);
         moves.push(Moved { path: path.clone(), shown: resolving.shown(&to), to, others: Vec::new() });
     }
+    for (path, stages) in taken {
+        let [_, Some(ours), _] = stages else { continue };
+        write(writing, path, &resolving.blob(ours)?)?;
+    }
     for (moved, (_, stages)) in moves.iter().zip(taken) {
-        let [_, Some(ours), Some(theirs)] = stages else { continue };
-        let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+        let [_, _, Some(theirs)] = stages else { continue };
+        let theirs = resolving.blob(theirs)?;
         let Some(directory) = moved.path.parent() else { continue };
         let plan = plan_of(directory);
         let Some(numbers) = by_plan.get(directory) else { continue };
         let Some(number) = number_of(&moved.to) else { continue };
         let id = StepId { plan: plan.clone(), number };
-        let mut changes = vec![set_text("id", &id.to_string())];
-        changes.extend(followed(&plan, &theirs, &[], numbers));
+        // A removed step only gets another file name.
+        let mut changes = Vec::new();
+        if !is_archived(&moved.path) {
+            changes.push(set_text("id", &id.to_string()));
+            changes.extend(followed(&plan, &theirs, &[], numbers));
+        }
         let name = moved.to.to_string_lossy();
         let theirs = transaction::edit(&name, &theirs, &changes, STEP_KEYS)?;
-        write(writing, &moved.path, &ours)?;
         writing.create(&name, &theirs)?;
     }
-    for (directory, numbers) in &by_plan {
+    for (directory, numbers) in by_plan.iter().filter(|(directory, _)| !is_archived(directory)) {
         let mut others = dependents(resolving, writing, directory, numbers)?;
         others.extend(steps_list_of(resolving, writing, directory, numbers)?);
         if let Some(first) = moves.iter_mut().find(|it| it.path.parent() == Some(directory)) {
@@ -73,14 +81,14 @@ pub(super) fn renumber(
     Ok(moves)
 }
 
-fn number_of(path: &Path) -> Option<StepNumber> {
+pub(super) fn number_of(path: &Path) -> Option<StepNumber> {
     match file_name::classify(path.file_name()?.to_str()?) {
         FileName::Step(number) => Some(number),
         _ => None,
     }
 }
 
-fn plan_of(directory: &Path) -> PlanId {
+pub(super) fn plan_of(directory: &Path) -> PlanId {
     PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
@@ -111,7 +119,7 @@ fn write(writing: &mut Transaction<'_>, path: &Path, bytes: &[u8]) -> Result<(),
 }
 
 /// The dependencies of a file, as far as they are steps of its own plan.
-fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
+pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
     let number = |text: &str| {
@@ -133,7 +141,7 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
 }
 
 /// The commit that is merged, and the one that its changes count from.
-fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
+pub(super) fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
     let git = &resolving.git;
     let Some(head) = git.head_commit()? else { return Ok(None) };
     if let Some(other) = git.find_revision("MERGE_HEAD")? {

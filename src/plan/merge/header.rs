@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::body::one_of;
 use super::entries::{self, Entry, LOGS, SETS};
 use super::status::{self, Said, Tries, Winner, WrittenClaim};
-use super::{FileKind, Side, Sides, TextMerge, TextMerged};
+use super::{CLAIMED_TWICE, FileKind, Side, Sides, TextMerge, TextMerged};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Words};
@@ -156,7 +156,7 @@ impl<'a> Merge<'a> {
         }
         let winners = attempts[usize::from(winner == Winner::Theirs)];
         let had_claim = kept.is_some() || winners.iter().any(|it| it.text("claim").is_some());
-        let note = if had_claim { "claimed twice" } else { "the step was changed on another branch" };
+        let note = if had_claim { CLAIMED_TWICE } else { "the step was changed on another branch" };
         self.decided.push(format!("claim {} ended ({note})", lost.id));
         let parts = [("at", lost.at.as_deref()), ("by", lost.by.as_deref()), ("outcome", Some("expired"))];
         let parts = parts.into_iter().chain([("notes", Some(note)), ("claim", Some(lost.id.as_str()))]);
@@ -282,7 +282,8 @@ impl<'a> Merge<'a> {
             return clean(one);
         }
         if let (Some(own_value), Some(other_value)) = (ours.get(key), theirs.get(key)) {
-            if yaml::same(own_value, other_value) {
+            // Both sides moved the step: the id goes with the file's name, which is that of OURS.
+            if yaml::same(own_value, other_value) || key == "id" {
                 return clean(own);
             }
             let time = |it: View<'_>| it.text().and_then(|it| it.parse::<Time>().ok());

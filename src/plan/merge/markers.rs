@@ -15,6 +15,9 @@ enum At {
     Theirs,
 }
 
+/// The sizes of git's markers: it makes those of renamed files and of merged bases longer.
+pub const SIZES: std::ops::RangeInclusive<usize> = 7..=15;
+
 /// Reads the markers of a text, in any of git's styles; none if there are none, or if they are incomplete.
 pub fn pick(text: &[u8], marker_size: usize) -> Option<Picked> {
     let mut picked = Picked { ours: Vec::new(), theirs: Vec::new() };

@@ -13,10 +13,12 @@ mod tests;
 
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
+use crate::plan::read::STEP_KEYS;
 use crate::plan::source;
 use crate::plan::words::Words;
 use crate::text::front_matter::{self, Header, Parts};
 use crate::text::header_edit::{self, Pieces};
+use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
 /// Merges texts by lines, as `git merge-file` does.
@@ -31,6 +33,9 @@ pub struct TextMerged {
     pub bytes: Vec<u8>,
     pub is_clean: bool,
 }
+
+/// The note of an attempt that was the later one of two claims.
+pub const CLAIMED_TWICE: &str = "claimed twice";
 
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +150,10 @@ impl<'a> Side<'a> {
         self.get(key)?.text()
     }
 
+    fn title(&self) -> Option<String> {
+        self.text_of("title").map(str::to_owned).or_else(|| heading(self.body))
+    }
+
     /// The lines of a key with the comments above it; empty if it is not there.
     fn piece(&self, key: &str) -> &'a [u8] {
         let found = self.pieces.entries.iter().find(|it| it.key == key);
@@ -169,6 +178,9 @@ fn by_meaning(
     lines: &dyn TextMerge,
 ) -> Option<Merged> {
     let eol = if uses_crlf(ours) { "\r\n" } else { "\n" };
+    // Where the branches were merged before, git makes the base of several, with conflict markers of its own.
+    let picked = base.and_then(|it| markers::SIZES.into_iter().find_map(|size| markers::pick(it, size)));
+    let base = picked.as_ref().map(|it| it.ours.as_slice()).or(base);
     let base = base.map(|it| with_line_ends(it, eol)).transpose().ok()?;
     let theirs = with_line_ends(theirs, eol).ok()?;
     let own = Side::read(path, ours)?;
@@ -210,7 +222,13 @@ impl Sides<'_> {
     fn are_one_file(&self) -> bool {
         let all = [self.base, self.ours, self.theirs];
         let [base, ours, theirs] = all.map(|it| it.text_of("created_at"));
-        let created_alike = ours.is_some() && ours == theirs && (base == ours || !self.has_base);
+        // Steps that one command made have one time of creation, but not one title.
+        let [named, own_name, their_name] = all.map(Side::title);
+        let is_moved = self.has_base && (named == own_name || named == their_name);
+        let created_alike = ours.is_some()
+            && ours == theirs
+            && (base == ours || !self.has_base)
+            && (own_name == their_name || is_moved);
         let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
         let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
         // A file that was removed and made anew has the name and the id of the old one.
@@ -230,6 +248,68 @@ fn with_line_ends(bytes: &[u8], eol: &str) -> Result<Vec<u8>, std::str::Utf8Erro
         return Ok(bytes.to_vec());
     }
     Ok(text.replace("\r\n", "\n").replace('\n', eol).into_bytes())
+}
+
+/// Whether a version has attempts, notes or confirmations that none of the later ones has.
+pub fn missing_logs(version: &[u8], later: &[Vec<u8>]) -> bool {
+    let Some(of) = Tree::of_file(version) else { return false };
+    let later: Vec<Tree> = later.iter().filter_map(|it| Tree::of_file(it)).collect();
+    entries::LOGS.iter().any(|key| {
+        let read = |tree: &Tree| entries::read(tree.root().get(key)).unwrap_or_default();
+        let among: Vec<_> = later.iter().flat_map(read).collect();
+        !entries::missing(&read(&of), &among).is_empty()
+    })
+}
+
+fn heading(body: &str) -> Option<String> {
+    markdown::sections(body).title().map(str::to_owned)
+}
+
+/// How much two files look like versions of one step; 0 if they are not.
+///
+/// A step keeps its time of creation and its title when it gets another number. A step that `squash` made keeps its time and id,
+/// and has its former title above its text.
+pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
+    let (Some(a), Some(b)) = (Side::read("", one), Side::read("", other)) else { return 0 };
+    let is_same = |key: &str| a.text_of(key).is_some() && a.text_of(key) == b.text_of(key);
+    let is_made_alike = is_same("created_at");
+    if !is_made_alike && a.text_of("created_at").is_some() && b.text_of("created_at").is_some() {
+        return 0;
+    }
+    let (is_named_alike, has_one_id) = (a.title().is_some() && a.title() == b.title(), is_same("id"));
+    match (is_named_alike, has_one_id) {
+        (true, true) => 4,
+        (true, false) if is_made_alike => 3,
+        (false, true) if is_made_alike && (has_heading(&a, &b) || has_heading(&b, &a)) => 2,
+        _ => 0,
+    }
+}
+
+/// Whether a text holds another step's text or title, as `squash` writes it.
+pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
+    let (Some(file), Some(step)) = (Side::read("", file), Side::read("", step)) else { return false };
+    let text = step.body.trim().replace("\r\n", "\n");
+    !text.is_empty() && file.body.replace("\r\n", "\n").contains(&text) || has_heading(&file, &step)
+}
+
+/// Whether a file has the title of another one as a heading.
+fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
+    let title = of.title().map(|it| format!("# {it}"));
+    title.is_some_and(|it| file.body.lines().any(|line| line == it))
+}
+
+/// A step with the attempts and notes of another one that it lacks; none if it has them all, or cannot take them.
+pub fn with_logs_of(file: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+    let (tree, from) = (Tree::of_file(file)?, Tree::of_file(other)?);
+    let mut merged = file.to_vec();
+    for key in entries::LOGS {
+        let (own, other) = (entries::read(tree.root().get(key))?, entries::read(from.root().get(key))?);
+        let new = entries::missing(&other, &own);
+        if !new.is_empty() {
+            merged = entries::add(&merged, key, &own, &new, STEP_KEYS)?;
+        }
+    }
+    (merged != file).then_some(merged)
 }
 
 /// The attempts, notes and confirmations of a version that a later one lacks, in a few words each.

@@ -164,6 +164,24 @@ fn another_file_of_the_name_is_a_conflict() {
 }
 
 #[test]
+fn likeness_needs_more_than_one_time_of_creation() {
+    let of = |id: &str, day: &str, body: &str| {
+        format!("---\nid: auth:{id}\ncreated_at: 2026-01-{day}T00:00:00Z\n---\n{body}\n")
+    };
+    let one = of("1", "01", "# One");
+    for (other, expected) in [
+        (of("1", "01", "# One"), 4),
+        (of("5", "01", "# One"), 3),
+        (of("1", "01", "# Both\n\n# One"), 2),
+        (of("1", "01", "# Two"), 0),
+        (of("2", "01", "# Two"), 0),
+        (of("1", "02", "# One"), 0),
+    ] {
+        assert_eq!(likeness(one.as_bytes(), other.as_bytes()), expected, "{other}");
+    }
+}
+
+#[test]
 fn a_second_confirmation_becomes_a_note() {
     let of = |by: &str, day: &str| {
         step(&format!("status: pending\nconfirmed: {{by: {by}, at: 2026-01-{day}T00:00:00Z}}\n"), "")
@@ -234,6 +252,22 @@ fn status_of(file: &str) -> String {
         .expect("it is there")
 }
 
+/// Lines that together make readable files, files with doubled keys, and files that cannot be read.
+const LINES: [&str; 12] = [
+    "status: pending\n",
+    "status: completed\n",
+    "title: A\n",
+    "depends: [1, 2]\n",
+    "attempts:\n  - at: 2026-01-01T00:00:00Z\n    outcome: failed\n",
+    "  - at: 2026-01-02T00:00:00Z\n    outcome: completed\n",
+    "  - one line\n",
+    "notes: look\n",
+    "---\n# Schema\n",
+    "- [ ] one\n",
+    "---\n",
+    "more: {a: 1}\n",
+];
+
 proptest! {
     #[test]
     fn a_side_that_changed_nothing_changes_nothing(base in version(), other in version()) {
@@ -260,6 +294,24 @@ proptest! {
         let once = text(&merged(STEP, Some(&base), &ours, &theirs));
         let again = merged(STEP, Some(&base), &once, &theirs);
         prop_assert_eq!(text(&again), once);
+    }
+
+    #[test]
+    fn a_clean_result_can_be_read_and_loses_nothing(lines in prop::collection::vec((0..LINES.len(), 1..8_u8), 0..24)) {
+        let side = |bit: u8| -> String {
+            let chosen = lines.iter().filter(|(_, sides)| sides & bit != 0).map(|(nth, _)| LINES[*nth]);
+            format!("---\n{}", chosen.collect::<String>())
+        };
+        let [base, ours, theirs] = [side(1), side(2), side(4)];
+        let got = merged(STEP, Some(&base), &ours, &theirs);
+        let can_be_read = |it: &str| Side::read(STEP, it.as_bytes()).is_some();
+        let are_whole = [&base, &ours, &theirs].iter().all(|it| can_be_read(it));
+        prop_assert!(!(got.is_clean && are_whole) || can_be_read(&text(&got)), "{}", text(&got));
+        if got.is_clean && are_whole {
+            for version in [&ours, &theirs] {
+                prop_assert_eq!(lost(version.as_bytes(), &got.bytes), Vec::<String>::new());
+            }
+        }
     }
 
     #[test]

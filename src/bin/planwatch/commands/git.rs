@@ -113,7 +113,11 @@ fn resolved_line(file: &ResolvedFile, is_dry_run: bool) -> String {
             "both sides added a step of this number; `planwatch git resolve --renumber` keeps both"
                 .to_owned(),
         ),
-        _ => (BAD, "one side removed it; `git add` or `git rm` decides".to_owned()),
+        _ => (
+            BAD,
+            "both sides changed it, at two places; edit one file, `git add` it, and `git rm` the other"
+                .to_owned(),
+        ),
     };
     let renumbered = file.renumbered.as_deref().map(|it| format!("their step is {} now", escaped(it)));
     let notes: Vec<String> = file.decided.iter().map(|it| escaped(it).to_string()).collect();

@@ -1,0 +1,537 @@
+//! Conflicts about where a step is: one side removed, squashed, moved or archived it, and the other one changed it too.
+//!
+//! What moved the file stands, and the other side's changes are merged into the moved file. A removal stands over a move. Of
+//! two removals the earlier one stays, so that all clones choose the same. A step that was deleted without a copy is kept.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::renumber::{merged_commits, number_of, own_depends, plan_of};
+use super::{ResolvedFile, Resolving, Stages, with_line_ends_of};
+use crate::api::error::Error;
+use crate::disk::FileOp;
+use crate::git::{Git, Oid};
+use crate::plan::change::set_text;
+use crate::plan::file_name::PLAN_FILE;
+use crate::plan::id::StepId;
+use crate::plan::merge::{self, Versions, markers};
+use crate::plan::read::STEP_KEYS;
+use crate::plan::steps_list;
+use crate::store::relink;
+use crate::store::removed::ARCHIVE;
+use crate::store::transaction::{self, Transaction};
+
+/// The files of a commit, relative to the plans directory.
+type Files = BTreeMap<PathBuf, Oid>;
+
+#[derive(Default)]
+pub(super) struct Placed {
+    pub(super) files: Vec<ResolvedFile>,
+    /// What has to be staged.
+    pub(super) clean: Vec<PathBuf>,
+}
+
+impl Placed {
+    pub(super) fn extend(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.clean.extend(other.clean);
+    }
+}
+
+/// One step: where each side has it, and the paths in conflict that are about it.
+#[derive(Default)]
+struct Group {
+    paths: Vec<PathBuf>,
+    base: Option<Vec<u8>>,
+    ours: Option<(PathBuf, Vec<u8>)>,
+    theirs: Option<(PathBuf, Vec<u8>)>,
+}
+
+struct Places<'a> {
+    resolving: &'a Resolving<'a>,
+    ours: Files,
+    theirs: Files,
+    /// The files without a conflict.
+    settled: Files,
+}
+
+/// Resolves the files that lack the version of a side.
+pub(super) fn place(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    partial: &[(PathBuf, Stages)],
+) -> Result<Placed, Error> {
+    let mut placed = Placed::default();
+    if partial.is_empty() {
+        return Ok(placed);
+    }
+    let places = Places::read(resolving)?;
+    for group in places.groups(partial)? {
+        places.settle(writing, &group, &mut placed)?;
+    }
+    placed.clean.sort();
+    placed.clean.dedup();
+    Ok(placed)
+}
+
+pub(super) fn is_archived(path: &Path) -> bool {
+    path.starts_with(ARCHIVE)
+}
+
+/// The directory of the plan that a live or archived file belongs to, by its name.
+fn plan_name(path: &Path) -> Option<&OsStr> {
+    let path = path.strip_prefix(ARCHIVE).unwrap_or(path);
+    path.iter().next().filter(|_| path.iter().count() > 1)
+}
+
+/// Files of a commit below the plans directory.
+fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Error> {
+    let Some(commit) = commit else { return Ok(Files::new()) };
+    let entries = git.tree_entries(commit, &[plans])?;
+    let inside =
+        |path: &[u8]| Path::new(OsStr::from_bytes(path)).strip_prefix(plans).ok().map(Path::to_path_buf);
+    Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
+}
+
+/// Merges steps of THEIRS whose number is taken into the file that OURS has of them already, as in the second commit of a
+/// rebase whose first one was renumbered. Returns which were merged.
+pub(super) fn rehome(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    taken: &[(PathBuf, Stages)],
+) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+    let mut done = Vec::new();
+    if taken.is_empty() {
+        return Ok(done);
+    }
+    let places = Places::read(resolving)?;
+    for (path, stages) in taken {
+        let [base, Some(ours), Some(theirs)] = stages else { continue };
+        let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+        let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
+        let base = base.filter(|it| merge::likeness(it, &theirs) > 0);
+        let is_known = |it: &Path| it != path && places.ours.contains_key(it);
+        let Some((home, _)) = places.most_alike(path, &theirs, &is_known)? else { continue };
+        let plans = &resolving.context.plans;
+        let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
+        let named = format!("plans/{}", home.to_string_lossy());
+        let of = Versions { path: &named, base: base.as_deref(), ours: &there, theirs: &theirs };
+        let merged = resolving.merge(of);
+        if !merged.is_clean {
+            continue;
+        }
+        let kept = with_line_ends_of(&here, &ours);
+        let changes = [(path.clone(), here, kept), (home.clone(), there, named_by(&home, merged.bytes)?)];
+        let changes = changes.into_iter().filter(|(_, before, after)| before != after);
+        let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
+        writing.batch("git resolve", ops.collect())?;
+        done.push((path.clone(), home));
+    }
+    Ok(done)
+}
+
+/// Gives a step the attempts and notes of a side that are nowhere in the result: git drops them where it pairs the wrong files
+/// as a rename.
+pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) -> Result<Placed, Error> {
+    let mut placed = Placed::default();
+    let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
+    let git = &resolving.git;
+    let plans = &resolving.context.plans;
+    let before = files_of(git, Some(&base), &resolving.plans)?;
+    let places = Places::read(resolving)?;
+    let all = git.index_entries(&[&resolving.plans])?;
+    let kept: std::collections::HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
+    for files in [&places.ours, &places.theirs] {
+        let is_changed = |(path, oid): &(&PathBuf, &Oid)| {
+            number_of(path).is_some() && before.get(*path) != Some(oid) && !kept.contains(oid.as_str())
+        };
+        for (path, oid) in files.iter().filter(is_changed) {
+            let version = resolving.blob(oid)?;
+            let homes = places.homes(path, &version)?;
+            let texts: Vec<_> = homes.iter().filter_map(|it| Some(plans.read(it).ok()?.bytes)).collect();
+            // A file with markers has the text of both sides.
+            let is_open = texts.iter().any(|it| markers::pick(it, 7).is_some());
+            if is_open || !merge::missing_logs(&version, &texts) {
+                continue;
+            }
+            let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
+            if known.is_some_and(|it| !merge::missing_logs(&version, &[texts.as_slice(), &[it]].concat())) {
+                continue;
+            }
+            let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
+            let Some(after) = merge::with_logs_of(now, &version) else { continue };
+            let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
+            writing.batch("git resolve", vec![op])?;
+            let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
+            let path = resolving.shown(home);
+            placed.files.push(ResolvedFile { path, state: "resolved", decided, renumbered: None });
+            placed.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
+        }
+    }
+    Ok(placed)
+}
+
+impl<'a> Places<'a> {
+    /// The files in the working tree that are a version of a step or hold it, most alike first.
+    fn homes(&self, path: &Path, version: &[u8]) -> Result<Vec<PathBuf>, Error> {
+        let plans = &self.resolving.context.plans;
+        let mut found = Vec::new();
+        let sides = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
+        let candidates: std::collections::BTreeSet<&PathBuf> =
+            sides.filter(|it| number_of(it).is_some() && plan_name(it) == plan_name(path)).collect();
+        for candidate in candidates {
+            let Ok(text) = plans.read(candidate).map(|it| it.bytes) else { continue };
+            let is_open = candidate == path && markers::pick(&text, 7).is_some();
+            let likeness = if is_open { 5 } else { merge::likeness(version, &text) };
+            if likeness > 0 || merge::holds_step(&text, version) {
+                found.push((likeness, !is_archived(candidate), candidate.clone()));
+            }
+        }
+        found.sort_by(|a, b| (b.0, b.1, &a.2).cmp(&(a.0, a.1, &b.2)));
+        Ok(found.into_iter().map(|(_, _, path)| path).collect())
+    }
+
+    fn read(resolving: &'a Resolving<'a>) -> Result<Self, Error> {
+        let git = &resolving.git;
+        let other = merged_commits(resolving)?.map(|(_, other)| other);
+        let (ours, theirs) = (
+            files_of(git, git.head_commit()?.as_ref(), &resolving.plans)?,
+            files_of(git, other.as_ref(), &resolving.plans)?,
+        );
+        let entries = git.index_entries(&[&resolving.plans])?.into_iter().filter(|it| it.stage == 0);
+        let inside = |path: &[u8]| {
+            Path::new(OsStr::from_bytes(path)).strip_prefix(&resolving.plans).ok().map(Path::to_path_buf)
+        };
+        let settled = entries.filter_map(|it| Some((inside(&it.path)?, it.oid))).collect();
+        Ok(Self { resolving, ours, theirs, settled })
+    }
+
+    fn groups(&self, partial: &[(PathBuf, Stages)]) -> Result<Vec<Group>, Error> {
+        let mut left: Vec<&(PathBuf, Stages)> = partial.iter().collect();
+        let mut groups = Vec::new();
+        while let Some(at) = left.iter().position(|(_, stages)| stages[1].is_some() || stages[2].is_some()) {
+            let (path, stages) = left.remove(at);
+            let mut group = Group { paths: vec![path.clone()], ..Group::default() };
+            let is_ours = stages[1].is_some();
+            let Some(oid) = stages[1].as_ref().or(stages[2].as_ref()) else { continue };
+            let text = self.version(path, oid, is_ours)?;
+            if let Some(base) = &stages[0] {
+                group.base = Some(self.resolving.blob(base)?);
+            } else if let Some(at) =
+                self.alike(&left, &text, |it| it[0].as_ref().filter(|_| it[1..] == [None, None]))?
+            {
+                let (path, stages) = left.remove(at);
+                group.base = stages[0].as_ref().map(|it| self.resolving.blob(it)).transpose()?;
+                group.paths.push(path.clone());
+            }
+            // Rename detection pairs steps that look alike.
+            group.base = group.base.filter(|it| merge::likeness(it, &text) > 0);
+            let common = group.base.clone().unwrap_or_else(|| text.clone());
+            let nth = if is_ours { 2 } else { 1 };
+            let other =
+                match self.alike(&left, &common, |it| it[nth].as_ref().filter(|_| it[3 - nth].is_none()))? {
+                    Some(at) => {
+                        let (path, stages) = left.remove(at);
+                        group.paths.push(path.clone());
+                        let oid = stages[nth].as_ref();
+                        oid.map(|it| Ok::<_, Error>((path.clone(), self.version(path, it, !is_ours)?)))
+                            .transpose()?
+                    }
+                    None => self.elsewhere(path, &common, is_ours)?,
+                };
+            let own = Some((path.clone(), text));
+            (group.ours, group.theirs) = if is_ours { (own, other) } else { (other, own) };
+            groups.push(group);
+        }
+        let gone = left.into_iter().map(|(path, _)| Group { paths: vec![path.clone()], ..Group::default() });
+        groups.extend(gone);
+        Ok(groups)
+    }
+
+    /// A side's own version of a file. Git stages a merged text where both sides renamed it.
+    fn version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
+        let files = if is_ours { &self.ours } else { &self.theirs };
+        if let Some(oid) = files.get(path) {
+            return self.resolving.blob(oid);
+        }
+        let text = self.resolving.blob(staged)?;
+        let picked = markers::SIZES.into_iter().find_map(|size| markers::pick(&text, size));
+        Ok(picked.map_or(text, |it| if is_ours { it.ours } else { it.theirs }))
+    }
+
+    /// The place of the file that is most like a text, among those of which `pick` names a version.
+    fn alike<'p>(
+        &self,
+        among: &[&'p (PathBuf, Stages)],
+        text: &[u8],
+        pick: impl Fn(&'p Stages) -> Option<&'p Oid>,
+    ) -> Result<Option<usize>, Error> {
+        let mut best = (0, None);
+        for (at, (path, stages)) in among.iter().enumerate() {
+            let Some(oid) = pick(stages) else { continue };
+            let found = if stages[0].as_ref() == Some(oid) {
+                self.resolving.blob(oid)?
+            } else {
+                self.version(path, oid, stages[1].as_ref() == Some(oid))?
+            };
+            let likeness = merge::likeness(text, &found);
+            if likeness > best.0 {
+                best = (likeness, Some(at));
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// Where the side that lacks a file has its step: a live file first, then the copy of the last removal.
+    fn elsewhere(
+        &self,
+        path: &Path,
+        common: &[u8],
+        is_ours: bool,
+    ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
+        // HEAD has the files of OURS. What only THEIRS has came with the merge.
+        let is_of_other =
+            |it: &Path| if is_ours { !self.ours.contains_key(it) } else { self.ours.contains_key(it) };
+        self.most_alike(path, common, &is_of_other)
+    }
+
+    /// The file without a conflict that is most like a step of the same plan.
+    fn most_alike(
+        &self,
+        path: &Path,
+        common: &[u8],
+        is_wanted: &dyn Fn(&Path) -> bool,
+    ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
+        let is_candidate =
+            |it: &Path| number_of(it).is_some() && plan_name(it) == plan_name(path) && is_wanted(it);
+        let candidates: Vec<_> = self.settled.iter().filter(|(it, _)| is_candidate(it)).collect();
+        let names: Vec<_> = candidates.iter().map(|(_, oid)| oid.as_str()).collect();
+        let mut found = Vec::new();
+        self.resolving.git.objects(&names, |at, object| {
+            if let Some(text) = object.blob() {
+                let likeness = merge::likeness(common, &text);
+                if likeness > 0 {
+                    found.push((likeness, !is_archived(candidates[at].0), candidates[at].0.clone(), text));
+                }
+            }
+            Ok(())
+        })?;
+        let best = found.into_iter().max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)));
+        Ok(best.map(|(_, _, path, text)| (path, text)))
+    }
+
+    fn settle(&self, writing: &mut Transaction<'_>, group: &Group, placed: &mut Placed) -> Result<(), Error> {
+        let (target, merged, decided) = match (&group.ours, &group.theirs) {
+            (Some((own, ours)), Some((other, theirs))) => {
+                let target = chosen(own, other);
+                let named = format!("plans/{}", target.to_string_lossy());
+                let base = group.base.as_deref();
+                let of = Versions { path: &named, base, ours, theirs };
+                let merged = self.resolving.merge(of);
+                if !merged.is_clean {
+                    return Ok(self.report(placed, group, "removed", Vec::new(), None));
+                }
+                (target.clone(), named_by(target, merged.bytes)?, merged.decided)
+            }
+            (Some((path, text)), None) | (None, Some((path, text))) => {
+                (path.clone(), text.clone(), vec!["kept".to_owned()])
+            }
+            // Both sides removed it.
+            (None, None) => {
+                placed.clean.extend(group.paths.iter().cloned());
+                return Ok(self.report(placed, group, "resolved", Vec::new(), None));
+            }
+        };
+        let lost = self.lost(group, &target);
+        let Some(ops) = self.ops(&target, &lost, &merged)? else {
+            return Ok(self.report(placed, group, "edited", Vec::new(), None));
+        };
+        let emptied =
+            lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
+        writing.batch_emptying("git resolve", ops, emptied.collect())?;
+        placed.clean.extend(group.paths.iter().cloned().chain(lost.iter().cloned()).chain([target.clone()]));
+        for path in lost.iter().filter(|it| !is_archived(it)) {
+            placed.clean.extend(self.follow(writing, path, &target, &merged)?);
+        }
+        if is_archived(&target) {
+            placed.clean.extend(self.carry(writing, &target, &merged)?);
+        }
+        self.report(placed, group, "resolved", decided, Some(&target));
+        Ok(())
+    }
+
+    /// The other places of the step, which lose their file.
+    fn lost(&self, group: &Group, target: &Path) -> Vec<PathBuf> {
+        let sides = group.ours.iter().chain(&group.theirs).map(|(path, _)| path);
+        let mut lost: Vec<_> = sides.chain(&group.paths).filter(|it| *it != target).cloned().collect();
+        lost.sort();
+        lost.dedup();
+        lost
+    }
+
+    /// None if a file was edited since the merge.
+    fn ops(&self, target: &Path, lost: &[PathBuf], merged: &[u8]) -> Result<Option<Vec<FileOp>>, Error> {
+        let plans = &self.resolving.context.plans;
+        let read = |path: &Path| plans.read(path).ok().map(|it| it.bytes);
+        let mut ops = Vec::new();
+        match read(target) {
+            Some(now) if !self.is_untouched(target, &now)? && !same_lines(&now, merged) => return Ok(None),
+            Some(before) => {
+                let after = with_line_ends_of(&before, merged);
+                let change = FileOp::Change {
+                    path: target.to_path_buf(),
+                    before: before.clone(),
+                    after: after.clone(),
+                };
+                ops.extend((before != after).then_some(change));
+            }
+            None => ops.push(FileOp::Create { path: target.to_path_buf(), bytes: merged.to_vec() }),
+        }
+        for path in lost {
+            let Some(before) = read(path) else { continue };
+            if !self.is_untouched(path, &before)? {
+                return Ok(None);
+            }
+            ops.push(FileOp::Discard { path: path.clone(), before });
+        }
+        Ok(Some(ops))
+    }
+
+    /// Whether a file is as git left it.
+    fn is_untouched(&self, path: &Path, now: &[u8]) -> Result<bool, Error> {
+        let entries = self.resolving.git.index_entries(&[self.resolving.plans.join(path)])?;
+        for entry in entries {
+            if same_lines(now, &self.resolving.blob(&entry.oid)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lets what depends on a lost number depend on the step's new number, or on what the removed step depended on.
+    fn follow(
+        &self,
+        writing: &mut Transaction<'_>,
+        lost: &Path,
+        target: &Path,
+        merged: &[u8],
+    ) -> Result<Vec<PathBuf>, Error> {
+        let (Some(directory), Some(number)) = (lost.parent(), number_of(lost)) else { return Ok(Vec::new()) };
+        let plans = &self.resolving.context.plans;
+        let plan = plan_of(directory);
+        if plans.read(lost).is_ok() && !writing.is_dry_run() {
+            return Ok(Vec::new());
+        }
+        let old = StepId { plan: plan.clone(), number: number.clone() };
+        let new = number_of(target).filter(|_| target.parent() == Some(directory));
+        let heirs: Vec<StepId> = match &new {
+            Some(new) => vec![StepId { plan: plan.clone(), number: new.clone() }],
+            None => {
+                let numbers = own_depends(&plan, merged).into_iter().flatten();
+                numbers.map(|number| StepId { plan: plan.clone(), number }).filter(|it| *it != old).collect()
+            }
+        };
+        let (mut ops, mut changed) = (Vec::new(), Vec::new());
+        for name in plans.names(directory) {
+            let path = directory.join(&name);
+            let Ok(before) = plans.read(&path).map(|it| it.bytes) else { continue };
+            let after = if name == PLAN_FILE {
+                match &new {
+                    Some(new) => steps_list::with_moved(&plan, &before, &number, new),
+                    None => steps_list::without_line(&plan, &before, &number).0,
+                }
+            } else {
+                let Some(own) = number_of(&path).map(|number| StepId { plan: plan.clone(), number }) else {
+                    continue;
+                };
+                let changes = relink::changes(&before, &own, &old, &heirs);
+                let edited = transaction::edit(&path.to_string_lossy(), &before, &changes, STEP_KEYS);
+                edited.unwrap_or_else(|_| before.clone())
+            };
+            if after != before {
+                changed.push(path.clone());
+                ops.push(FileOp::Change { path, before, after });
+            }
+        }
+        if !ops.is_empty() {
+            writing.batch("git resolve", ops)?;
+        }
+        // What git could not merge stays in conflict.
+        let is_settled = |it: &PathBuf| self.settled.contains_key(it);
+        Ok(changed.into_iter().filter(is_settled).collect())
+    }
+
+    /// Gives a step that `squash` made the attempts and notes that a squashed step got meanwhile.
+    fn carry(
+        &self,
+        writing: &mut Transaction<'_>,
+        removed: &Path,
+        merged: &[u8],
+    ) -> Result<Option<PathBuf>, Error> {
+        let Some(successor) = successor(self.resolving, removed, merged) else { return Ok(None) };
+        let plans = &self.resolving.context.plans;
+        let before = plans.read(&successor)?.bytes;
+        let Some(after) = merge::with_logs_of(&before, merged) else { return Ok(None) };
+        writing.batch("git resolve", vec![FileOp::Change { path: successor.clone(), before, after }])?;
+        Ok(Some(successor).filter(|it| self.settled.contains_key(it)))
+    }
+
+    fn report(
+        &self,
+        placed: &mut Placed,
+        group: &Group,
+        state: &'static str,
+        decided: Vec<String>,
+        target: Option<&Path>,
+    ) {
+        for path in &group.paths {
+            let shown = self.resolving.shown(path);
+            let mut decided = decided.clone();
+            if let Some(target) = target.filter(|it| *it != path) {
+                decided.insert(0, format!("now {}", self.resolving.shown(target)));
+            }
+            placed.files.push(ResolvedFile { path: shown, state, decided, renumbered: None });
+        }
+    }
+}
+
+/// Where a step stays that the sides have at two places.
+fn chosen<'p>(ours: &'p PathBuf, theirs: &'p PathBuf) -> &'p PathBuf {
+    match (is_archived(ours), is_archived(theirs)) {
+        (true, true) => ours.min(theirs),
+        (false, true) => theirs,
+        _ => ours,
+    }
+}
+
+/// A live step with the id that its place gives it; a removed one keeps its id.
+fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(file) };
+    if is_archived(path) || !relink::has_key(&file, "id") {
+        return Ok(file);
+    }
+    let id = StepId { plan: plan_of(directory), number };
+    transaction::edit(&path.to_string_lossy(), &file, &[set_text("id", &id.to_string())], STEP_KEYS)
+}
+
+fn same_lines(one: &[u8], other: &[u8]) -> bool {
+    one == other || with_line_ends_of(other, one) == other
+}
+
+/// The live step into which `squash` put a removed one: its earlier version lies beside the removed file.
+pub(super) fn successor(resolving: &Resolving<'_>, removed: &Path, text: &[u8]) -> Option<PathBuf> {
+    let plans = &resolving.context.plans;
+    let (directory, plan) = (removed.parent()?, plan_name(removed)?);
+    let read = |path: &Path| plans.read(path).ok().map(|it| it.bytes);
+    plans.names(directory).into_iter().find_map(|name| {
+        let (copy, live) = (directory.join(&name), Path::new(plan).join(&name));
+        if copy == removed || number_of(&copy).is_none() {
+            return None;
+        }
+        let now = read(&live)?;
+        let is_successor = merge::likeness(&read(&copy)?, &now) > 0 && merge::holds_step(&now, text);
+        is_successor.then_some(live)
+    })
+}

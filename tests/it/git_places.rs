@@ -1,0 +1,141 @@
+//! `git resolve` where one side removed, squashed, moved or deleted a step that the other side changed.
+
+use crate::git_merge::{
+    BASE, DONE, Driver, END, LIST, PLAN, Repository, STATUS, STEP, attempt, attempts, with,
+};
+
+const REMOVED: &str = "plans/_archive/auth/removed-20260103T000000Z/step-2.md";
+const LATER: &str = "plans/_archive/auth/removed-20260104T000000Z/step-2.md";
+
+fn done() -> String {
+    with(BASE, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))])
+}
+
+/// Enough text that git pairs no other file with the step.
+fn rewritten(of: &str) -> String {
+    let lines: String = (0..60).map(|n| format!("Line {n}.\n")).collect();
+    with(of, &[("Last words.\n", &lines)])
+}
+
+/// A merge of `theirs`, which this branch then resolves; each side moves its step to a path, or deletes it.
+fn resolved(
+    base: &[(&str, &str)],
+    ours: (Option<&str>, &[(&str, &str)]),
+    theirs: (Option<&str>, &[(&str, &str)]),
+) -> Repository {
+    let repository = Repository::new(Driver::None, base);
+    repository.git("checkout -q -b theirs");
+    let side = |(place, files): (Option<&str>, &[(&str, &str)])| {
+        match place {
+            Some(STEP) => {}
+            Some(place) => {
+                let directory = place.rsplit_once('/').map_or("", |it| it.0);
+                std::fs::create_dir_all(repository.place.file(directory)).expect("it is possible");
+                repository.git(&format!("mv {STEP} {place}"));
+            }
+            None => drop(repository.git(&format!("rm -q {STEP}"))),
+        }
+        repository.commit(files);
+    };
+    side(theirs);
+    repository.git("checkout -q main");
+    side(ours);
+    let merged = repository.try_git("merge -q --no-edit theirs");
+    assert!(merged.code <= 1, "{merged:?}");
+    let ran = repository.planwatch("git resolve --renumber");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(repository.conflicts(), "");
+    repository
+}
+
+#[track_caller]
+fn check_only(repository: &Repository, place: &str, expected: &str) {
+    assert_eq!(repository.place.text(place), expected);
+    for other in [STEP, REMOVED, LATER].into_iter().filter(|it| *it != place) {
+        assert!(!repository.place.file(other).exists(), "{other}");
+    }
+    // Where git merged without a conflict, there is nothing left to commit.
+    if repository.place.file(".git/MERGE_HEAD").exists() {
+        repository.git("commit -q --no-edit");
+    }
+    assert_eq!(repository.git("status --porcelain"), "");
+}
+
+#[test]
+fn a_removal_stands_and_its_copy_gets_what_the_other_side_did() {
+    let long = rewritten(BASE);
+    let (removed, did) = ((Some(REMOVED), &[][..]), done());
+    // Git finds the renamed file in the first pair, and not in the second.
+    for (base, text) in [(BASE, did.clone()), (BASE, rewritten(&did)), (&long, did)] {
+        let files = [(STEP, text.as_str())];
+        let changed = (Some(STEP), &files[..]);
+        check_only(&resolved(&[(STEP, base)], removed, changed), REMOVED, &text);
+        check_only(&resolved(&[(STEP, base)], changed, removed), REMOVED, &text);
+    }
+}
+
+#[test]
+fn of_two_removals_the_earlier_copy_stays_on_both_sides() {
+    let text = done();
+    let (early, late) = ((Some(REMOVED), &[][..]), [(LATER, text.as_str())]);
+    let late = (Some(LATER), &late[..]);
+    check_only(&resolved(&[(STEP, BASE)], early, late), REMOVED, &text);
+    check_only(&resolved(&[(STEP, BASE)], late, early), REMOVED, &text);
+}
+
+#[test]
+fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follows() {
+    const OURS: &str = "plans/auth/step-5.md";
+    const THEIRS: &str = "plans/auth/step-6.md";
+    const NEXT: &str = "plans/auth/step-9.md";
+    let next =
+        with(BASE, &[("id: auth:2", "id: auth:9"), ("# Schema", "# Next"), ("title: Schema", "title: Next")]);
+    let waits = |on: &str| with(&next, &[("  - 1\n", &format!("  - {on}\n"))]);
+    let moved = |to: &str| with(&done(), &[("id: auth:2", &format!("id: auth:{to}"))]);
+    let base_next = waits("2");
+    let repository = resolved(
+        &[(STEP, BASE), (NEXT, &base_next)],
+        (Some(OURS), &[(OURS, &with(BASE, &[("id: auth:2", "id: auth:5")])), (NEXT, &waits("5"))]),
+        (Some(THEIRS), &[(THEIRS, &moved("6")), (NEXT, &waits("6"))]),
+    );
+    check_only(&repository, OURS, &moved("5"));
+    assert!(!repository.place.file(THEIRS).exists());
+    assert_eq!(repository.place.text(NEXT), waits("5"));
+}
+
+#[test]
+fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
+    const KEPT: &str = "plans/auth/step-1.md";
+    const COPY: &str = "plans/_archive/auth/removed-20260103T000000Z/step-1.md";
+    let first = with(
+        BASE,
+        &[
+            ("id: auth:2", "id: auth:1"),
+            ("# Schema", "# First"),
+            ("title: Schema\n", ""),
+            ("  - 1\n", "  - 0\n"),
+        ],
+    );
+    let second = with(BASE, &[("title: Schema\n", "")]);
+    let both = with(&first, &[("# First", "# Both\n\n# First"), ("Last words.", "Last words.\n\n# Schema")]);
+    let did =
+        rewritten(&with(&second, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]));
+    let repository = resolved(
+        &[(STEP, &second), (KEPT, &first)],
+        (Some(REMOVED), &[(KEPT, &both), (COPY, &first)]),
+        (Some(STEP), &[(STEP, &did)]),
+    );
+    let expected = with(&both, &[("---\n# Both", "attempts:\n---\n# Both")]);
+    let expected =
+        with(&expected, &[("attempts:\n", &format!("attempts:\n{}", attempt("02", "ann", "completed")))]);
+    assert_eq!(repository.place.text(KEPT), expected);
+    check_only(&repository, REMOVED, &did);
+}
+
+#[test]
+fn a_step_that_was_deleted_without_a_copy_is_kept() {
+    let text = done();
+    let files = [(STEP, text.as_str())];
+    check_only(&resolved(&[(STEP, BASE), (PLAN, LIST)], (None, &[]), (Some(STEP), &files)), STEP, &text);
+    check_only(&resolved(&[(STEP, BASE), (PLAN, LIST)], (Some(STEP), &files), (None, &[])), STEP, &text);
+}
