@@ -126,7 +126,7 @@ impl Locked<'_> {
                 match if is_ours { put_back(&*file, &base.bytes) } else { Ok(()) } {
                     Ok(()) => {
                         disk.remove(&copy).ok();
-                        // Nobody could open the inode while there was a lease on it.
+                        // No other program could open the inode while there was a lease on it.
                         Ok(if lease == Lease::Taken { Put::Stale } else { Put::Withdrawn })
                     }
                     Err(source) => Err(uncertain(source)),
