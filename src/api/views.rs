@@ -16,7 +16,7 @@ use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
-use crate::plan::rules::{self, Obstacle};
+use crate::plan::rules;
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::{Day, Time};
 
@@ -267,8 +267,7 @@ fn waits_for(plans: &Plans, plan: &Plan, step: &Step) -> Vec<String> {
     if step.is_closed() {
         return Vec::new();
     }
-    let open = rules::open_dependencies(plans, plan, step);
-    let mut ids: Vec<_> = open.iter().filter_map(Obstacle::step).map(ToString::to_string).collect();
+    let mut ids: Vec<_> = rules::waited_for(plans, plan, step).map(ToString::to_string).collect();
     ids.dedup();
     ids.extend(rules::missing_confirmation(plan, step).map(|_| "confirmation".to_owned()));
     ids

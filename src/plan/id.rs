@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use unicode_normalization::UnicodeNormalization;
@@ -14,12 +15,14 @@ use crate::plan::step_number::StepNumber;
 /// A plan's id: the name of its directory, as on disk.
 ///
 /// Compared by NFC, because file systems encode accents differently; the spelling itself is preserved.
+///
+/// The text is shared: every dependency on a step of a plan has the plan's id, and dense plans have hundreds of thousands.
 #[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
-pub struct PlanId(String);
+pub struct PlanId(Arc<str>);
 
 impl PlanId {
-    pub fn new(name: impl Into<String>) -> Self {
-        Self(name.into())
+    pub fn new(name: impl AsRef<str>) -> Self {
+        Self(name.as_ref().into())
     }
 
     pub fn as_str(&self) -> &str {
@@ -39,7 +42,9 @@ impl PlanId {
 impl PartialEq for PlanId {
     fn eq(&self, other: &Self) -> bool {
         let is_ascii = || self.0.is_ascii() && other.0.is_ascii();
-        self.0 == other.0 || (!is_ascii() && self.folded() == other.folded())
+        Arc::ptr_eq(&self.0, &other.0)
+            || self.0 == other.0
+            || (!is_ascii() && self.folded() == other.folded())
     }
 }
 
@@ -81,7 +86,10 @@ pub struct StepId {
 
 impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}:{}", self.plan, self.number))
+        if f.width().is_some() || f.precision().is_some() {
+            return f.pad(&format!("{}:{}", self.plan, self.number));
+        }
+        write!(f, "{}:{}", self.plan.0, self.number)
     }
 }
 
@@ -227,8 +235,9 @@ mod tests {
 
     #[test]
     fn a_path_names_a_step() {
-        let of =
-            |text: &str| read_step_path(text).map(|(plan, number)| (plan.map(|it| it.0), number.to_string()));
+        let of = |text: &str| {
+            read_step_path(text).map(|(plan, number)| (plan.map(|it| it.to_string()), number.to_string()))
+        };
         assert_eq!(of("./plans/auth/step-2.md"), Some((Some("auth".to_owned()), "2".to_owned())));
         assert_eq!(of("auth/step-02.50.md"), Some((Some("auth".to_owned()), "2.5".to_owned())));
         assert_eq!(of("./step-3.md"), Some((None, "3".to_owned())));

@@ -106,7 +106,7 @@ pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
 fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
     let is_closed = |id: &StepId| dependency(plans, plan, id).is_some_and(Step::is_closed);
     !step.depends.iter().all(is_closed)
-        || before(plan, step).is_some_and(|it| !it.is_closed())
+        || open_before(plan, step).is_some()
         || !plans.open_in_ranges(plan, step, 1).is_empty()
 }
 
@@ -121,24 +121,33 @@ pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
 ///
 /// Of those that ranges hold, the first [`MOST_SPELLED_OUT`].
 pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacle> {
-    let is_open = |id: &&StepId| dependency(plans, plan, id).is_none_or(|it| !it.is_closed());
-    let is_in_range = |id: &&StepId| step.has_in_range(id) && plan.find(id).is_some();
-    let open = step.depends.iter().filter(is_open).filter(|it| !is_in_range(it));
-    let mut found: Vec<_> = open
-        .map(|id| {
-            let status = dependency(plans, plan, id).map(|it| it.status.word().to_owned());
-            Obstacle::Dependency { step: id.clone(), status }
-        })
-        .collect();
-    found.extend(
-        plans.open_in_ranges(plan, step, MOST_SPELLED_OUT).into_iter().map(|it| Obstacle::Dependency {
-            step: it.id.clone(),
-            status: Some(it.status.word().to_owned()),
-        }),
-    );
-    let before = before(plan, step).filter(|it| !it.is_closed());
-    found.extend(before.map(|it| Obstacle::Before { step: it.id.clone() }));
-    found
+    let status = |it: &Step| it.status.word().to_owned();
+    let open = open_dependency_ids(plans, plan, step)
+        .map(|(id, found)| Obstacle::Dependency { step: id.clone(), status: found.map(status) });
+    let before = open_before(plan, step).map(|it| Obstacle::Before { step: it.id.clone() });
+    open.chain(before).collect()
+}
+
+/// Returns the ids of [`open_dependencies`], without a copy of each: a dense plan has hundreds of thousands.
+pub fn waited_for<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
+    let before = open_before(plan, step).map(|it| &it.id);
+    open_dependency_ids(plans, plan, step).map(|(id, _)| id).chain(before)
+}
+
+fn open_dependency_ids<'a>(
+    plans: &'a Plans,
+    plan: &'a Plan,
+    step: &'a Step,
+) -> impl Iterator<Item = (&'a StepId, Option<&'a Step>)> {
+    let is_in_range = |id: &StepId| step.has_in_range(id) && plan.find(id).is_some();
+    let named = step.depends.iter().map(move |id| (id, dependency(plans, plan, id)));
+    let open = named.filter(|(_, found)| found.is_none_or(|it| !it.is_closed()));
+    let in_ranges = plans.open_in_ranges(plan, step, MOST_SPELLED_OUT).into_iter();
+    open.filter(move |(id, _)| !is_in_range(id)).chain(in_ranges.map(|it| (&it.id, Some(it))))
+}
+
+fn open_before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
+    before(plan, step).filter(|it| !it.is_closed())
 }
 
 /// Returns the steps that there are of those that a step depends on; in a sequential plan the one before is one.

@@ -37,6 +37,9 @@ pub fn line_text(bytes: &[u8], line: u32) -> Option<String> {
 }
 
 fn columns(in_line: &[u8]) -> usize {
+    if in_line.is_ascii() {
+        return in_line.len();
+    }
     in_line.utf8_chunks().map(|it| it.valid().chars().count() + it.invalid().len()).sum()
 }
 

@@ -44,6 +44,21 @@ fn a_plain_file_is_a_step_with_every_default() {
 }
 
 #[test]
+fn dependencies_within_a_plan_share_its_name() {
+    let texts: Vec<_> = (1..=50)
+        .map(|n| {
+            let before: Vec<_> = (1..n).map(|it| it.to_string()).collect();
+            (n.to_string(), format!("---\ndepends: [{}]\n---\n", before.join(", ")))
+        })
+        .collect();
+    let texts: Vec<_> = texts.iter().map(|(n, text)| (n.as_str(), text.as_str())).collect();
+    let plan = plan_of("", &texts);
+    let named: Vec<_> = plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.as_str()).collect();
+    assert_eq!(named.len(), 50 * 49 / 2);
+    assert!(named.iter().all(|it| it.as_ptr() == plan.id.as_str().as_ptr()));
+}
+
+#[test]
 fn titles_lose_their_step_prefix_and_nothing_else() {
     for (heading, title) in [
         ("# Step 2: A", "A"),

@@ -54,6 +54,12 @@ pub(crate) fn tasks(step: &StepShape) -> String {
 /// What an open step waits for, steps of its own plan by their number alone.
 fn waits_for(step: &StepShape) -> String {
     let own = format!("{}:", step.plan);
-    let short = |id: &String| escaped(id.strip_prefix(&own).unwrap_or(id)).into_owned();
-    step.waits_for.iter().map(short).collect::<Vec<_>>().join(", ")
+    let mut text = String::new();
+    for id in &step.waits_for {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&escaped(id.strip_prefix(&own).unwrap_or(id)));
+    }
+    text
 }
