@@ -149,6 +149,10 @@ pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) 
         };
         for (path, oid) in files.iter().filter(is_changed) {
             let version = resolving.blob(oid)?;
+            // Mostly the step is where it was; then no other file has to be read.
+            if plans.read(path).is_ok_and(|it| !merge::missing_logs(&version, &[it.bytes])) {
+                continue;
+            }
             let homes = places.homes(path, &version)?;
             let texts: Vec<_> = homes.iter().filter_map(|it| Some(plans.read(it).ok()?.bytes)).collect();
             // A file with markers has the text of both sides.
