@@ -143,3 +143,20 @@ fn a_branch_and_its_remote_are_one_line_and_hostile_files_are_none() {
     assert_eq!(said.as_array().unwrap().len(), 1, "{said}");
     assert_eq!((&said[0]["branch"], &said[0]["more"]), (&json!("feature"), &json!(1)));
 }
+
+#[test]
+fn a_number_in_the_steps_list_of_another_branch_or_tree_is_not_used_again() {
+    let place = repository();
+    let list = "# P\n\n## Steps\n- step-1: One\n- step-2: Two\n- step-3: Three\n";
+    place.git_with(&["checkout", "-q", "-b", "listed"]);
+    place.write("plans/p/plan.md", format!("---\nstatus: active\n---\n{list}"));
+    commit(&place, "listed");
+    place.git_with(&["checkout", "-q", "main"]);
+    assert_eq!(number(&place, "add p New"), "p:4");
+    assert_eq!(number(&place, "add p New --no-branches"), "p:3");
+    place.git_with(&["worktree", "add", "-q", "-b", "other", "tree"]);
+    place.write(".git/info/exclude", "tree\n");
+    place.write("tree/plans/p/plan.md", format!("{list}- step-4: Four\n"));
+    assert_eq!(number(&place, "add p New"), "p:5");
+    assert_eq!(number(&place, "-C tree add p New --no-branches"), "p:5");
+}
