@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, ToSql, params};
 
 use crate::index::error::IndexError;
 use crate::index::schema::Content;
@@ -34,29 +34,24 @@ impl History {
         Ok((Self { store }, opened))
     }
 
-    /// Returns all commits that were read under this scope; a damaged row is missing.
-    pub fn read(&self, scope: &[u8]) -> Result<Commits, IndexError> {
-        self.store.noted(self.read_all(scope))
+    /// Describes the newest commit and the order; empty if nothing was read under this scope.
+    pub fn list(&self, scope: &[u8]) -> Result<Vec<u8>, IndexError> {
+        let select = "SELECT value FROM meta WHERE key = ?1";
+        Ok(self.value(select, params!["list"])?.and_then(|it| whole(scope, b"list", it)).unwrap_or_default())
     }
 
-    fn read_all(&self, scope: &[u8]) -> Result<Commits, IndexError> {
-        let transaction = self.store.connection.unchecked_transaction()?;
-        let mut meta = transaction.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
-        let mut value = |key: &str| meta.query_row([key], |row| row.get::<_, Vec<u8>>(0)).optional();
-        if value("scope")?.as_deref() != Some(scope) {
-            return Ok(Commits::default());
-        }
-        let list = value("list")?.and_then(|it| whole(b"list", it)).unwrap_or_default();
-        let mut data = HashMap::new();
-        let mut rows = transaction.prepare_cached("SELECT oid, data FROM history")?;
-        let mut rows = rows.query([])?;
-        while let Some(row) = rows.next()? {
-            let (oid, value): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
-            if let Some(value) = whole(&oid, value) {
-                data.insert(oid, value);
-            }
-        }
-        Ok(Commits { list, data })
+    /// The data of a commit, by its id; none if it was not read under this scope, or is damaged.
+    pub fn commit(&self, scope: &[u8], oid: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        let row = self.value("SELECT data FROM history WHERE oid = ?1", params![oid])?;
+        Ok(row.and_then(|it| whole(scope, oid, it)))
+    }
+
+    fn value(&self, select: &str, of: &[&dyn ToSql]) -> Result<Option<Vec<u8>>, IndexError> {
+        let read = || {
+            let mut select = self.store.connection.prepare_cached(select)?;
+            Ok(select.query_row(of, |row| row.get(0)).optional()?)
+        };
+        self.store.noted(read())
     }
 
     /// Adds commits and replaces the list. Rows of another scope are removed first.
@@ -68,35 +63,39 @@ impl History {
                 it.execute("DELETE FROM history", [])?;
                 it.execute("INSERT OR REPLACE INTO meta VALUES ('scope', ?1)", params![scope])?;
             }
-            let list = proved(b"list", &more.list);
+            let list = proved(scope, b"list", &more.list);
             it.execute("INSERT OR REPLACE INTO meta VALUES ('list', ?1)", params![list])?;
             let mut add = it.prepare_cached("INSERT OR REPLACE INTO history VALUES (?1, ?2)")?;
             let mut sorted: Vec<_> = more.data.iter().collect();
             sorted.sort_unstable();
             for (oid, data) in sorted {
-                add.execute(params![oid, proved(oid, data)])?;
+                add.execute(params![oid, proved(scope, oid, data)])?;
             }
             Ok(())
         })
     }
 }
 
-fn hash(key: &[u8], value: &[u8]) -> [u8; HASH] {
+/// Proves that a value belongs to this scope and key: another process may replace rows between two reads.
+fn hash(scope: &[u8], key: &[u8], value: &[u8]) -> [u8; HASH] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&(key.len() as u64).to_le_bytes()).update(key).update(value);
+    for part in [scope, key] {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    hasher.update(value);
     let mut hash = [0; HASH];
     hasher.finalize_xof().fill(&mut hash);
     hash
 }
 
 /// The value with the hash that proves it.
-fn proved(key: &[u8], value: &[u8]) -> Vec<u8> {
-    [value, &hash(key, value)].concat()
+fn proved(scope: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
+    [value, &hash(scope, key, value)].concat()
 }
 
-fn whole(key: &[u8], mut value: Vec<u8>) -> Option<Vec<u8>> {
+fn whole(scope: &[u8], key: &[u8], mut value: Vec<u8>) -> Option<Vec<u8>> {
     let len = value.len().checked_sub(HASH)?;
-    let is_whole = value[len..] == hash(key, &value[..len]);
+    let is_whole = value[len..] == hash(scope, key, &value[..len]);
     value.truncate(len);
     is_whole.then_some(value)
 }
@@ -110,17 +109,29 @@ mod tests {
         Commits { list: bytes(list), data: data.iter().map(|(oid, it)| (bytes(oid), bytes(it))).collect() }
     }
 
+    /// The list and what is known of x, y and z.
+    fn read(of: &History, scope: &[u8]) -> [Option<String>; 4] {
+        let text = |it: Vec<u8>| String::from_utf8(it).unwrap();
+        let [x, y, z] = ["x", "y", "z"].map(|it| of.commit(scope, it.as_bytes()).unwrap().map(text));
+        [Some(text(of.list(scope).unwrap())).filter(|it| !it.is_empty()), x, y, z]
+    }
+
+    fn known(of: [&str; 4]) -> [Option<String>; 4] {
+        of.map(|it| Some(it.to_owned()).filter(|it| !it.is_empty()))
+    }
+
     #[test]
     fn commits_are_kept_until_the_scope_changes() {
         let dir = tempfile::tempdir().unwrap();
         let open = || History::open(Place::Directory(dir.path())).unwrap().0;
-        assert_eq!(open().read(b"a").unwrap(), Commits::default());
+        assert_eq!(read(&open(), b"a"), known([""; 4]));
         open().write(b"a", &commits("1", &[("x", "one")])).unwrap();
         open().write(b"a", &commits("12", &[("y", "two")])).unwrap();
-        assert_eq!(open().read(b"a").unwrap(), commits("12", &[("x", "one"), ("y", "two")]));
-        assert_eq!(open().read(b"b").unwrap(), Commits::default());
+        assert_eq!(read(&open(), b"a"), known(["12", "one", "two", ""]));
+        assert_eq!(read(&open(), b"b"), known([""; 4]));
         open().write(b"b", &commits("3", &[("z", "three")])).unwrap();
-        assert_eq!(open().read(b"b").unwrap(), commits("3", &[("z", "three")]));
+        assert_eq!(read(&open(), b"b"), known(["3", "", "", "three"]));
+        assert_eq!(read(&open(), b"a"), known([""; 4]));
     }
 
     #[test]
@@ -132,6 +143,6 @@ mod tests {
             .store
             .put(|it| Ok(it.execute("UPDATE history SET data = x'00' WHERE oid = x'78'", [])?))
             .unwrap();
-        assert_eq!(history.read(b"a").unwrap(), commits("1", &[("y", "two")]));
+        assert_eq!(read(&history, b"a"), known(["1", "", "two", ""]));
     }
 }

@@ -124,7 +124,10 @@ pub(crate) struct Group {
 /// Returns what happened, newest first.
 pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> {
     let filter = Filter::of(context, request)?;
-    let (groups, begins_at) = groups(context, request.rev.as_deref())?;
+    // Each commit has at least one event, and one more than the limit says that there are more.
+    let is_plain = request.id.is_none() && filter.is_empty();
+    let most = request.limit.filter(|_| is_plain).map_or(usize::MAX, |it| it.saturating_add(1));
+    let (groups, begins_at) = groups(context, request.rev.as_deref(), most)?;
     let report = |followed: Option<Followed>| {
         let mut events = events(context, &groups, followed, &filter);
         let limit = request.limit.unwrap_or(usize::MAX);
@@ -143,13 +146,17 @@ pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> 
     formerly(id).into_iter().find(is_known).map(|it| report(Some(it))).ok_or(error)
 }
 
-/// Reads the uncommitted changes and the commits, newest first, and where a shallow clone begins.
-pub(crate) fn groups(context: &Context, range: Option<&str>) -> Result<(Vec<Group>, Option<String>), Error> {
+/// Reads the uncommitted changes and up to `most` commits, newest first, and where a shallow clone begins.
+pub(crate) fn groups(
+    context: &Context,
+    range: Option<&str>,
+    most: usize,
+) -> Result<(Vec<Group>, Option<String>), Error> {
     let repository = Repository::open(context)?;
     let mut groups = Vec::new();
     // Both wait for git most of the time.
     let found = thread::scope(|scope| {
-        let found = scope.spawn(|| history::history(context, &repository, range));
+        let found = scope.spawn(|| history::history(context, &repository, range, most));
         if range.is_none() {
             let sides = Sides::WorkingTree { since: repository.head() };
             groups.extend(uncommitted(history::between(context, &repository, &sides)?));
@@ -264,6 +271,11 @@ impl Filter {
             what: words.map(what).collect::<Result<_, _>>()?,
             words: request.words.iter().map(|it| it.to_lowercase()).collect(),
         })
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self { since, until, by, what, words } = self;
+        since.is_none() && until.is_none() && by.is_none() && what.is_empty() && words.is_empty()
     }
 
     fn lets(&self, event: &LogEvent) -> bool {

@@ -8,12 +8,15 @@ use std::path::Path;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::disk::Open;
 use crate::git::{Branch, Found, Git, GitError, LogQuery, Oid, TreeEntry, read_tree_object};
-use crate::plan::file_name::{FileName, classify};
+use crate::plan::file_name::{FileName, PLAN_FILE, classify};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
 use crate::plan::step_number::{NoRoom, StepNumber};
+use crate::plan::steps_list;
+use crate::text::front_matter::MAX_FILE;
 
 /// The numbers that steps of a plan have in other working trees and in unmerged branches, and not here.
 ///
@@ -25,13 +28,24 @@ pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: boo
     let directory = |root: &Path| root.join(&inside).join(plan.as_str());
     let names_in = |root: &Path| disk.names(&directory(root)).unwrap_or_default();
     let roots = context.plans.worktrees(&worktree).unwrap_or_default();
-    let others = roots.iter().filter(|it| **it != worktree.root).flat_map(|it| names_in(it));
-    let mut numbers: BTreeSet<_> = others.filter_map(|it| number(it.as_bytes())).collect();
+    let numbers_in = |root: &Path| {
+        let files = names_in(root);
+        let plan_file = disk.open(&directory(root).join(PLAN_FILE), Open::Read);
+        let plan_file = plan_file.and_then(|it| it.read(MAX_FILE as u64, 0));
+        let listed = plan_file.map(|it| listed(plan, &it)).unwrap_or_default();
+        listed.into_iter().chain(files.iter().filter_map(|it| number(it.as_bytes()))).collect::<Vec<_>>()
+    };
+    let others = roots.iter().filter(|it| **it != worktree.root);
+    let mut numbers: BTreeSet<_> = others.flat_map(|it| numbers_in(it)).collect();
     if let Ok(Some(of_branches)) = numbers_of_branches(context, plan) {
         numbers.extend(of_branches);
     }
-    let own: BTreeSet<_> = names_in(&worktree.root).iter().filter_map(|it| number(it.as_bytes())).collect();
-    &numbers - &own
+    &numbers - &numbers_in(&worktree.root).into_iter().collect()
+}
+
+/// The steps in the Steps list of a `plan.md`; some of them may have no file yet.
+fn listed(plan: &PlanId, file: &[u8]) -> Vec<StepNumber> {
+    steps_list::blocks(plan, read::body(file)).into_iter().map(|it| it.0).collect()
 }
 
 fn number(name: &[u8]) -> Option<StepNumber> {
@@ -48,7 +62,14 @@ fn numbers_of_branches(context: &Context, plan: &PlanId) -> Result<Option<BTreeS
     let trees = trees_at(&git, &path, &git.unmerged_branches()?)?;
     let trees: Vec<_> = trees.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
     let entries = read_trees(&git, &trees)?;
-    Ok(Some(entries.values().flatten().filter_map(|it| number(&it.path)).collect()))
+    let mut numbers: BTreeSet<_> = entries.values().flatten().filter_map(|it| number(&it.path)).collect();
+    let files = entries.values().flatten().filter(|it| it.path == PLAN_FILE.as_bytes());
+    let files: BTreeSet<_> = files.map(|it| it.oid.as_str()).collect();
+    git.objects(&files.into_iter().collect::<Vec<_>>(), |_, found| {
+        numbers.extend(found.blob().iter().flat_map(|it| listed(plan, it)));
+        Ok(())
+    })?;
+    Ok(Some(numbers))
 }
 
 /// The tree of a directory in each branch; none where it is missing.

@@ -1,7 +1,11 @@
 //! Branches and working trees: numbers that are free everywhere, and `status --branches`.
 
+#![expect(clippy::disallowed_methods, reason = "tests move files")]
+
 use serde_json::{Value, json};
 
+use crate::http::client::Server;
+use crate::mcp::Client;
 use crate::support::Place;
 
 /// Long enough that a file which git takes back to it does not look half saved.
@@ -142,4 +146,44 @@ fn a_branch_and_its_remote_are_one_line_and_hostile_files_are_none() {
     let said = branches(&place);
     assert_eq!(said.as_array().unwrap().len(), 1, "{said}");
     assert_eq!((&said[0]["branch"], &said[0]["more"]), (&json!("feature"), &json!(1)));
+}
+
+#[test]
+fn a_number_in_the_steps_list_of_another_branch_or_tree_is_not_used_again() {
+    let place = repository();
+    let list = "# P\n\n## Steps\n- step-1: One\n- step-2: Two\n- step-3: Three\n";
+    place.git_with(&["checkout", "-q", "-b", "listed"]);
+    place.write("plans/p/plan.md", format!("---\nstatus: active\n---\n{list}"));
+    commit(&place, "listed");
+    place.git_with(&["checkout", "-q", "main"]);
+    assert_eq!(number(&place, "add p New"), "p:4");
+    assert_eq!(number(&place, "add p New --no-branches"), "p:3");
+    place.git_with(&["worktree", "add", "-q", "-b", "other", "tree"]);
+    place.write(".git/info/exclude", "tree\n");
+    place.write("tree/plans/p/plan.md", format!("{list}- step-4: Four\n"));
+    assert_eq!(number(&place, "add p New"), "p:5");
+    assert_eq!(number(&place, "-C tree add p New --no-branches"), "p:5");
+}
+
+#[test]
+fn http_and_mcp_answer_as_the_command_line() {
+    let place = repository();
+    on_branch(&place, "feature/x", "done p:1 -m Made --by bob");
+    let expected = branches(&place);
+    let mut client = Client::of(&place, &["mcp"], &json!({}));
+    client.call("briefing", &json!({"branches": true}), &json!({}));
+    let answer = client.hear();
+    let said = json!([{"id": "p:1", "here": "pending", "there": "completed", "branch": "feature/x", "by": "bob",
+                       "at": "2026-11-21T12:00:00Z"}]);
+    assert_eq!(answer["result"]["structuredContent"]["branches"], said, "{answer}");
+    client.call("briefing", &json!({}), &json!({}));
+    assert!(client.hear()["result"]["structuredContent"].get("branches").is_none());
+    assert_eq!(client.end(), 0);
+    let server = Server::open(&place);
+    let get = |path: &str| server.ask("GET", path, "", "");
+    assert_eq!(get("/api/status?branches=true").json()["branches"], expected);
+    assert!(get("/api/status").json().get("branches").is_none());
+    std::fs::rename(place.file(".git"), place.top().join("git")).unwrap();
+    assert_eq!(get("/api/status?branches=true").problem().1, "not-a-repository");
+    server.stop(&place);
 }

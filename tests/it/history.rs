@@ -237,6 +237,54 @@ fn a_file_that_was_broken_for_a_while_loses_nothing() {
     assert_eq!(events(&place, "log")[2]["notes"], "not readable: front-matter-invalid");
 }
 
+/// The processes of git that a command starts, by their first word.
+fn started(place: &Place, line: &str) -> Vec<String> {
+    let bin = place.top().join("bin");
+    if !bin.exists() {
+        std::fs::create_dir(&bin).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let real = std::env::split_paths(&path).map(|it| it.join("git")).find(|it| it.is_file()).unwrap();
+        let (list, shim) = (bin.join("started"), bin.join("git"));
+        let (list, real) = (list.display(), real.display());
+        std::fs::write(&shim, format!("#!/bin/sh\necho \"$*\" >>'{list}'\nexec '{real}' \"$@\"\n")).unwrap();
+        std::process::Command::new("chmod").arg("+x").arg(&shim).status().unwrap();
+    }
+    std::fs::write(bin.join("started"), "").unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ran = Ran::of(place.command().args(line.split(' ')).env("PATH", path).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let list = std::fs::read_to_string(bin.join("started")).unwrap();
+    let is_word = |it: &&str| !it.starts_with('-') && !it.contains('=');
+    list.lines().filter_map(|it| it.split(' ').find(is_word).map(str::to_owned)).collect()
+}
+
+/// What makes T13 fast: a commit is read once.
+#[test]
+fn commits_that_were_read_are_not_read_again() {
+    let place = repository();
+    for minutes in 2..30 {
+        let (old, new) = if minutes % 2 == 0 { ("pending", "failed") } else { ("failed", "pending") };
+        status(&place, old, new);
+        commit(&place, minutes, new);
+    }
+    let reads = |line: &str| -> Vec<String> {
+        started(&place, line).into_iter().filter(|it| it == "log" || it == "cat-file").collect()
+    };
+    assert_eq!(reads("log --limit 3"), ["log", "cat-file"]);
+    for line in ["log --limit 3", "log", "log a:1", "log a --timeline"] {
+        assert!(reads(line).is_empty(), "{line}");
+    }
+    assert_eq!(reads("log --no-index"), ["log", "cat-file"]);
+    status(&place, "pending", "completed");
+    commit(&place, 31, "done");
+    assert_eq!(reads("log"), ["log", "cat-file"]);
+    assert!(reads("log").is_empty());
+    assert_eq!(
+        lines(&place, "log --limit 2"),
+        ["done: status a:1 pending completed", "pending: status a:1 failed pending"]
+    );
+}
+
 #[test]
 fn nothing_in_a_repository_is_started_or_misread() {
     let place = repository();

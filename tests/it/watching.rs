@@ -212,3 +212,24 @@ fn watching_ends_normally_without_a_reader() {
     assert!(asides.end().is_empty());
     assert!(watch.wait().expect("it ended").success());
 }
+
+#[test]
+fn what_a_merge_changed_is_reported() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", "---\nstatus: pending\n---\n# One\n");
+    place.git_with(&["init", "-q", "-b", "main"]);
+    let commit = |name: &str| {
+        place.git_with(&["add", "plans"]);
+        place.git_with(&["commit", "-q", "--allow-empty", "-m", name]);
+    };
+    commit("begin");
+    place.git_with(&["checkout", "-q", "-b", "feature"]);
+    place.write("plans/p/step-1.md", "---\nstatus: completed\n---\n# One\n");
+    commit("done");
+    place.git_with(&["checkout", "-q", "main"]);
+    commit("other");
+    let mut watch = Watch::start(&place);
+    place.git_with(&["merge", "-q", "--no-edit", "feature"]);
+    watch.reports(&[json!(["status", "p:1", "pending", "completed"])]);
+}

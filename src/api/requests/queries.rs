@@ -68,8 +68,8 @@ pub struct StatusRequest {
     // Also the days for which finished steps are listed.
     #[schemars(range(max = 3650))]
     pub days: Option<u32>,
-    /// Also what unmerged branches say about steps.
-    #[serde(skip)]
+    /// Also what unmerged git branches say about steps
+    #[serde(default)]
     pub branches: bool,
 }
 

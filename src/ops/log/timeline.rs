@@ -68,7 +68,7 @@ impl TimelineReport {
 pub fn timeline(context: &Context, plan: &str) -> Result<TimelineReport, Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
     let plan = load::plan_at(context, &id, side)?.ok_or_else(|| load::missing(context, &id))?;
-    let (groups, begins_at) = groups(context, None)?;
+    let (groups, begins_at) = groups(context, None, usize::MAX)?;
     let mut rows = rows(&plan, &groups);
     let steps: Vec<StepTimeline> = plan.steps.iter().filter_map(|it| rows.remove(&it.id.number)).collect();
     let times = |it: &StepTimeline| {

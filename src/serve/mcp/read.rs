@@ -48,10 +48,10 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<StatusRequest>(
             ("briefing", "What needs attention"),
             Effect::Reads,
-            "Lists what failed, is blocked, is stale or waits for a person, who works on what, and what is ready.",
+            "Lists what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
             (
-                "days(Until a step counts as stale) limit:int?(Of each list)",
-                "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
+                "days(Until a step is stale) branches(Of unmerged branches) limit:int?(Of each list)",
+                "attention:list in_progress:list ready:list finished:list branches:list? errors:int warnings:int plans:int more:obj?",
             ),
             briefing,
         ),
@@ -295,15 +295,17 @@ fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         "errors": whole["problems"]["errors"], "warnings": whole["problems"]["warnings"], "plans": n_plans,
     });
     let mut more = json!({});
-    let lists: [(&str, usize, Shape<'_>); 4] = [
+    let on_branch = |it: &Value| pick(it, "id here there branch by at?");
+    let lists: [(&str, usize, Shape<'_>); 5] = [
         ("attention", PAGE * 4 / 10, &attention),
         ("in_progress", PAGE * 2 / 10, &standing),
         ("ready", PAGE * 2 / 10, &standing),
         ("finished", PAGE * 2 / 10, &standing),
+        ("branches", PAGE * 2 / 10, &on_branch),
     ];
     for (name, room, shape) in lists {
-        let none = Vec::new();
-        let all = whole[name].as_array().unwrap_or(&none);
+        // Branches are there only if they were asked for.
+        let Some(all) = whole[name].as_array() else { continue };
         let page = page(all, (limit, None), room, |nth, _| nth.to_string(), |it| shape(it))?;
         if page.items.len() < all.len() {
             more[name] = (all.len() - page.items.len()).into();

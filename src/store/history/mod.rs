@@ -54,31 +54,37 @@ struct Known {
     order: Vec<String>,
 }
 
-/// Reads the history of `HEAD`, or of a range of commits such as `main..feature`.
+/// Reads the history of `HEAD`, or of a range of commits such as `main..feature`; not more than `most` commits.
+///
+/// The speed of T13 comes from what is stored: a later reading starts neither `git log` nor `git cat-file`, and reads
+/// only the rows of the commits that are wanted.
 pub(crate) fn history(
     context: &Context,
     repository: &Repository,
     range: Option<&str>,
+    most: usize,
 ) -> Result<History, Error> {
     let range = range.map(|it| repository.range(it)).transpose()?;
     let Some(head) = repository.head() else { return Ok(History::default()) };
     let mut cache = open_cache(context);
     let scope = scope(context, repository);
-    let stored = cache.as_ref().and_then(|it| it.read(&scope).ok()).unwrap_or_default();
-    let mut reader = Reader { context, repository, stored: stored.data, new: HashMap::new() };
+    let stored = cache.as_ref().map(|it| (it, &scope[..]));
+    let mut reader = Reader { context, repository, stored, new: HashMap::new(), most };
     let begins_at = repository.boundaries().to_vec();
     if range.is_some() || !begins_at.is_empty() {
         let order = reader.walk(&range.unwrap_or_else(|| vec![head]))?;
         return Ok(History { commits: reader.commits(&order)?, begins_at });
     }
-    let known = Known::try_from_slice(&stored.list).unwrap_or_default();
+    let list = stored.and_then(|(cache, scope)| cache.list(scope).ok()).unwrap_or_default();
+    let known = Known::try_from_slice(&list).unwrap_or_default();
     let is_current = known.tip == head;
     let order = if is_current { known.order } else { reader.order(known, &head)? };
     let commits = reader.commits(&order)?;
-    if let Some(cache) = cache.as_mut().filter(|_| !is_current || !reader.new.is_empty()) {
+    let data = reader.encoded();
+    if let Some(cache) = cache.as_mut().filter(|_| !is_current || !data.is_empty()) {
         let list = borsh::to_vec(&Known { tip: head, order }).unwrap_or_default();
         // What cannot be stored is read again the next time.
-        cache.write(&scope, &Commits { list, data: reader.encoded() }).ok();
+        cache.write(&scope, &Commits { list, data }).ok();
     }
     Ok(History { commits, begins_at })
 }
@@ -97,11 +103,19 @@ fn scope(context: &Context, repository: &Repository) -> Vec<u8> {
 struct Reader<'a> {
     context: &'a Context,
     repository: &'a Repository,
-    stored: HashMap<Vec<u8>, Vec<u8>>,
+    /// What was read before, and under which scope.
+    stored: Option<(&'a index::History, &'a [u8])>,
     new: HashMap<String, Commit>,
+    /// The commits that are wanted.
+    most: usize,
 }
 
 impl Reader<'_> {
+    fn stored(&self, oid: &str) -> Option<Commit> {
+        let (cache, scope) = self.stored?;
+        Commit::try_from_slice(&cache.commit(scope, oid.as_bytes()).ok()??).ok()
+    }
+
     /// Reads the commits of a range that are not known yet, and returns all of them, newest first.
     fn walk(&mut self, range: &[String]) -> Result<Vec<String>, Error> {
         let found = self.repository.log(range)?;
@@ -111,7 +125,7 @@ impl Reader<'_> {
     }
 
     fn read(&mut self, mut found: Vec<LogCommit>) -> Result<(), Error> {
-        found.retain(|it| !self.stored.contains_key(it.oid.as_bytes()));
+        found.retain(|it| self.stored(&it.oid).is_none());
         for commit in commits::read(self.context, self.repository, found)? {
             self.new.insert(commit.oid.clone(), commit);
         }
@@ -135,26 +149,28 @@ impl Reader<'_> {
         Ok(all.into_iter().map(|it| it.0).filter(|it| wanted.contains(it)).collect())
     }
 
-    /// The commits in this order, without those that changed nothing.
+    /// The newest commits in this order that changed something.
     fn commits(&mut self, order: &[String]) -> Result<Vec<Commit>, Error> {
-        let decoded = |stored: &HashMap<Vec<u8>, Vec<u8>>, oid: &String| {
-            Commit::try_from_slice(stored.get(oid.as_bytes())?).ok()
-        };
         let mut found: HashMap<&String, Commit> = HashMap::new();
-        let mut missing = Vec::new();
-        for oid in order.iter().filter(|it| !self.new.contains_key(*it)) {
-            match decoded(&self.stored, oid) {
+        let (mut missing, mut n_seen) = (Vec::new(), 0);
+        for oid in order {
+            if found.len() >= self.most {
+                break;
+            }
+            n_seen += 1;
+            let commit = self.new.get(oid).cloned().or_else(|| self.stored(oid));
+            match commit {
+                Some(commit) if commit.changes.is_empty() => {}
                 Some(commit) => drop(found.insert(oid, commit)),
                 None => missing.push(oid.clone()),
             }
         }
         if !missing.is_empty() {
-            missing.iter().for_each(|it| drop(self.stored.remove(it.as_bytes())));
             let commits = self.repository.log_of(&missing)?;
             self.read(commits)?;
         }
         let commit = |oid: &String| found.remove(oid).or_else(|| self.new.get(oid).cloned());
-        Ok(order.iter().filter_map(commit).filter(|it| !it.changes.is_empty()).collect())
+        Ok(order[..n_seen].iter().filter_map(commit).filter(|it| !it.changes.is_empty()).collect())
     }
 
     fn encoded(&self) -> HashMap<Vec<u8>, Vec<u8>> {

@@ -59,9 +59,9 @@ fn questions() -> Vec<Route> {
     vec![
         get("/api/status", "status", "status")
             .about("Show what needs attention, is in progress, and is ready")
-            .asks::<StatusRequest>(&json!({"days": 7}))
+            .asks::<StatusRequest>(&json!({"days": 7, "branches": true}))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
-            .does(named("status"), &[], briefing),
+            .does(named("status"), LOOKING, briefing),
         get("/api/stale", "list_stale_steps", "stale")
             .about("List the steps without a change for a while, longest first")
             .asks::<StaleRequest>(&json!({"plan": "auth", "days": 7}))
