@@ -57,11 +57,11 @@ impl GitResolveReport {
         json!(self)
     }
 
-    fn set_resolved(&mut self, path: &str, decided: Option<String>, renumbered: Option<String>) {
+    fn set_resolved(&mut self, path: &str, decided: Option<&str>, renumbered: Option<&str>) {
         for file in self.files.iter_mut().filter(|it| it.path == path) {
             file.state = "resolved";
-            file.decided.extend(decided.clone());
-            file.renumbered = file.renumbered.take().or_else(|| renumbered.clone());
+            file.decided.extend(decided.map(str::to_owned));
+            file.renumbered = file.renumbered.take().or_else(|| renumbered.map(str::to_owned));
         }
     }
 
@@ -137,7 +137,7 @@ impl Resolving<'_> {
         for (path, home) in places::rehome(self, &mut writing, &taken)? {
             taken.retain(|(it, _)| *it != path);
             let decided = format!("their step is {} already", self.shown(&home));
-            report.set_resolved(&self.shown(&path), Some(decided), None);
+            report.set_resolved(&self.shown(&path), Some(&decided), None);
             clean.extend([path, home]);
         }
         let partial: Vec<_> = wanted.iter().filter(|(_, stages)| !is_whole(stages)).cloned().collect();
@@ -149,7 +149,7 @@ impl Resolving<'_> {
         report.files.extend(placed.files);
         clean.extend(placed.clean);
         for moved in renumber::renumber(self, &mut writing, &taken)? {
-            report.set_resolved(&self.shown(&moved.path), None, Some(moved.shown));
+            report.set_resolved(&self.shown(&moved.path), None, Some(&moved.shown));
             for other in &moved.others {
                 report.set_resolved(&self.shown(other), None, None);
             }

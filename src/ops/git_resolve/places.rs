@@ -335,7 +335,8 @@ impl<'a> Places<'a> {
                 let of = Versions { path: &named, base, ours, theirs };
                 let merged = self.resolving.merge(of);
                 if !merged.is_clean {
-                    return Ok(self.report(placed, group, "removed", Vec::new(), None));
+                    self.report(placed, group, "removed", &[], None);
+                    return Ok(());
                 }
                 (target.clone(), named_by(target, merged.bytes)?, merged.decided)
             }
@@ -345,12 +346,14 @@ impl<'a> Places<'a> {
             // Both sides removed it.
             (None, None) => {
                 placed.clean.extend(group.paths.iter().cloned());
-                return Ok(self.report(placed, group, "resolved", Vec::new(), None));
+                self.report(placed, group, "resolved", &[], None);
+                return Ok(());
             }
         };
         let lost = self.lost(group, &target);
         let Some(ops) = self.ops(&target, &lost, &merged)? else {
-            return Ok(self.report(placed, group, "edited", Vec::new(), None));
+            self.report(placed, group, "edited", &[], None);
+            return Ok(());
         };
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
@@ -362,7 +365,7 @@ impl<'a> Places<'a> {
         if is_archived(&target) {
             placed.clean.extend(self.carry(writing, &target, &merged)?);
         }
-        self.report(placed, group, "resolved", decided, Some(&target));
+        self.report(placed, group, "resolved", &decided, Some(&target));
         Ok(())
     }
 
@@ -487,12 +490,12 @@ impl<'a> Places<'a> {
         placed: &mut Placed,
         group: &Group,
         state: &'static str,
-        decided: Vec<String>,
+        decided: &[String],
         target: Option<&Path>,
     ) {
         for path in &group.paths {
             let shown = self.resolving.shown(path);
-            let mut decided = decided.clone();
+            let mut decided = decided.to_vec();
             if let Some(target) = target.filter(|it| *it != path) {
                 decided.insert(0, format!("now {}", self.resolving.shown(target)));
             }

@@ -196,7 +196,7 @@ mod tests {
         let mut own: Vec<_> = wrote.split(' ').enumerate().map(write).collect();
         let other = OwnWrite { path: "q/step-1.md".into(), ..own[0].clone() };
         own.push(other);
-        let covered = covered_writes(&own, &PlanId::new("p".to_owned()), |_| read);
+        let covered = covered_writes(&own, &PlanId::new("p"), |_| read);
         assert_eq!(covered, own[..expected].iter().collect::<Vec<_>>(), "{wrote}: {read:?}");
     }
 
