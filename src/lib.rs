@@ -17,6 +17,8 @@ pub mod api;
 
 pub mod store;
 
+pub mod page;
+
 pub mod ops;
 
 pub mod process;

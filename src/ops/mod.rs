@@ -45,6 +45,7 @@ pub mod squash;
 pub mod stale;
 pub mod status;
 pub mod template;
+pub mod tick;
 pub mod token;
 pub mod undo;
 pub mod update;

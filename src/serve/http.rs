@@ -4,25 +4,25 @@
 //! error looks like in one other (`problem`), who may keep a connection in a third (`connections`). One thread waits for
 //! the network and never works; the engine's work goes to a few threads of the runtime's own.
 
-mod connections;
-mod etag;
-mod events;
-mod extract;
-mod guard;
+pub(super) mod connections;
+pub(super) mod etag;
+pub(super) mod events;
+pub(super) mod extract;
+pub(super) mod guard;
 mod idempotency;
-mod problem;
-mod response_layer;
+pub(super) mod problem;
+pub(super) mod response_layer;
 pub mod routes;
 mod script_api;
 mod server;
-mod state;
-mod token;
+pub(super) mod state;
+pub(super) mod token;
 
 use axum::Router;
 
-pub use server::{Bound, Serving, Settings, bind};
+pub use server::{Bound, Pages, Serving, Settings, bind};
+pub use state::App;
 
-use state::App;
 
 /// All routes.
 fn api() -> Router<App> {

@@ -194,6 +194,8 @@ verbs! {
     Template(bring::Template) = "template";
     /// Print changes as they happen
     Watch(setup::Watch) = "watch";
+    /// Show the plans in a browser
+    Browser(setup::Browser) = "browser";
     /// Print the token that requests over HTTP need
     Token(setup::Token) = "token";
     /// Commit plan files, and merge them by their meaning

@@ -141,6 +141,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Browser(args) => watch::browser::run(session, &args),
         Verb::Token(args) => token::run(session, &args),
         Verb::Mcp(args) => mcp::run(session, &args),
         Verb::Init(args) => init::run(session, &args),

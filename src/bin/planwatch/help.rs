@@ -32,7 +32,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
     ("Know", &["decide", "insight", "script", "template"]),
     ("Git", &["git"]),
     ("Agents", &["run", "draft", "trust"]),
-    ("Serve", &["watch", "token", "mcp"]),
+    ("Serve", &["watch", "browser", "token", "mcp"]),
     ("Set up", &["init", "doctor", "sql", "completions", "man", "instructions", "help"]),
 ];
 
