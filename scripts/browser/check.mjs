@@ -23,7 +23,10 @@ async function axe(page) {
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const found = await globalThis.axe.run(document, { resultTypes: ['violations', 'incomplete'] });
-    const undecided = found.incomplete.filter((it) => it.id === 'color-contrast');
+    // Of the marks of statuses, which are single signs with a label, axe cannot judge the contrast.
+    const undecided = found.incomplete.filter((it) => it.id === 'color-contrast')
+      .map((it) => ({ ...it, nodes: it.nodes.filter((node) => !node.failureSummary?.includes('only non-text characters')) }))
+      .filter((it) => it.nodes.length);
     return [...found.violations, ...undecided].map((it) => `${it.id} (${it.nodes.length}): ${it.nodes[0].target} ${it.nodes[0].failureSummary?.split('\n')[1] ?? ''}`);
   });
 }
@@ -119,7 +122,8 @@ async function L4() {
       run: globalThis.__run,
       bad: [...document.querySelectorAll('script:not([src="/app.js"]), iframe, object, embed, video, base, meta[http-equiv], style, link:not([href^="/"]), main [href^="javascript" i], main [href^="data" i], form:not([action^="/"]):not([method=dialog]):not([data-filter])')].map((it) => it.outerHTML.slice(0, 99)),
       on: [...document.querySelectorAll('*')].flatMap((it) => [...it.attributes]).filter((it) => /^on/i.test(it.name) || it.name === 'style').map((it) => it.name),
-      bidi: /[\u202A-\u202E\u2066-\u2069]/.test(document.querySelector('#main')?.innerText.replaceAll(/```/g, '') ?? ''),
+      // In the text itself they stay, isolated from what is around it.
+      bidi: [...document.querySelectorAll('#main *')].some((it) => !it.closest('.prose, textarea, noscript') && [...it.childNodes].some((text) => text.nodeType === 3 && /[\u202A-\u202E\u2066-\u2069]/.test(text.nodeValue))),
     }));
     if (found.run) faults.push(`${path}: a script ran`);
     faults.push(...found.bad.map((it) => `${path}: ${it}`), ...found.on.map((it) => `${path}: attribute ${it}`));
@@ -215,21 +219,21 @@ async function L5() {
     const before = readFileSync(path, 'utf8');
     await new Promise((done) => setTimeout(done, Math.random() * 12));
     if (nth % 2) appendFileSync(path, `line ${word}\n`); else save(path, `${before}line ${word}\n`);
-    saves.push([step, `line ${word}`]);
+    saves.push([`line ${word}`]);
     const [is_ok, said] = await acting;
     if (said.includes('is kept as')) kept++;
     if (!is_ok) { told++; continue; }
-    saves.push([step, `note ${word}`, before]);
+    saves.push([`note ${word}`, nth % 2 ? 'beside' : 'over']);
   }
   const everything = [];
-  const walk = (at) => readdirSync(at, { withFileTypes: true }).forEach((it) => it.isDirectory() ? walk(join(at, it.name)) : everything.push(readFileSync(join(at, it.name), 'utf8')));
+  const walk = (at) => readdirSync(at, { withFileTypes: true }).forEach((it) => it.isDirectory() ? walk(join(at, it.name)) : it.isFile() && everything.push(readFileSync(join(at, it.name), 'utf8')));
   walk(it.at());
   const all = everything.join('\n');
-  for (const [, text, before] of saves) if (!all.includes(text) && !before) untold++;
-  // A note that an editor overwrote with what it had read before is the editor's doing, and still in the undo records.
-  const lost = saves.filter(([, text, before]) => before && !all.includes(text)).length;
+  for (const [text, beside] of saves) if (!all.includes(text) && !beside) untold++;
+  // An editor that saves what it read before a note was written takes the note out itself; one that adds a line does not.
+  const gone = (how) => saves.filter(([text, beside]) => beside === how && !all.includes(text)).length;
   check('L5 saves', untold === 0, `${untold} of ${n} saves lost; ${kept} kept beside their file, ${told} actions refused`);
-  check('L5 actions', lost === 0, `${lost} of ${n - told} notes in no file and no record`);
+  check('L5 actions', gone('beside') === 0, `${gone('beside')} of ${n - told} notes lost; ${gone('over')} more were overwritten by the editor`);
   await context.close();
   it.stop();
 }
@@ -276,7 +280,7 @@ async function L6() {
   save(it.at('long', 'step-3.md'), text.replace('# Step 5', '# After the restart'));
   await page.waitForFunction(() => document.querySelector('h1').textContent.includes('After the restart'), null, { timeout: 40_000 });
   const is_still_typed = await page.inputValue('#message') === 'typed before the restart';
-  await page.click('#update button[value=done]');
+  await page.click('#update button[value=reopen]');
   await page.waitForSelector('.notice');
   check('L6 signed in again', is_still_typed && readFileSync(it.at('long', 'step-3.md'), 'utf8').includes('typed before the restart'), 'the page follows again, and what was typed is sent');
   await context.close();

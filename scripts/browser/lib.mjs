@@ -23,7 +23,7 @@ export function plans(fill) {
     planwatch,
     at: (...path) => join(root, 'plans', ...path),
     signIn: () => planwatch('browser', '--print', '-q').trim(),
-    pid: () => JSON.parse(planwatch('doctor', '--json')).checks.find((it) => it.name === 'daemon')?.value.match(/\d+/)?.[0],
+    pid: () => JSON.parse(planwatch('watch', '--detach', '--json')).pid,
     restart(address) {
       planwatch('watch', '--stop', '-q');
       planwatch('watch', '--detach', '--http', address, '-q');

@@ -201,7 +201,7 @@ fn claimed(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
     let request = ClaimRequest { target: Some(asked.id()?), by: asked.by(), ..ClaimRequest::default() };
     let report = claim::claim(context, &request)?;
     let Some(step) = report.step.as_ref().filter(|_| report.claim.is_some()) else {
-        return Err(Error::conflict("nothing-ready", report.why.clone(), "").into());
+        return Err(Error::conflict("nothing-ready", report.why, "").into());
     };
     let text = |key: &str| step[key].as_str().unwrap_or_default();
     let undo = undo_of(context, "claim", text("path"));

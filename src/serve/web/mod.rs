@@ -12,6 +12,7 @@ mod guard;
 mod image;
 mod knowledge;
 mod layout;
+mod memory;
 mod links;
 mod listing;
 mod overview;
@@ -43,6 +44,7 @@ pub(in crate::serve::web) struct Web {
     pub(in crate::serve::web) sessions: Sessions,
     /// The name of the cookie. Browsers send cookies to every port of a host, so each plans directory has its own.
     pub(in crate::serve::web) cookie: Arc<str>,
+    overview: Arc<overview::Kept>,
 }
 
 impl FromRef<Web> for App {
@@ -56,7 +58,8 @@ pub fn pages(sessions: Sessions, root: &Path) -> Pages {
     let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
     let cookie: Arc<str> = format!("planwatch-{}", &hash[..8]).into();
     Pages(Arc::new(move |app| {
-        routes(Web { app: app.clone(), sessions: sessions.clone(), cookie: Arc::clone(&cookie) })
+        let (sessions, cookie) = (sessions.clone(), Arc::clone(&cookie));
+        routes(Web { app: app.clone(), sessions, cookie, overview: Arc::default() })
     }))
 }
 

@@ -1,11 +1,14 @@
 //! The first page: what needs attention, who works on what, what is ready, what was finished, and all plans.
 
+use std::sync::Arc;
+
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::{Page, Place, Visit};
+use super::memory::Memory;
 use super::{Web, links, words};
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -24,6 +27,9 @@ const PAGE: usize = 50;
 
 /// Items of a panel; its heading says how many there are.
 const FEW: usize = 8;
+
+/// Items of a panel that is shown as a whole.
+const MOST: usize = 500;
 
 /// How the plans are listed.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -45,6 +51,14 @@ pub(super) struct Asked {
     all: String,
 }
 
+/// What is kept between requests.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    status: Memory<Brief>,
+    plans: Memory<Plans>,
+}
+
+#[derive(Debug)]
 struct Plans {
     found: Vec<PlanShape>,
     total: usize,
@@ -54,13 +68,51 @@ struct Plans {
 }
 
 pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<Asked>) -> Response {
+    let kept = Arc::clone(&web.overview);
     let shown = move |context: &Context| -> Result<_, Error> {
-        let report = status::status(context, &StatusRequest::default())?;
-        let plans = plans(context, &asked)?;
+        let report = kept.status.get(context, &asked.all, || brief(context, &asked))?;
+        let plans = kept.plans.get(context, &asked.key(), || plans(context, &asked))?;
         let main = main(&visit, &asked, (&report, &plans), context.now);
         Ok(visit.show(&Page { title: "Overview", place: Place::Overview, plan: None, main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+impl Asked {
+    fn key(&self) -> String {
+        let Self { q, status, tag, sort, page, all: _ } = self;
+        format!("{:?}", (q, status, tag, sort, page))
+    }
+}
+
+/// What the panels show: few of each, and how many there are.
+#[derive(Debug)]
+struct Brief {
+    report: StatusReport,
+    has_plans: bool,
+    n_attention: usize,
+    n_working: usize,
+    n_ready: usize,
+    n_finished: usize,
+}
+
+fn brief(context: &Context, asked: &Asked) -> Result<Brief, Error> {
+    let mut report = status::status(context, &StatusRequest::default())?;
+    let (n_attention, n_working) = (report.attention.len(), report.in_progress.len());
+    let (n_ready, n_finished, has_plans) = (report.ready.len(), report.finished.len(), !report.plans.is_empty());
+    let most = |panel: &str| if asked.all == panel { MOST } else { FEW };
+    report.plans = Vec::new();
+    cut(&mut report.attention, most("attention"));
+    cut(&mut report.in_progress, most("working"));
+    cut(&mut report.ready, most("ready"));
+    cut(&mut report.finished, most("finished"));
+    Ok(Brief { report, has_plans, n_attention, n_working, n_ready, n_finished })
+}
+
+/// Keeps the first ones, and the memory of no more.
+fn cut<T>(list: &mut Vec<T>, most: usize) {
+    list.truncate(most);
+    list.shrink_to_fit();
 }
 
 fn plans(context: &Context, asked: &Asked) -> Result<Plans, Error> {
@@ -89,28 +141,28 @@ fn plans(context: &Context, asked: &Asked) -> Result<Plans, Error> {
     Ok(Plans { found, total, page, n_pages, hidden })
 }
 
-fn main(visit: &Visit, asked: &Asked, (report, plans): (&StatusReport, &Plans), now: Time) -> Markup {
-    let most = |panel: &str| if asked.all == panel { usize::MAX } else { FEW };
+fn main(visit: &Visit, asked: &Asked, (brief, plans): (&Brief, &Plans), now: Time) -> Markup {
+    let report = &brief.report;
     html! {
         h1 class="unseen" { "Overview" }
         @if report.interrupted.is_some() {
             p class="banner warn" { "A change of several files was interrupted. " a href="/problems" { "The problems" } " say what is left of it." }
         }
-        @if report.plans.is_empty() && plans.total == 0 && asked.q.is_empty() && asked.status.is_empty() {
+        @if !brief.has_plans && plans.total == 0 && asked.q.is_empty() && asked.status.is_empty() {
             (nothing(plans.hidden))
         } @else {
             div class="panels" {
-                (panel("attention", "Needs attention", (report.attention.len(), most("attention")), "Nothing needs attention.", || html! {
-                    @for it in report.attention.iter().take(most("attention")) { (attention(it, now)) }
+                (panel("attention", "Needs attention", (brief.n_attention, report.attention.len()), "Nothing needs attention.", || html! {
+                    @for it in &report.attention { (attention(it, now)) }
                 }))
-                (panel("working", "In progress", (report.in_progress.len(), most("working")), "No step is in progress.", || html! {
-                    @for it in report.in_progress.iter().take(most("working")) { (standing(it, now, true)) }
+                (panel("working", "In progress", (brief.n_working, report.in_progress.len()), "No step is in progress.", || html! {
+                    @for it in &report.in_progress { (standing(it, now, true)) }
                 }))
-                (panel("ready", "Ready next", (report.ready.len(), most("ready")), "No step is ready.", || html! {
-                    @for it in report.ready.iter().take(most("ready")) { (standing(it, now, false)) }
+                (panel("ready", "Ready next", (brief.n_ready, report.ready.len()), "No step is ready.", || html! {
+                    @for it in &report.ready { (standing(it, now, false)) }
                 }))
-                (panel("finished", "Finished", (report.finished.len(), most("finished")), "Nothing was finished lately.", || html! {
-                    @for it in report.finished.iter().take(most("finished")) { (finished(it, now)) }
+                (panel("finished", "Finished", (brief.n_finished, report.finished.len()), "Nothing was finished lately.", || html! {
+                    @for it in &report.finished { (finished(it, now)) }
                 }))
             }
         }
@@ -132,12 +184,12 @@ fn nothing(hidden: usize) -> Markup {
     }
 }
 
-fn panel(id: &str, title: &str, (n, most): (usize, usize), none: &str, items: impl Fn() -> Markup) -> Markup {
+fn panel(id: &str, title: &str, (n, n_shown): (usize, usize), none: &str, items: impl Fn() -> Markup) -> Markup {
     html! {
         section class="panel" id={"panel-" (id)} aria-labelledby={"head-" (id)} {
             h2 id={"head-" (id)} { (title) " " span class="count" { (n) } }
             @if n == 0 { p class="none" { (none) } } @else { ul class="rows" { (items()) } }
-            @if n > most { p class="more-link" { a href={"/?all=" (id) "#panel-" (id)} { "Show all " (n) } } }
+            @if n > n_shown { p class="more-link" { a href={"/?all=" (id) "#panel-" (id)} { "Show all " (n) } } }
         }
     }
 }

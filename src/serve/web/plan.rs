@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::{Page, Place, Visit};
-use super::{Web, board, forms, knowledge, links, listing, overview, words};
+use super::{Web, board, forms, knowledge, links, listing, overview, step, words};
 use crate::api::context::Context;
 use crate::ops::show::{self, ShowReport, ShowRequest, ShownPlan};
 use crate::page::markdown::{self, Form, Tasks};
@@ -166,11 +166,12 @@ fn children(shown: &ShownPlan, now: Time) -> Markup {
 
 fn document(shown: &ShownPlan) -> Markup {
     let plan = &shown.plan;
+    let text: String = shown.body.split_inclusive('\n').skip(step::title_lines(&shown.body)).collect();
     let addresses = links::InText { directory: &plan.id, known: None };
-    let form = Form { id_prefix: "doc-", top_heading: 2, tasks: Tasks::Plain, addresses: &addresses };
+    let form = Form { id_prefix: "doc-", top_heading: 1, tasks: Tasks::Plain, addresses: &addresses };
     html! {
         div class="columns" {
-            article class="prose" { (markdown::render(&shown.body, form)) }
+            article class="prose" { (markdown::render(&text, form)) }
             aside {
                 @if !plan.goals.is_empty() { h2 { "Goals" } ul class="plain" { @for it in &plan.goals { li { (isolated(it)) } } } }
                 @if !plan.success_criteria.is_empty() {

@@ -37,7 +37,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
 fn main(asked: &Asked, hits: Option<&[Hit]>) -> Markup {
     html! {
         h1 { "Search" }
-        form class="filter wide" role="search" action="/search" id="filter" {
+        form class="filter wide" action="/search" id="filter" {
             input type="search" name="q" value=(asked.q) aria-label="Words" placeholder="Words, \"a phrase\", -without" maxlength="500";
             select name="kind" aria-label="What" {
                 option value="" { "everything" }

@@ -44,7 +44,7 @@ pub(super) fn read(context: &Context, id: &str) -> Result<Read, Problem> {
 }
 
 /// The lines up to the heading that is the title, if the text begins with one.
-fn title_lines(body: &str) -> usize {
+pub(super) fn title_lines(body: &str) -> usize {
     let blank = body.lines().take_while(|it| it.trim().is_empty()).count();
     let has_title = body.lines().nth(blank).is_some_and(|it| it.starts_with("# "));
     if has_title { blank + 1 } else { 0 }
@@ -96,7 +96,7 @@ fn text(visit: &Visit, read: &Read) -> Markup {
     let step = &read.shown.step;
     let addresses = links::InText { directory: &step.plan, known: None };
     let tasks = Tasks::Located { first_line: read.first_line };
-    let form = Form { id_prefix: "doc-", top_heading: 2, tasks, addresses: &addresses };
+    let form = Form { id_prefix: "doc-", top_heading: 1, tasks, addresses: &addresses };
     html! {
         section class="text" aria-label="Text" {
             @if read.text.trim().is_empty() { p class="none" { "This step has no text yet." } }
