@@ -15,9 +15,9 @@ pub mod index;
 
 pub mod api;
 
-pub mod store;
-
 pub mod page;
+
+pub mod store;
 
 pub mod ops;
 

@@ -4,8 +4,14 @@
 //! HTML through `maud`, which escapes it; `PreEscaped` is in [`markdown`] alone, behind a sanitizer.
 
 pub mod address;
+pub mod chart;
+pub mod graph;
 pub mod images;
 pub mod look;
 pub mod markdown;
+pub mod style;
 pub mod text;
+pub mod timeline;
 
+#[cfg(test)]
+mod tests;

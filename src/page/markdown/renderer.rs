@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use maud::{Markup, html};
-use pulldown_cmark::{Alignment, BlockQuoteKind, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Tag, TagEnd};
+use pulldown_cmark::{
+    Alignment, BlockQuoteKind, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Tag, TagEnd,
+};
 
 use super::{Form, Tasks, line_hash};
 use crate::page::address::{self, Target};
@@ -28,7 +30,7 @@ pub(super) struct Renderer<'a> {
     table: (Vec<Alignment>, usize, bool),
     in_code: bool,
     footnotes: HashMap<String, usize>,
-    headings: HashMap<String, usize>,
+    headings: HashSet<String>,
     /// The lines of the body that were counted so far, and up to where.
     line: (usize, usize),
 }
@@ -46,7 +48,7 @@ impl<'a> Renderer<'a> {
             table: (Vec::new(), 0, false),
             in_code: false,
             footnotes: HashMap::new(),
-            headings: HashMap::new(),
+            headings: HashSet::new(),
             line: (0, 0),
         }
     }
@@ -68,7 +70,8 @@ impl<'a> Renderer<'a> {
                     at
                 }
                 Event::TaskListMarker(ticked) => {
-                    let (label, _) = text_until(&input, at, |it| matches!(it, TagEnd::Paragraph | TagEnd::Item));
+                    let (label, _) =
+                        text_until(&input, at, |it| matches!(it, TagEnd::Paragraph | TagEnd::Item));
                     self.task(*ticked, span.start, &label);
                     at
                 }
@@ -112,7 +115,7 @@ impl<'a> Renderer<'a> {
                 let columns = vec![Alignment::None; alignments.len()];
                 self.table = (alignments, 0, false);
                 // A wide table is scrolled, also by keyboard.
-                self.html(html! { (maud::PreEscaped(r#"<div class="scroll" tabindex="0" role="group" aria-label="Table">"#)) });
+                self.raw("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">");
                 self.output.push(Event::Start(Tag::Table(columns)));
             }
             Tag::TableHead => {
@@ -127,7 +130,7 @@ impl<'a> Renderer<'a> {
             Tag::FootnoteDefinition(name) => {
                 let number = self.footnote(&name);
                 self.raw(&format!(
-                    "<div class=\"footnote\" id=\"{0}fn-{number}\"><sup class=\"footnote-mark\">{number}</sup>",
+                    "<div class=\"footnote\" id=\"{0}fn.{number}\"><sup class=\"footnote-mark\">{number}</sup>",
                     self.form.id_prefix
                 ));
             }
@@ -186,9 +189,12 @@ impl<'a> Renderer<'a> {
     /// A heading has the id that GitHub would give it, after the prefix.
     fn heading(&mut self, level: HeadingLevel, text: &str) {
         let base = anchor(text);
-        let count = self.headings.entry(base.clone()).or_insert(0);
-        let id = if *count == 0 { base } else { format!("{base}-{count}") };
-        *count += 1;
+        let mut id = base.clone();
+        let mut count = 0;
+        while !self.headings.insert(id.clone()) {
+            count += 1;
+            id = format!("{base}-{count}");
+        }
         let level = self.level(level);
         let tag = format!("<h{level} id=\"{}{id}\">", self.form.id_prefix);
         self.raw(&tag);
@@ -204,7 +210,9 @@ impl<'a> Renderer<'a> {
             BlockQuoteKind::Warning => ("warning", "Warning"),
             BlockQuoteKind::Caution => ("caution", "Caution"),
         };
-        self.raw(&format!("<blockquote class=\"alert alert-{class}\"><p class=\"alert-title\">{title}</p>\n"));
+        self.raw(&format!(
+            "<blockquote class=\"alert alert-{class}\"><p class=\"alert-title\">{title}</p>\n"
+        ));
     }
 
     fn cell(&mut self) {
@@ -226,13 +234,14 @@ impl<'a> Renderer<'a> {
 
     fn footnote_reference(&mut self, name: &str) {
         let number = self.footnote(name);
-        let address = format!("#{}fn-{number}", self.form.id_prefix);
+        let address = format!("#{}fn.{number}", self.form.id_prefix);
         self.html(html! { sup.footnote-mark { a href=(address) { (number) } } });
         self.made.insert(address);
     }
 
     fn link(&mut self, link_type: LinkType, target: &str, title: &str) {
-        let target = if link_type == LinkType::Email { format!("mailto:{target}") } else { target.to_owned() };
+        let target =
+            if link_type == LinkType::Email { format!("mailto:{target}") } else { target.to_owned() };
         let is_open = self.links.last() == Some(&true);
         let tag = if is_open { None } else { self.link_tag(&target, title) };
         self.links.push(tag.is_some());

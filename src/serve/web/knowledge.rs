@@ -102,9 +102,9 @@ fn decision(it: &Decision, later: &[String], now: Time) -> Markup {
                 @for tag in &it.tags { span class="tag" { (isolated(tag)) } }
                 @for id in later { a class="fact warn" href={"#" (id)} { "superseded" } }
             }
-            div class="prose" { (text(&it.id, &it.decision)) }
+            div class="prose text" { (text(&it.id, &it.decision)) }
             @if let Some(why) = &it.reasoning {
-                details class="more" { summary { "Why" } div class="prose" { (text(&format!("{}-why", it.id), why)) } }
+                details class="more" { summary { "Why" } div class="prose text" { (text(&format!("{}-why", it.id), why)) } }
             }
         }
     }
@@ -122,7 +122,7 @@ fn learned(insights: &[Insight], now: Time) -> Markup {
                     @if let Some(plan) = &it.plan { (links::to(plan)) }
                     @for tag in &it.tags { span class="tag" { (isolated(tag)) } }
                 }
-                div class="prose" { (text(&it.id, &it.text)) }
+                div class="prose text" { (text(&it.id, &it.text)) }
             }
         }
     }

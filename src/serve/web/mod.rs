@@ -16,6 +16,7 @@ mod memory;
 mod links;
 mod listing;
 mod overview;
+mod pictures;
 mod plan;
 mod problems;
 mod search;
@@ -45,6 +46,7 @@ pub(in crate::serve::web) struct Web {
     /// The name of the cookie. Browsers send cookies to every port of a host, so each plans directory has its own.
     pub(in crate::serve::web) cookie: Arc<str>,
     overview: Arc<overview::Kept>,
+    layouts: Arc<pictures::Layouts>,
 }
 
 impl FromRef<Web> for App {
@@ -59,7 +61,7 @@ pub fn pages(sessions: Sessions, root: &Path) -> Pages {
     let cookie: Arc<str> = format!("planwatch-{}", &hash[..8]).into();
     Pages(Arc::new(move |app| {
         let (sessions, cookie) = (sessions.clone(), Arc::clone(&cookie));
-        routes(Web { app: app.clone(), sessions, cookie, overview: Arc::default() })
+        routes(Web { app: app.clone(), sessions, cookie, overview: Arc::default(), layouts: Arc::default() })
     }))
 }
 

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::{Page, Place, Visit};
-use super::{Web, board, forms, knowledge, links, listing, overview, step, words};
+use super::{Web, board, forms, knowledge, links, listing, overview, pictures, step, words};
 use crate::api::context::Context;
 use crate::ops::show::{self, ShowReport, ShowRequest, ShownPlan};
 use crate::page::markdown::{self, Form, Tasks};
@@ -20,15 +20,20 @@ use crate::serve::http::problem::Problem;
 pub(super) struct Asked {
     #[serde(default)]
     pub(super) view: String,
+    /// The part of the graph: a phase, empty for steps without one, or a step whose neighbours are shown.
+    pub(super) phase: Option<String>,
+    pub(super) around: Option<String>,
     #[serde(default)]
     pub(super) status: String,
     #[serde(default)]
     pub(super) page: Option<usize>,
 }
 
-const VIEWS: [(&str, &str); 4] = [
+const VIEWS: [(&str, &str); 6] = [
     ("", "Board"),
     ("list", "List"),
+    ("graph", "Graph"),
+    ("timeline", "Timeline"),
     ("text", "Document"),
     ("decisions", "Decisions"),
 ];
@@ -39,20 +44,23 @@ pub(super) async fn page(
     visit: Visit,
     Query(asked): Query<Asked>,
 ) -> Response {
+    let layouts = std::sync::Arc::clone(&web.layouts);
     let shown = move |context: &Context| -> Result<_, Problem> {
         let request = ShowRequest { id: plan_named(&id)?, ..ShowRequest::default() };
         let ShowReport::Plan(shown) = show::show(context, &request)? else { return Err(Problem::internal()) };
-        let main = main(context, &visit, &asked, &shown)?;
+        let main = main(context, (&visit, &layouts), &asked, &shown)?;
         let title = shown.plan.title.clone();
         Ok(visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&shown.plan.id), main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn main(context: &Context, visit: &Visit, asked: &Asked, shown: &ShownPlan) -> Result<Markup, Problem> {
+fn main(context: &Context, (visit, layouts): (&Visit, &pictures::Layouts), asked: &Asked, shown: &ShownPlan) -> Result<Markup, Problem> {
     let is_program = shown.plan.kind == PlanKind::Program && shown.steps.is_empty();
     let view = match asked.view.as_str() {
         "list" => listing::steps(visit, asked, &shown.steps),
+        "graph" => pictures::graph(layouts, asked, shown),
+        "timeline" => pictures::timeline(context, shown),
         "text" => document(shown),
         "decisions" => knowledge::of_plan(context, shown)?,
         _ if is_program => children(shown, context.now),
@@ -171,7 +179,7 @@ fn document(shown: &ShownPlan) -> Markup {
     let form = Form { id_prefix: "doc-", top_heading: 1, tasks: Tasks::Plain, addresses: &addresses };
     html! {
         div class="columns" {
-            article class="prose" { (markdown::render(&text, form)) }
+            article class="prose text" { (markdown::render(&text, form)) }
             aside {
                 @if !plan.goals.is_empty() { h2 { "Goals" } ul class="plain" { @for it in &plan.goals { li { (isolated(it)) } } } }
                 @if !plan.success_criteria.is_empty() {

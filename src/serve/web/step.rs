@@ -101,7 +101,7 @@ fn text(visit: &Visit, read: &Read) -> Markup {
         section class="text" aria-label="Text" {
             @if read.text.trim().is_empty() { p class="none" { "This step has no text yet." } }
             @else {
-                article class="prose" id="text" data-tick=[(!visit.is_read_only()).then_some(&step.id)]
+                article class="prose text" id="text" data-tick=[(!visit.is_read_only()).then_some(&step.id)]
                     data-page=(visit.session.page_token) { (markdown::render(&read.text, form)) }
             }
             @if !visit.is_read_only() {

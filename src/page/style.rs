@@ -1,0 +1,21 @@
+//! The style sheet's parts that the exported page and the browser share.
+
+/// Colours for light and dark by the reader's system, text, tables, badges and links.
+pub const BASE: &str = include_str!("style/base.css");
+
+/// Bodies: headings, code, quotations, alerts, task boxes, footnotes.
+pub const MARKDOWN: &str = include_str!("style/markdown.css");
+
+/// Graphs, timelines and charts.
+pub const DRAWINGS: &str = include_str!("style/drawings.css");
+
+/// What printing changes: light colours, nothing is cut apart, nothing is scrolled.
+pub const PRINT: &str = include_str!("style/print.css");
+
+/// All of them, in the order in which they must be.
+pub const ALL: &str = concat!(
+    include_str!("style/base.css"),
+    include_str!("style/markdown.css"),
+    include_str!("style/drawings.css"),
+    include_str!("style/print.css"),
+);
