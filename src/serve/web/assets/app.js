@@ -59,7 +59,8 @@ function page() {
   document.documentElement.classList.add('has-script');
 
   // ---- Replacing what changed, without losing focus, scroll or typed text.
-  const key = (it) => it.nodeType === 1 ? it.id || it.dataset.key || (it.name && it.type !== 'hidden' ? `${it.name}=${it.type === 'submit' ? it.value : ''}` : '') : '';
+  // By attributes: a form's `id` would be its field of that name.
+  const key = (it) => it.nodeType === 1 ? it.getAttribute('id') || it.dataset.key || (it.getAttribute('name') && it.type !== 'hidden' ? `${it.getAttribute('name')}=${it.type === 'submit' ? it.value : ''}` : '') : '';
   const is_same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
   const is_kept = (it) => it.dataset?.keep !== undefined && (it.contains(document.activeElement) || it.dataset.full !== undefined || all('input,textarea,select', it).some(is_typed));
   const is_typed = (it) => it.type === 'hidden' ? false : it.type === 'checkbox' ? it.checked !== it.defaultChecked
