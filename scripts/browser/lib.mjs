@@ -14,7 +14,7 @@ export function plans(fill) {
   const root = mkdtempSync(join(tmpdir(), 'planwatch-browser-'));
   mkdirSync(join(root, 'plans'));
   fill(join(root, 'plans'));
-  const env = { ...process.env, HOME: root, XDG_STATE_HOME: join(root, 'state'), XDG_CACHE_HOME: join(root, 'cache') };
+  const env = { ...process.env, HOME: root, PLANWATCH_BY: 'ann', XDG_STATE_HOME: join(root, 'state'), XDG_CACHE_HOME: join(root, 'cache') };
   for (const name of ['PLANS_DIR', 'PLANWATCH_PLAN', 'PLANWATCH_STEP', 'PLANWATCH_CLAIM']) delete env[name];
   const planwatch = (...words) => execFileSync(process.env.PLANWATCH_BIN, words, { cwd: root, env, encoding: 'utf8' });
   planwatch('watch', '--detach', '--http', '0', '-q');

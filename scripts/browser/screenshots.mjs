@@ -9,7 +9,6 @@ for (const colorScheme of ['light', 'dark']) {
   for (const [path, name] of [['/', 'overview'], ['/plan/ledger-migration', 'board']]) {
     await page.goto(origin + path);
     await page.waitForSelector('html.has-script');
-    await page.evaluate(() => { document.querySelector('.you bdi').textContent = 'ann'; });
     await page.screenshot({ path: `${to}/${name}-${colorScheme}.png` });
   }
   await context.close();

@@ -41,7 +41,11 @@ pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Er
 fn place(file: &[u8], request: &TickRequest) -> Result<usize, Error> {
     let changed = || {
         let hint = "look at the step again: its text is different now";
-        Error::conflict("task-changed", format!("line {} is no longer the task that was shown", request.line), hint)
+        Error::conflict(
+            "task-changed",
+            format!("line {} is no longer the task that was shown", request.line),
+            hint,
+        )
     };
     let mut start = 0;
     let mut lines = file.split_inclusive(|it| *it == b'\n');
@@ -50,17 +54,23 @@ fn place(file: &[u8], request: &TickRequest) -> Result<usize, Error> {
     }
     let line = lines.next().and_then(|it| std::str::from_utf8(it).ok()).ok_or_else(changed)?;
     // A box that was ticked meanwhile, and is otherwise the same, is what was asked for.
-    let other = |mark: &str| ["[ ]", "[x]", "[X]"].iter().map(|it| line.replacen(it, mark, 1)).collect::<Vec<_>>();
+    let other =
+        |mark: &str| ["[ ]", "[x]", "[X]"].iter().map(|it| line.replacen(it, mark, 1)).collect::<Vec<_>>();
     let is_same = line_hash(line) == request.hash
-        || (request.ticked && line.contains("[x]") && other("[ ]").iter().any(|it| line_hash(it) == request.hash))
-        || (!request.ticked && line.contains("[ ]") && other("[x]").iter().any(|it| line_hash(it) == request.hash));
+        || (request.ticked
+            && line.contains("[x]")
+            && other("[ ]").iter().any(|it| line_hash(it) == request.hash))
+        || (!request.ticked
+            && line.contains("[ ]")
+            && other("[x]").iter().any(|it| line_hash(it) == request.hash));
     if !is_same {
         return Err(changed());
     }
     let body_start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[body_start..]).map_err(|_| changed())?;
     let tasks = markdown::outline(body).tasks;
-    let inside = tasks.iter().map(|it| it.at + body_start).find(|it| (start..start + line.len()).contains(it));
+    let inside =
+        tasks.iter().map(|it| it.at + body_start).find(|it| (start..start + line.len()).contains(it));
     let open = inside.ok_or_else(changed)?;
     // `at` is the bracket.
     let is_box = file.get(open) == Some(&b'[') && file.get(open + 2) == Some(&b']');

@@ -41,7 +41,10 @@ fn in_form(mut response: Response, path: &str) -> Response {
     let status = response.status();
     let is_json = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let is_json = is_json.is_some_and(|it| it.starts_with(MEDIA_TYPE) || it.starts_with("application/json"));
-    if is_json || response.extensions().get::<Policy>().is_some() || !(status.is_client_error() || status.is_server_error()) {
+    if is_json
+        || response.extensions().get::<Policy>().is_some()
+        || !(status.is_client_error() || status.is_server_error())
+    {
         return response;
     }
     let mut answer = Problem::of_status(status).answer(path);

@@ -173,7 +173,8 @@ fn router(app: &App, pages: &Pages) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
     let tools = mcp::service(&app.contexts, &app.feed).layer(from_fn(at_work));
-    let api = api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers);
+    let api =
+        api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers);
     let around_pages = ServiceBuilder::new()
         .layer(from_fn(finish))
         .layer(CatchPanicLayer::custom(panicked))

@@ -77,12 +77,7 @@ pub(super) async fn act(
     let done = web.app.ask_if(IfMatch(condition), move |context| done(context, &to_do)).await;
     match done {
         Ok(notice) if is_part => {
-            let visit = layout::Visit {
-                here: own_path(asked.some("back")),
-                is_part,
-                notice: None,
-                session,
-            };
+            let visit = layout::Visit { here: own_path(asked.some("back")), is_part, notice: None, session };
             layout::html(&visit.notice(&notice))
         }
         Ok(notice) => {
@@ -128,13 +123,22 @@ fn done(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
             if text.is_empty() {
                 return Err(Error::usage("the note is empty", "write what is to be noted").into());
             }
-            let request = NoteRequest { id: asked.id()?, text, kind, by: asked.by(), ..NoteRequest::default() };
+            let request =
+                NoteRequest { id: asked.id()?, text, kind, by: asked.by(), ..NoteRequest::default() };
             note::note(context, &request)?
         }
         "confirm" | "reject" => {
             let answer = if asked.text("do") == "reject" { Answer::No } else { Answer::Yes };
             let (phase, note, confirmer) = (asked.some("phase"), asked.some("note"), asked.confirmer);
-            let request = ConfirmRequest { id: asked.id()?, phase, answer, note, by: asked.by(), confirmer, ..Default::default() };
+            let request = ConfirmRequest {
+                id: asked.id()?,
+                phase,
+                answer,
+                note,
+                by: asked.by(),
+                confirmer,
+                ..Default::default()
+            };
             confirm::confirm(context, &request)?
         }
         other => on_step(context, asked, other)?,
@@ -147,7 +151,10 @@ fn on_step(context: &Context, asked: &Asked, act: &str) -> Result<ChangeReport, 
     Ok(match act {
         "release" => {
             let message = asked.some("message");
-            release::release(context, &ReleaseRequest { ids: vec![id], message, by, ..ReleaseRequest::default() })?
+            release::release(
+                context,
+                &ReleaseRequest { ids: vec![id], message, by, ..ReleaseRequest::default() },
+            )?
         }
         "attempt" => {
             let (outcome, notes) = (asked.text("outcome").trim().to_owned(), asked.some("notes"));
@@ -175,13 +182,20 @@ fn on_step(context: &Context, asked: &Asked, act: &str) -> Result<ChangeReport, 
         other => {
             let verb = Verb::ALL.into_iter().find(|it| it.word() == other).ok_or_else(|| unread("do"))?;
             let message = asked.some("message");
-            update::move_steps(context, &MoveRequest { verb, ids: vec![id], message, by, ..MoveRequest::default() })?
+            update::move_steps(
+                context,
+                &MoveRequest { verb, ids: vec![id], message, by, ..MoveRequest::default() },
+            )?
         }
     })
 }
 
 fn unread(name: &str) -> Problem {
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "usage", format!("the form's field `{name}` is not understood"))
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "usage",
+        format!("the form's field `{name}` is not understood"),
+    )
 }
 
 fn added(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
@@ -224,7 +238,11 @@ fn with_kept(context: &Context, said: String) -> String {
     let places = kept.iter().flat_map(|it| it.as_array().into_iter().flatten());
     let places = places.map(|it| {
         let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
-        format!(". Another program saved {} at the same time; that version is kept as {}", text("path"), text("kept"))
+        format!(
+            ". Another program saved {} at the same time; that version is kept as {}",
+            text("path"),
+            text("kept")
+        )
     });
     said + &places.collect::<String>()
 }

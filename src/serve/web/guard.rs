@@ -62,7 +62,9 @@ fn check(web: &Web, request: &Request) -> Result<(), Response> {
 /// Whether a person follows a link to a page.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
-    says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document") && headers.contains_key(SEC_FETCH_SITE)
+    says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
+        && headers.contains_key(SEC_FETCH_SITE)
 }
 
 /// A body is a form of a page, and not too large.

@@ -80,7 +80,10 @@ fn head(here: &str) -> Markup {
 fn text(id: &str, text: &str) -> Markup {
     let addresses = links::InText { directory: "_decisions", known: None };
     let prefix = format!("{id}-");
-    markdown::render(text, Form { id_prefix: &prefix, top_heading: 3, tasks: Tasks::Plain, addresses: &addresses })
+    markdown::render(
+        text,
+        Form { id_prefix: &prefix, top_heading: 3, tasks: Tasks::Plain, addresses: &addresses },
+    )
 }
 
 fn decided(report: &DecisionsReport, now: Time) -> Markup {

@@ -82,16 +82,19 @@ impl Visit {
             return html(&main);
         }
         let title = format!("{} · planwatch", one_line(page.title));
-        html(&frame(&title, &html! {
-            body data-plan=[page.plan] {
-                a class="skip" href="#main" { "Skip to the content" }
-                (self.top(page.place))
-                p id="live" role="status" {}
-                div id="notice" { @if let Some(it) = &self.notice { (self.notice(it)) } }
-                (main)
-                (help())
-            }
-        }))
+        html(&frame(
+            &title,
+            &html! {
+                body data-plan=[page.plan] {
+                    a class="skip" href="#main" { "Skip to the content" }
+                    (self.top(page.place))
+                    p id="live" role="status" {}
+                    div id="notice" { @if let Some(it) = &self.notice { (self.notice(it)) } }
+                    (main)
+                    (help())
+                }
+            },
+        ))
     }
 
     fn top(&self, place: Place) -> Markup {

@@ -13,7 +13,8 @@ use crate::page::text::{isolated, one_line};
 const PAGE: usize = 200;
 
 pub(super) fn steps(visit: &Visit, asked: &Asked, steps: &[StepShape]) -> Markup {
-    let found: Vec<_> = steps.iter().filter(|it| asked.status.is_empty() || Look::of(it).words() == asked.status).collect();
+    let found: Vec<_> =
+        steps.iter().filter(|it| asked.status.is_empty() || Look::of(it).words() == asked.status).collect();
     let n_pages = found.len().div_ceil(PAGE).max(1);
     let page = asked.page.unwrap_or(1).clamp(1, n_pages);
     html! {

@@ -53,9 +53,8 @@ impl<T> Memory<T> {
             drop(kept);
             return make().map(Arc::new);
         };
-        let is_right = |it: &&Kept<T>| {
-            it.key == key && it.state == state && (it.at..it.until).contains(&context.now)
-        };
+        let is_right =
+            |it: &&Kept<T>| it.key == key && it.state == state && (it.at..it.until).contains(&context.now);
         if let Some(found) = kept.iter().find(is_right) {
             return Ok(Arc::clone(&found.value));
         }
@@ -75,7 +74,9 @@ impl<T> Memory<T> {
 
 /// What an answer depends on beside the time; none: it cannot be known to be current.
 fn state(context: &Context) -> Option<String> {
-    let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else { return None };
+    let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
+        return None;
+    };
     let records = Leases::of(context).fingerprint();
     Some(format!("{} {records} {:?}", daemon.commit()?, context.config))
 }

@@ -99,7 +99,8 @@ struct Brief {
 fn brief(context: &Context, asked: &Asked) -> Result<Brief, Error> {
     let mut report = status::status(context, &StatusRequest::default())?;
     let (n_attention, n_working) = (report.attention.len(), report.in_progress.len());
-    let (n_ready, n_finished, has_plans) = (report.ready.len(), report.finished.len(), !report.plans.is_empty());
+    let (n_ready, n_finished, has_plans) =
+        (report.ready.len(), report.finished.len(), !report.plans.is_empty());
     let most = |panel: &str| if asked.all == panel { MOST } else { FEW };
     report.plans = Vec::new();
     cut(&mut report.attention, most("attention"));
@@ -184,7 +185,13 @@ fn nothing(hidden: usize) -> Markup {
     }
 }
 
-fn panel(id: &str, title: &str, (n, n_shown): (usize, usize), none: &str, items: impl Fn() -> Markup) -> Markup {
+fn panel(
+    id: &str,
+    title: &str,
+    (n, n_shown): (usize, usize),
+    none: &str,
+    items: impl Fn() -> Markup,
+) -> Markup {
     html! {
         section class="panel" id={"panel-" (id)} aria-labelledby={"head-" (id)} {
             h2 id={"head-" (id)} { (title) " " span class="count" { (n) } }
@@ -207,7 +214,11 @@ fn row(key: &str, look: Look, id: &str, title: &str, beside: &Markup) -> Markup 
 }
 
 fn attention(it: &Attention, now: Time) -> Markup {
-    let class = if matches!(it.reason, Reason::Failed | Reason::Blocked | Reason::Faulty) { "fact bad" } else { "fact warn" };
+    let class = if matches!(it.reason, Reason::Failed | Reason::Blocked | Reason::Faulty) {
+        "fact bad"
+    } else {
+        "fact warn"
+    };
     let beside = html! {
         span class=(class) { (it.reason.word()) }
         @if let Some(since) = it.since { (words::ago(since, now)) }

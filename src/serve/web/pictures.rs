@@ -94,13 +94,15 @@ pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
 }
 
 fn row(step: &StepTimeline, shown: &ShownPlan) -> Row {
-    let spans = step.spans.iter().map(|it| Span { look: Look::of_status(&it.status), from: it.from, to: it.to });
+    let spans =
+        step.spans.iter().map(|it| Span { look: Look::of_status(&it.status), from: it.from, to: it.to });
     let marks = step.attempts.iter().map(|it| {
         let outcome = it.outcome.as_deref().unwrap_or("attempt");
         let text = it.by.as_ref().map_or_else(|| outcome.to_owned(), |by| format!("{outcome} by {by}"));
         Mark { at: it.at, look: outcome_look(outcome), text }
     });
-    let look = shown.steps.iter().find(|it| it.id == step.step).map_or(Look::of_status(&step.status), Look::of);
+    let look =
+        shown.steps.iter().find(|it| it.id == step.step).map_or(Look::of_status(&step.status), Look::of);
     let number = step.step.rsplit(':').next().unwrap_or_default().to_owned();
     Row {
         id: step.step.clone(),

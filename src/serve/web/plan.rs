@@ -55,7 +55,12 @@ pub(super) async fn page(
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn main(context: &Context, (visit, layouts): (&Visit, &pictures::Layouts), asked: &Asked, shown: &ShownPlan) -> Result<Markup, Problem> {
+fn main(
+    context: &Context,
+    (visit, layouts): (&Visit, &pictures::Layouts),
+    asked: &Asked,
+    shown: &ShownPlan,
+) -> Result<Markup, Problem> {
     let is_program = shown.plan.kind == PlanKind::Program && shown.steps.is_empty();
     let view = match asked.view.as_str() {
         "list" => listing::steps(visit, asked, &shown.steps),
@@ -145,9 +150,8 @@ fn actions(visit: &Visit, shown: &ShownPlan) -> Markup {
 
 /// The phases that a person still has to confirm.
 fn unconfirmed(shown: &ShownPlan) -> impl Iterator<Item = &String> {
-    let is_open = |phase: &&String| {
-        !shown.plan.confirmations.iter().any(|it| it.phase.as_ref() == Some(*phase))
-    };
+    let is_open =
+        |phase: &&String| !shown.plan.confirmations.iter().any(|it| it.phase.as_ref() == Some(*phase));
     shown.plan.confirm_phases.iter().filter(is_open)
 }
 

@@ -1,10 +1,10 @@
 //! Signing in: a one-time code, or the token of the plans, becomes a session.
 
+use axum::Extension;
 use axum::Form;
 use axum::extract::{Query, State};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::Extension;
 use maud::html;
 use serde::Deserialize;
 
@@ -36,7 +36,9 @@ pub(super) struct ByToken {
 /// A path of these pages: it begins with one slash, so that it leads to no other host.
 pub(super) fn own_path(path: Option<String>) -> String {
     let is_own = |it: &String| {
-        it.starts_with('/') && !it.starts_with("//") && it.bytes().all(|it| it.is_ascii_graphic() && it != b'\\')
+        it.starts_with('/')
+            && !it.starts_with("//")
+            && it.bytes().all(|it| it.is_ascii_graphic() && it != b'\\')
     };
     path.filter(is_own).unwrap_or_else(|| "/".to_owned())
 }
@@ -59,7 +61,8 @@ pub(super) async fn by_code(State(web): State<Web>, Query(asked): Query<ByCode>)
 pub(super) async fn by_token(State(web): State<Web>, Form(asked): Form<ByToken>) -> Response {
     let is_right = web.app.token.as_ref().is_some_and(|it| it.is(asked.token.trim().as_bytes()));
     if !is_right {
-        let problem = Problem::new(StatusCode::FORBIDDEN, "token-wrong", "this is not the token of these plans");
+        let problem =
+            Problem::new(StatusCode::FORBIDDEN, "token-wrong", "this is not the token of these plans");
         return problem.hint("`planwatch token` prints it").into_response();
     }
     match web.app.ask(|context| Ok::<_, Error>(context.by.clone())).await {

@@ -36,7 +36,11 @@ pub(super) fn read(context: &Context, id: &str) -> Result<Read, Problem> {
     let file = context.plans.read(std::path::Path::new(path)).map(|it| it.bytes).unwrap_or_default();
     let start = front_matter::split(&file).body_start();
     // A step that is only a line of the list has no file.
-    let body = if file.is_empty() { shown.body.clone() } else { String::from_utf8_lossy(&file[start..]).into_owned() };
+    let body = if file.is_empty() {
+        shown.body.clone()
+    } else {
+        String::from_utf8_lossy(&file[start..]).into_owned()
+    };
     let n_above = file[..start].iter().filter(|it| **it == b'\n').count();
     let n_title = title_lines(&body);
     let text = body.split_inclusive('\n').skip(n_title).collect();

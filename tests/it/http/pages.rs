@@ -8,7 +8,8 @@ const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 /// The path of the one-time address that `browser --print` prints.
 fn code(place: &Place, more: &str) -> String {
     let said = place.run(&format!("browser --print -q {more}")).ok();
-    let path = said.trim().split_once("//").and_then(|(_, it)| it.split_once('/')).expect("it is an address").1;
+    let path =
+        said.trim().split_once("//").and_then(|(_, it)| it.split_once('/')).expect("it is an address").1;
     format!("/{path}")
 }
 
@@ -79,7 +80,10 @@ fn pages_are_only_for_requests_of_their_own_site() {
         assert!(stranger.status == 200 && stranger.body.contains("href=\"/plan/feature-auth?view=list\""));
         assert!(!stranger.body.contains("User Authentication"), "{stranger:?}");
         for path in ["/", "/events", "/image/feature-auth/plan.md", "/app.js"] {
-            assert_eq!(ask(path, &format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Dest: image\r\n")).status, 403);
+            assert_eq!(
+                ask(path, &format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Dest: image\r\n")).status,
+                403
+            );
         }
     }
     for fine in ["same-origin", "none"] {
@@ -105,7 +109,8 @@ fn forms_need_the_token_of_their_page_and_do_what_the_engine_allows() {
     let page = server.ask("GET", "/step/feature-auth:0", &cookie, "");
     let token = page_token(&page);
     let before = place.text("plans/feature-auth/step-0.md");
-    let start = |token: &str| act(&server, &cookie, &format!("page={token}&back=/&id=feature-auth:0&do=start"));
+    let start =
+        |token: &str| act(&server, &cookie, &format!("page={token}&back=/&id=feature-auth:0&do=start"));
     assert_eq!(start("").status, 403);
     assert_eq!(start(&page_token(&server.ask("GET", "/", &signed_in(&place, &server, ""), ""))).status, 403);
     assert_eq!(act(&server, "", &format!("page={token}&id=feature-auth:0&do=start")).status, 401);
@@ -155,11 +160,13 @@ fn a_tick_changes_one_character_and_a_text_only_the_version_that_was_shown() {
     let cookie = signed_in(&place, &server, "");
     let page = server.ask("GET", "/step/feature-auth:0", &cookie, "");
     let token = page_token(&page);
-    let hash = page.body.split("value=\"7\"").nth(1).and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
+    let hash =
+        page.body.split("value=\"7\"").nth(1).and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
     let hash = hash.expect("the second task has a form").to_owned();
     let before = place.text(file);
     let tick = |hash: &str, ticked: bool| {
-        let body = format!("page={token}&back=/&id=feature-auth:0&do=tick&line=7&hash={hash}&ticked={ticked}");
+        let body =
+            format!("page={token}&back=/&id=feature-auth:0&do=tick&line=7&hash={hash}&ticked={ticked}");
         act(&server, &cookie, &body).status
     };
     assert_eq!(tick("0000000000000000", true), 409);
@@ -167,7 +174,11 @@ fn a_tick_changes_one_character_and_a_text_only_the_version_that_was_shown() {
     assert_eq!(place.text(file), before.replace("[ ] two", "[x] two"));
     assert_eq!(tick(&hash, true), 303, "it is ticked already");
     let editor = server.ask("GET", "/step/feature-auth:0/edit", &cookie, "");
-    let etag = editor.body.split("name=\"etag\"").nth(1).and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
+    let etag = editor
+        .body
+        .split("name=\"etag\"")
+        .nth(1)
+        .and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
     let etag = etag.expect("it has an etag").to_owned();
     place.write(file, place.text(file).replace("one", "theirs"));
     let save = |text: &str, etag: &str| {
@@ -175,9 +186,16 @@ fn a_tick_changes_one_character_and_a_text_only_the_version_that_was_shown() {
         act(&server, &cookie, &body)
     };
     let changed = save("mine", &etag);
-    assert!(changed.status == 412 && changed.body.contains("mine") && changed.body.contains("theirs"), "{changed:?}");
+    assert!(
+        changed.status == 412 && changed.body.contains("mine") && changed.body.contains("theirs"),
+        "{changed:?}"
+    );
     assert!(place.text(file).contains("theirs"));
-    let now = changed.body.split("name=\"etag\"").nth(1).and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
+    let now = changed
+        .body
+        .split("name=\"etag\"")
+        .nth(1)
+        .and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
     assert_eq!(save("mine", now.expect("the new one")).status, 303);
     assert_eq!(place.text(file), "---\r\nstatus: pending\r\n---\r\n# Schema\r\n\r\nmine\r\n");
 }

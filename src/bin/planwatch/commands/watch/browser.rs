@@ -28,7 +28,8 @@ pub(crate) fn run(session: &Session, args: &Browser) -> Result<u8, Failure> {
             answering(&context.plans)?
         }
     };
-    let (mut client, status) = found.ok_or_else(|| Failure::failed("no-daemon", "the daemon has ended").with_exit(8))?;
+    let (mut client, status) =
+        found.ok_or_else(|| Failure::failed("no-daemon", "the daemon has ended").with_exit(8))?;
     let Some(http) = status.http else {
         let message = format!("process {} watches these plans, and does not answer over HTTP", status.pid);
         let hint = "end it first: planwatch watch --stop";

@@ -72,7 +72,10 @@ pub(super) fn prepare(
     let (sessions, root) = (Sessions::default(), session.look_again(plans)?.plans.root().to_path_buf());
     let pages = web::pages(sessions.clone(), &root);
     let codes = Codes(Arc::new(move |opener| sessions.code(opener)));
-    let inbox = Inbox::default().with_codes(codes).with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
+    let inbox = Inbox::default()
+        .with_codes(codes)
+        .with_feed(feed.clone())
+        .with_http(format!("http://{}", bound.address()));
     let inbox = inbox.claiming(Arc::clone(&contexts));
     let contexts = inbox.contexts(contexts);
     if !bound.address().ip().is_loopback() {
@@ -80,7 +83,8 @@ pub(super) fn prepare(
         session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));
     }
     session.log_requests();
-    let settings = Settings { contexts, feed, needs_token: !args.no_token, is_token_new: args.new_token, pages };
+    let settings =
+        Settings { contexts, feed, needs_token: !args.no_token, is_token_new: args.new_token, pages };
     Ok((inbox, Http { bound: Some((bound, settings)), serving: None }))
 }
 
