@@ -43,6 +43,7 @@ pub mod show;
 pub mod skills;
 pub mod squash;
 pub mod stale;
+pub mod stats;
 pub mod status;
 pub mod template;
 pub mod tick;

@@ -1,5 +1,7 @@
 //! The style sheet's parts that the exported page and the browser share.
 
+use maud::{Markup, PreEscaped, html};
+
 /// Colours for light and dark by the reader's system, text, tables, badges and links.
 pub const BASE: &str = include_str!("style/base.css");
 
@@ -19,3 +21,9 @@ pub const ALL: &str = concat!(
     include_str!("style/drawings.css"),
     include_str!("style/print.css"),
 );
+
+/// The style sheet of a page that stands alone, as an element: no character of it may be escaped there.
+pub fn document() -> Markup {
+    let parts = [BASE, MARKDOWN, DRAWINGS, include_str!("style/document.css"), PRINT];
+    html! { style { (PreEscaped(parts.concat())) } }
+}

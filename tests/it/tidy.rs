@@ -43,7 +43,7 @@ const PLACES: [(&str, &str); 25] = [
     ("Command::new(\"git\")", "src/git/"),
     ("pulldown_cmark", "src/text/markdown.rs|src/page/markdown"),
     ("ammonia::", "src/page/markdown/sanitize.rs"),
-    ("PreEscaped", "src/page/markdown.rs"),
+    ("PreEscaped", "src/page/markdown.rs|src/page/style.rs"),
     ("dagre::", "src/page/graph/layout.rs"),
     ("similar::", "src/text/diff.rs"),
     ("serde_yaml::", "src/text/data.rs"),

@@ -14,7 +14,7 @@ use crate::table::paint;
 pub(crate) use topics::{names, topic};
 
 pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
-    ("Look", &["status", "list", "show", "stale", "next", "search", "log", "diff", "check"]),
+    ("Look", &["status", "list", "show", "stale", "stats", "next", "search", "log", "diff", "check"]),
     (
         "Work",
         &[
