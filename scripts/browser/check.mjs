@@ -16,7 +16,7 @@ const check = (name, is_fine, said) => {
 
 const PAGES = ['/', '/?status=all', '/plan/feature-auth', '/plan/feature-auth?view=list', '/plan/feature-auth?view=text',
   '/plan/feature-auth?view=decisions', '/plan/ledger-migration', '/plan/ledger-migration?view=graph', '/plan/ledger-migration?view=timeline', '/step/ledger-migration:4', '/step/docs-onboarding:5',
-  '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/decisions', '/insights', '/problems'];
+  '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/decisions', '/insights', '/problems', '/stats'];
 
 /** Violations and undecided contrasts of a page. */
 async function axe(page) {

@@ -30,6 +30,7 @@ pub(super) enum Place {
     Overview,
     Decisions,
     Problems,
+    Statistics,
     Elsewhere,
 }
 
@@ -53,10 +54,11 @@ pub(super) struct Page<'a> {
     pub(super) main: Markup,
 }
 
-const NAVIGATION: [(Place, &str, &str); 3] = [
+const NAVIGATION: [(Place, &str, &str); 4] = [
     (Place::Overview, "/", "Overview"),
     (Place::Decisions, "/decisions", "Decisions"),
     (Place::Problems, "/problems", "Problems"),
+    (Place::Statistics, "/stats", "Statistics"),
 ];
 
 /// The keys of the script, for its help.

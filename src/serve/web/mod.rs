@@ -22,6 +22,7 @@ mod problems;
 mod search;
 mod session;
 mod sign_in;
+mod stats;
 mod step;
 mod visit;
 mod words;
@@ -79,6 +80,7 @@ fn routes(web: Web) -> Router {
         .route("/search", get(search::page))
         .route("/decisions", get(knowledge::decisions))
         .route("/insights", get(knowledge::insights))
+        .route("/stats", get(stats::page))
         .route("/problems", get(problems::page))
         .route("/image/{*path}", get(image::image))
         .route("/events", get(events::events))
