@@ -15,6 +15,8 @@ pub mod index;
 
 pub mod api;
 
+pub mod page;
+
 pub mod store;
 
 pub mod ops;

@@ -1,5 +1,7 @@
 //! `export`: a plan with all its steps as one document, for people and tools that do not know planwatch.
 
+mod html;
+
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -24,6 +26,8 @@ pub enum ExportForm {
     Mermaid,
     /// An architecture decision record: context, decision, consequences.
     Adr,
+    /// One page without script.
+    Html,
 }
 
 impl ExportForm {
@@ -33,6 +37,7 @@ impl ExportForm {
             Self::Markdown => "markdown",
             Self::Mermaid => "mermaid",
             Self::Adr => "adr",
+            Self::Html => "html",
         }
     }
 }
@@ -82,6 +87,7 @@ pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport
             _ => String::new(),
         },
         ExportForm::Adr => record(&plan, &context.config.words),
+        ExportForm::Html => html::page(context, &plan)?,
     };
     Ok(ExportReport { plan: plan.plan.id.clone(), form: request.form, text, object })
 }

@@ -4,25 +4,24 @@
 //! are allowed, `problem` what an error looks like, `connections` which connections stay open. One thread waits for the
 //! network and never runs an operation; the runtime's blocking threads do.
 
-mod connections;
-mod etag;
-mod events;
-mod extract;
-mod guard;
+pub(super) mod connections;
+pub(super) mod etag;
+pub(super) mod events;
+pub(super) mod extract;
+pub(super) mod guard;
 mod idempotency;
-mod problem;
-mod response_layer;
+pub(super) mod problem;
+pub(super) mod response_layer;
 pub mod routes;
 mod script_api;
 mod server;
-mod state;
-mod token;
+pub(super) mod state;
+pub(super) mod token;
 
 use axum::Router;
 
-pub use server::{Bound, Serving, Settings, bind};
-
-use state::App;
+pub use server::{Bound, Pages, Serving, Settings, bind};
+pub use state::App;
 
 /// All routes.
 fn api() -> Router<App> {

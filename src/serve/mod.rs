@@ -5,7 +5,8 @@ mod hints;
 pub mod http;
 pub mod ipc;
 pub mod mcp;
+pub mod web;
 
 pub use daemon::malloc;
-pub use ipc::protocol::Status;
+pub use ipc::protocol::{Opener, Status};
 pub use ipc::socket_path::{SocketDirs, Untrusted, untrusted};

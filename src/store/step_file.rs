@@ -33,6 +33,8 @@ pub(crate) struct StepUpdate {
     pub(crate) keys: Vec<Change>,
     /// The new text below the heading.
     pub(crate) text: Option<String>,
+    /// One byte of the text, by its place in the file.
+    pub(crate) mark: Option<(usize, u8)>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
     /// The owner of the claim makes the update, so the lease is renewed.
@@ -246,6 +248,13 @@ struct Outcome {
 
 impl Outcome {
     fn of(step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<(Vec<u8>, Self), Error> {
+        let mut marked = Cow::Borrowed(bytes);
+        if let Some((at, mark)) = update.mark
+            && let Some(byte) = marked.to_mut().get_mut(at)
+        {
+            *byte = mark;
+        }
+        let bytes = &*marked;
         let edit =
             |update: &StepUpdate| transaction::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
         let after = match edit(&update) {

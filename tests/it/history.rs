@@ -1,5 +1,6 @@
 //! `log` and `diff` on real repositories: linear ones, merges, rewritten and shallow history, and hostile names.
 #![expect(clippy::disallowed_methods, reason = "tests change and move files")]
+#![expect(clippy::unwrap_used, reason = "a failure ends the test")]
 
 use serde_json::Value;
 

@@ -5,6 +5,7 @@ pub(crate) mod client;
 mod events;
 mod limits;
 mod once;
+mod pages;
 mod refused;
 mod scripts;
 mod steps;

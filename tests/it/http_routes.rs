@@ -212,6 +212,7 @@ const SAME: &[(&str, &str, &str, &str)] = &[
     ("GET", "/api/status", "", "status"),
     ("GET", "/api/status?days=30", "", "status --days 30"),
     ("GET", "/api/stale?days=2", "", "stale --days 2"),
+    ("GET", "/api/stats?since=2026-01-01&by_agent=true", "", "stats --since 2026-01-01 --by-agent"),
     ("GET", "/api/list", "", "list"),
     ("GET", "/api/list?all=true&limit=200", "", "list --all"),
     ("GET", "/api/list?status=active,draft&tag=web", "", "list --status active --status draft --tag web"),

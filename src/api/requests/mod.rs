@@ -13,7 +13,7 @@ pub use knowledge::{DecideRequest, ImportRequest, InsightRequest, NewScriptReque
 pub use plans::{NewRequest, PlanText, ReplaceRequest, SquashRequest, StepRequest, UndoRequest};
 pub use queries::{
     DecisionsRequest, DiffRequest, InsightsRequest, ListRequest, LogRequest, NextRequest, RemoveRequest,
-    SearchRequest, ShowRequest, StaleRequest, StatusRequest,
+    SearchRequest, ShowRequest, StaleRequest, StatsRequest, StatusRequest,
 };
 pub use steps::{
     AddRequest, Answer, AttemptRequest, ClaimRequest, ConfirmRequest, Confirmer, MoveRequest, NoteRequest,

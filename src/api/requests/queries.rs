@@ -61,6 +61,19 @@ fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     Ok(Option::<u32>::deserialize(from)?.map(|it| i64::from(it) * 86_400))
 }
 
+/// Counts closed steps, attempts and their outcomes, and how long work took.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct StatsRequest {
+    /// Only the steps of this plan
+    // Of a program those of its plans, too.
+    pub plan: Option<String>,
+    /// Only what was recorded since this time, date, or as 7d or 12h
+    pub since: Option<String>,
+    /// Also count the attempts of each worker
+    #[serde(default)]
+    pub by_agent: bool,
+}
+
 /// Shows what needs attention.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StatusRequest {

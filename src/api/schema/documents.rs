@@ -20,7 +20,7 @@ pub(super) fn answers() -> Answers {
             "export-text",
             Object::new()
                 .fields(["plan", "text"], &text())
-                .field("form", word(["markdown", "mermaid", "adr"])),
+                .field("form", word(["markdown", "mermaid", "adr", "html"])),
         ),
     ]
 }

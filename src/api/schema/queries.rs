@@ -22,6 +22,7 @@ pub(super) fn answers() -> Answers {
         ("next", next()),
         ("status", status()),
         ("stale-list", stale_list()),
+        ("stats", stats()),
         ("search", search()),
         ("log", log()),
         ("timeline", timeline()),
@@ -120,6 +121,33 @@ fn on_branch() -> Object {
 fn stale_list() -> Object {
     let stale = step().field("since", maybe_time()).field("why", text());
     Object::new().field("seconds", count()).field("steps", list(stale.closed())).and(page())
+}
+
+/// `ops::stats::StatsReport`.
+fn stats() -> Object {
+    let week = Object::new().field("week", text()).field("closed", count());
+    let durations = Object::new()
+        .field("steps", count())
+        .fields(["median_seconds", "p90_seconds"], &maybe(json!({"type": "integer"})));
+    let tries = Object::new().fields(["tries", "steps"], &count());
+    let outcome = Object::new().field("outcome", text()).field("attempts", count());
+    let effort = |of: Object| {
+        let counts = of.fields(["attempts", "completed", "verify_failed", "seconds"], &count());
+        counts.field("cost", json!({"type": "number", "minimum": 0})).closed()
+    };
+    let worker = effort(Object::new().field("by", maybe_text()));
+    let waiting = Object::new().fields(["id", "title"], &text()).field("since", maybe_time());
+    Object::new()
+        .field("plan", maybe_text())
+        .field("since", maybe_time())
+        .fields(["steps", "closed", "undated"], &count())
+        .field("weeks", list(week.closed()))
+        .field("ready_to_closed", durations.closed())
+        .field("tries", list(tries.closed()))
+        .field("outcomes", list(outcome.closed()))
+        .field("total", effort(Object::new()))
+        .field("workers", maybe(list(worker)))
+        .field("waiting", list(waiting.closed()))
 }
 
 fn search() -> Object {

@@ -114,6 +114,8 @@ verbs! {
     Steps(look::Steps) = "steps";
     /// List the steps that have not changed for a while
     Stale(look::Stale) = "stale";
+    /// Count closed steps, attempts and outcomes, and how long they took
+    Stats(look::Stats) = "stats";
     /// Show a plan or a step with its text
     Show(look::Show) = "show";
     /// Show the next ready step, and why it is next
@@ -194,6 +196,8 @@ verbs! {
     Template(bring::Template) = "template";
     /// Print changes as they happen
     Watch(setup::Watch) = "watch";
+    /// Show the plans in a browser
+    Browser(setup::Browser) = "browser";
     /// Print the token that requests over HTTP need
     Token(setup::Token) = "token";
     /// Commit plan files, and merge them by meaning

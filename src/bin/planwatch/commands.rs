@@ -27,6 +27,7 @@ mod set;
 mod setup;
 mod show;
 mod sql;
+mod stats;
 mod status;
 mod template;
 mod token;
@@ -92,7 +93,9 @@ fn is_looking(verb: &Verb) -> bool {
         Verb::List(_) | Verb::Steps(_) | Verb::Stale(_) | Verb::Show(_) | Verb::Next(_) | Verb::Search(_) => {
             true
         }
-        Verb::Export(_) | Verb::Sql(_) | Verb::Doctor(_) | Verb::Log(_) | Verb::Diff(_) => true,
+        Verb::Export(_) | Verb::Sql(_) | Verb::Doctor(_) | Verb::Log(_) | Verb::Diff(_) | Verb::Stats(_) => {
+            true
+        }
         Verb::Undo(args) => args.list,
         _ => false,
     }
@@ -105,6 +108,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::List(args) => list::run(session, args),
         Verb::Steps(args) => list::steps(session, args),
         Verb::Stale(args) => list::stale(session, args),
+        Verb::Stats(args) => stats::run(session, args),
         Verb::Show(args) => show::run(session, args),
         Verb::Next(args) => next::run(session, args),
         Verb::Search(args) => search::run(session, &args),
@@ -141,6 +145,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Browser(args) => watch::browser::run(session, &args),
         Verb::Token(args) => token::run(session, &args),
         Verb::Mcp(args) => mcp::run(session, &args),
         Verb::Init(args) => init::run(session, &args),

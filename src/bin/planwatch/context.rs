@@ -502,6 +502,17 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
+/// Whether a window can be opened where this runs.
+pub(crate) fn has_screen() -> bool {
+    let is_desktop = cfg!(any(target_os = "macos", target_os = "windows"));
+    !is_remote() && (is_desktop || text("DISPLAY").is_some() || text("WAYLAND_DISPLAY").is_some())
+}
+
+/// Whether this runs in a session from another machine.
+pub(crate) fn is_remote() -> bool {
+    text("SSH_CONNECTION").is_some() || text("SSH_TTY").is_some()
+}
+
 fn text(name: &str) -> Option<String> {
     env::var(name).ok().filter(|it| !it.is_empty())
 }

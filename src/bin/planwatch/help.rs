@@ -14,7 +14,7 @@ use crate::table::paint;
 pub(crate) use topics::{names, topic};
 
 pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
-    ("Look", &["status", "list", "show", "stale", "next", "search", "log", "diff", "check"]),
+    ("Look", &["status", "list", "show", "stale", "stats", "next", "search", "log", "diff", "check"]),
     (
         "Work",
         &[
@@ -32,7 +32,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
     ("Know", &["decide", "insight", "script", "template"]),
     ("Git", &["git"]),
     ("Agents", &["run", "draft", "trust"]),
-    ("Serve", &["watch", "token", "mcp"]),
+    ("Serve", &["watch", "browser", "token", "mcp"]),
     ("Set up", &["init", "doctor", "sql", "completions", "man", "instructions", "help"]),
 ];
 

@@ -1,6 +1,7 @@
 //! What a process that runs the daemon passes to it, and what the daemon reports to the process.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use crate::api::error::Error;
@@ -9,7 +10,7 @@ use crate::serve::daemon::context_factory::{self, ContextFactory};
 use crate::serve::daemon::feed::Feed;
 use crate::serve::daemon::messages::Message;
 use crate::serve::ipc::event::Event;
-use crate::serve::ipc::protocol::Status;
+use crate::serve::ipc::protocol::{Opener, Status};
 use crate::serve::ipc::socket_path::Untrusted;
 
 /// Receives events, and decides when to stop.
@@ -72,6 +73,16 @@ impl From<Error> for Exit {
     }
 }
 
+/// Makes a one-time code for the pages of this process.
+#[derive(Clone)]
+pub struct Codes(pub Arc<dyn Fn(Opener) -> Option<String> + Send + Sync>);
+
+impl std::fmt::Debug for Codes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Codes(…)")
+    }
+}
+
 /// The queue of the event loop. It exists before watching begins, so that [`Stopper`] works from the start.
 #[derive(Debug)]
 pub struct Inbox {
@@ -81,6 +92,8 @@ pub struct Inbox {
     pub(crate) feed: Option<Feed>,
     /// The URL at which this process answers over HTTP.
     pub(crate) http: Option<String>,
+    /// Makes codes for the pages; none: there are no pages.
+    pub(crate) codes: Option<Codes>,
     /// Whether watching is a side job of this process, which ends when another process wants to watch.
     pub(crate) gives_way: bool,
     /// Makes claims for clients.
@@ -101,7 +114,7 @@ impl Stopper {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver, feed: None, http: None, gives_way: false, claim_batcher: None }
+        Self { sender, receiver, feed: None, http: None, codes: None, gives_way: false, claim_batcher: None }
     }
 }
 
@@ -116,6 +129,12 @@ impl Inbox {
     #[must_use]
     pub fn with_http(self, url: String) -> Self {
         Self { http: Some(url), ..self }
+    }
+
+    /// Sets what makes codes for the pages.
+    #[must_use]
+    pub fn with_codes(self, codes: Codes) -> Self {
+        Self { codes: Some(codes), ..self }
     }
 
     /// Marks watching as a side job: it ends when another process wants to watch, and this process continues.

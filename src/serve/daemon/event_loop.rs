@@ -15,7 +15,7 @@ use std::time::Instant;
 use crate::api::context::{Context, Reading};
 use crate::api::error::Error;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::api::{End, Exit, Inbox, Observer};
+use crate::serve::daemon::api::{Codes, End, Exit, Inbox, Observer};
 use crate::serve::daemon::baseline::BaselinePlan;
 use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::cookies::{Cookies, Finished, Requester, refuse};
@@ -52,6 +52,7 @@ struct Daemon<'a> {
     turns: Turns<'a>,
     /// The status at the start. What changes is filled in by [`Self::status`].
     started: Status,
+    codes: Option<Codes>,
     watching: Watching,
     runtime_files: RuntimeFiles,
     cookies: Cookies,
@@ -82,7 +83,7 @@ impl<'a> Daemon<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, Exit> {
         let now = make_context()?;
-        let Inbox { sender, receiver, feed, http, gives_way, claim_batcher } = inbox;
+        let Inbox { sender, receiver, feed, http, codes, gives_way, claim_batcher } = inbox;
         let forward = forward(sender.clone(), claim_batcher);
         let runtime_files = RuntimeFiles::begin(&now.plans, socket_dirs, forward)?;
         let publisher = Publisher::begin(&now.plans);
@@ -100,6 +101,7 @@ impl<'a> Daemon<'a> {
         let mut daemon = Self {
             turns: Turns::new(receiver, make_context),
             started,
+            codes,
             // The watches are set before the first scan, so that no change falls between them.
             watching: Watching::begin(&now, sender, observer),
             runtime_files,
@@ -249,6 +251,10 @@ impl<'a> Daemon<'a> {
             // The socket listener passes claims to the batcher, if there is one.
             Request::Claim(_) => drop(incoming.reply.try_send(Answer::Claimed { handed: None })),
             Request::Status => drop(incoming.reply.try_send(Answer::Status(self.status()))),
+            Request::Browser(ref opener) => {
+                let code = self.codes.as_ref().and_then(|it| (it.0)(opener.clone()));
+                drop(incoming.reply.try_send(Answer::Browser { code }));
+            }
             Request::Events | Request::Changes => {
                 if incoming.reply.try_send(Answer::Status(self.status())).is_ok() {
                     self.subscribers.followers.push(incoming);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 
 /// The most connections at once.
-pub(super) const MOST: usize = 64;
+pub(super) const MOST: usize = 160;
 
 tokio::task_local! {
     /// The connection whose request is being answered.
@@ -31,9 +31,9 @@ pub(super) enum Doing {
 }
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(in crate::serve) struct Connection {
     /// This end's address.
-    pub(super) local: SocketAddr,
+    pub(in crate::serve) local: SocketAddr,
     state: Mutex<State>,
     clock: Arc<AtomicU64>,
 }
@@ -131,10 +131,10 @@ impl Connections {
 
 /// Protects the current request's connection from being closed until dropped.
 #[derive(Debug)]
-pub(super) struct Busy(Option<Arc<Connection>>);
+pub(in crate::serve) struct Busy(Option<Arc<Connection>>);
 
 /// Marks the current request's connection as worked on.
-pub(super) fn busy() -> Busy {
+pub(in crate::serve) fn busy() -> Busy {
     let connection = CONNECTION.try_with(Arc::clone).ok();
     if let Some(it) = &connection {
         it.set(Doing::Working);

@@ -78,7 +78,7 @@ async fn hash(bytes: &Bytes) -> String {
 
 /// The file etags of `If-Match`; `None` if any will do.
 #[derive(Debug, Default)]
-pub(super) struct IfMatch(pub(super) Option<Vec<String>>);
+pub(in crate::serve) struct IfMatch(pub(in crate::serve) Option<Vec<String>>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;

@@ -38,7 +38,10 @@ pub(super) fn router() -> Router<App> {
 }
 
 /// Changes as they happen: `ready`, then `changed` at once and `event` when it has settled, or `reset`.
-async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(in crate::serve) async fn events(
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let Ok(permit) = app.streams.clone().try_acquire_owned() else {
         let detail = "too many viewers follow the events already";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail);

@@ -14,7 +14,7 @@ use crate::plan::id::{PlanId, read_number};
 use crate::serve::http::problem::Problem;
 
 /// A plan by its name, as the engine's requests refer to it: exactly this plan, and never a path, a number or a pattern.
-pub(super) fn plan_named(name: &str) -> Result<String, Problem> {
+pub(in crate::serve) fn plan_named(name: &str) -> Result<String, Problem> {
     if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> 
 }
 
 /// A step by its whole id, `<plan>:<number>`, as the engine's requests refer to it: also where a plan has the same name.
-pub(super) fn step_named(name: &str) -> Result<String, Problem> {
+pub(in crate::serve) fn step_named(name: &str) -> Result<String, Problem> {
     let read = name.rsplit_once(':').and_then(|(plan, number)| {
         let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
         Some(format!("{plan}/step-{number}"))

@@ -23,15 +23,23 @@ use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
 
-pub(super) const BODY_LIMIT: u64 = 1 << 20;
+pub(in crate::serve) const BODY_LIMIT: u64 = 1 << 20;
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(in crate::serve) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     match check(&app, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Checks the host and the origin, as on every route, and that no name in the path leads elsewhere.
+pub(in crate::serve) fn check_address(app: &App, request: &Request) -> Result<(), Problem> {
+    let local = request.extensions().get::<Arc<Connection>>().map_or(app.address, |it| it.local);
+    let host = host(request, local)?;
+    origin(request.headers(), &host)?;
+    path(request.uri())
 }
 
 fn check(app: &App, request: &Request) -> Result<(), Problem> {
@@ -93,7 +101,7 @@ fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
 }
 
 /// What browsers say of where a request comes from; other clients say nothing.
-fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
+pub(in crate::serve) fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
     let is_fine = |it: &HeaderValue| it == "none" || it == "same-origin";
     if headers.get_all(SEC_FETCH_SITE).iter().all(is_fine) {
         return Ok(());
@@ -103,7 +111,7 @@ fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Whether a browser prefetches a page.
-pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
+pub(in crate::serve) fn is_prefetch(headers: &HeaderMap) -> bool {
     let names = ["purpose", "sec-purpose", "x-purpose", "x-moz"];
     let says = |it: &HeaderValue| it.to_str().is_ok_and(|it| it.to_ascii_lowercase().contains("pre"));
     names.iter().any(|name| headers.get_all(*name).iter().any(says))
@@ -182,7 +190,7 @@ fn path(uri: &Uri) -> Result<(), Problem> {
 }
 
 /// A name as a part of a URL's path; `:` stays, as in a step's id.
-pub(super) fn encoded(name: &str) -> String {
+pub(in crate::serve) fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
@@ -195,7 +203,7 @@ pub(super) fn encoded(name: &str) -> String {
 }
 
 /// Undoes the percent-encoding; none if it is none, or not of UTF-8.
-pub(super) fn decoded(text: &str) -> Option<Cow<'_, str>> {
+pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }

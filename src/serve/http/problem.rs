@@ -14,51 +14,51 @@ pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// A refusal. The requested path is filled in when the response is sent.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
-    pub(super) status: StatusCode,
-    pub(super) code: &'static str,
-    pub(super) detail: String,
-    pub(super) rest: Box<Rest>,
+pub(in crate::serve) struct Problem {
+    pub(in crate::serve) status: StatusCode,
+    pub(in crate::serve) code: &'static str,
+    pub(in crate::serve) detail: String,
+    pub(in crate::serve) rest: Box<Rest>,
 }
 
 /// What few problems have.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rest {
-    pub(super) hint: Option<String>,
+pub(in crate::serve) struct Rest {
+    pub(in crate::serve) hint: Option<String>,
     /// Facts for machines, beside the sentence.
-    pub(super) details: Map<String, Value>,
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(in crate::serve) details: Map<String, Value>,
+    pub(in crate::serve) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// How a problem is written.
 #[derive(Debug, Serialize)]
-pub(super) struct ProblemShape {
+pub(in crate::serve) struct ProblemShape {
     /// `urn:planwatch:<code>`.
     #[serde(rename = "type")]
     pub(super) kind: String,
     /// The status in words.
     pub(super) title: String,
-    pub(super) status: u16,
+    pub(in crate::serve) status: u16,
     /// What is wrong here, in one sentence.
-    pub(super) detail: String,
+    pub(in crate::serve) detail: String,
     /// The requested path.
     pub(super) instance: String,
     /// The word that every surface of planwatch has for it.
-    pub(super) code: String,
+    pub(in crate::serve) code: String,
     /// What to do about it.
-    pub(super) hint: Option<String>,
+    pub(in crate::serve) hint: Option<String>,
     /// Facts for machines; which there are depends on the code.
-    pub(super) details: Map<String, Value>,
+    pub(in crate::serve) details: Map<String, Value>,
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(in crate::serve) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into(), rest: Box::default() }
     }
 
     /// Adds the saves of other programs that were kept meanwhile.
     #[must_use]
-    pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
+    pub(in crate::serve) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         if let Some(kept) = kept.to_json() {
             self.rest.details.insert("kept".to_owned(), kept);
         }
@@ -66,37 +66,37 @@ impl Problem {
     }
 
     #[must_use]
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(in crate::serve) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.rest.hint = Some(hint.into());
         self
     }
 
     #[must_use]
-    pub(super) fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(in crate::serve) fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.rest.details.insert(name.to_owned(), value.into());
         self
     }
 
     #[must_use]
-    pub(super) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+    pub(in crate::serve) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.rest.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
     /// Says when to ask again, in seconds.
     #[must_use]
-    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+    pub(in crate::serve) fn retry_after(mut self, seconds: u64) -> Self {
         self.rest.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
         self
     }
 
     /// An internal error, without details.
-    pub(super) fn internal() -> Self {
+    pub(in crate::serve) fn internal() -> Self {
         let detail = "an internal error occurred; the log may have details";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
-    pub(super) fn no_token() -> Self {
+    pub(in crate::serve) fn no_token() -> Self {
         let detail = "every request needs the token of these plans";
         Self::new(StatusCode::UNAUTHORIZED, "token-needed", detail)
             .hint("send `Authorization: Bearer TOKEN`; `planwatch token` prints the token")
@@ -104,7 +104,7 @@ impl Problem {
     }
 
     /// The text for an answer that a library made, from its status alone.
-    pub(super) fn of_status(status: StatusCode) -> Self {
+    pub(in crate::serve) fn of_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),
             StatusCode::METHOD_NOT_ALLOWED => ("method-not-allowed", "this path does not know this method"),
@@ -123,7 +123,7 @@ impl Problem {
     }
 
     /// Writes it as the answer to a request for this path.
-    pub(super) fn answer(self, path: &str) -> Response {
+    pub(in crate::serve) fn answer(self, path: &str) -> Response {
         let Rest { hint, details, headers: more } = *self.rest;
         let shape = ProblemShape {
             kind: format!("urn:planwatch:{}", self.code),
@@ -146,7 +146,7 @@ impl Problem {
 }
 
 /// The one table from what the engine refuses to a status.
-pub(super) fn status_of(error: &Error) -> StatusCode {
+pub(in crate::serve) fn status_of(error: &Error) -> StatusCode {
     match error {
         Error::NoPlansDir => StatusCode::SERVICE_UNAVAILABLE,
         Error::NotExpected { .. } => StatusCode::PRECONDITION_FAILED,
@@ -192,6 +192,6 @@ impl IntoResponse for Problem {
 }
 
 /// A route that is there, but not for this method.
-pub(super) fn not_allowed(allowed: &'static str, why: &str) -> Problem {
+pub(in crate::serve) fn not_allowed(allowed: &'static str, why: &str) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", why).header(ALLOW, allowed)
 }

@@ -18,7 +18,7 @@ use crate::serve::http::state::{REQUEST_LIMIT, too_slow};
 const LONG: Duration = Duration::from_millis(100);
 
 /// Answers within the time limit, formats problems, and logs the request.
-pub(super) async fn finish(request: Request, next: Next) -> Response {
+pub(in crate::serve) async fn finish(request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = match tokio::time::timeout(REQUEST_LIMIT, next.run(request)).await {
@@ -41,7 +41,10 @@ fn in_form(mut response: Response, path: &str) -> Response {
     let status = response.status();
     let is_json = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let is_json = is_json.is_some_and(|it| it.starts_with(MEDIA_TYPE) || it.starts_with("application/json"));
-    if is_json || !(status.is_client_error() || status.is_server_error()) {
+    if is_json
+        || response.extensions().get::<Policy>().is_some()
+        || !(status.is_client_error() || status.is_server_error())
+    {
         return response;
     }
     let mut answer = Problem::of_status(status).answer(path);
@@ -51,14 +54,29 @@ fn in_form(mut response: Response, path: &str) -> Response {
     answer
 }
 
+/// What an answer allows the browser, in place of nothing at all.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::serve) struct Policy {
+    /// The `Content-Security-Policy`.
+    pub(in crate::serve) content: &'static str,
+    pub(in crate::serve) referrer: &'static str,
+}
+
+impl Policy {
+    const NOTHING: Self = Self {
+        content: "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+        referrer: "no-referrer",
+    };
+}
+
 /// Forbids caching, content sniffing, framing and referrers.
 fn with_headers(mut response: Response) -> Response {
-    let policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+    let policy = response.extensions_mut().remove::<Policy>().unwrap_or(Policy::NOTHING);
     let all = [
         (CACHE_CONTROL, "no-store"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (CONTENT_SECURITY_POLICY, policy),
-        (REFERRER_POLICY, "no-referrer"),
+        (CONTENT_SECURITY_POLICY, policy.content),
+        (REFERRER_POLICY, policy.referrer),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ];
     for (name, value) in all {

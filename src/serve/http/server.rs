@@ -65,6 +65,10 @@ pub struct Bound {
     address: SocketAddr,
 }
 
+/// Makes the routes of the pages, with a guard of their own.
+#[derive(Clone)]
+pub struct Pages(pub Arc<dyn Fn(&App) -> Router + Send + Sync>);
+
 #[derive(Clone)]
 pub struct Settings {
     pub contexts: ContextFactory,
@@ -73,6 +77,7 @@ pub struct Settings {
     pub needs_token: bool,
     /// Whether a new token replaces the stored one.
     pub is_token_new: bool,
+    pub pages: Pages,
 }
 
 #[derive(Debug)]
@@ -106,10 +111,12 @@ impl Bound {
         };
         let (is_ending, ending) = watch::channel(false);
         let secret = token.as_ref().map(|(_, it)| it.clone());
-        let app = App::new(settings.contexts, settings.feed, secret, self.address, ending.clone());
+        let (contexts, feed) = (Arc::clone(&settings.contexts), settings.feed.clone());
+        let app = App::new(contexts, feed, secret, self.address, ending.clone());
         let begun = runtime().and_then(|runtime| {
             std::thread::Builder::new().name("http".to_owned()).spawn(move || {
-                runtime.block_on(take(self.listener, &app, ending));
+                let router = router(&app, &settings.pages);
+                runtime.block_on(take(self.listener, router, ending));
                 // Remaining work ends on its own, or with the process.
                 runtime.shutdown_background();
             })
@@ -156,7 +163,7 @@ impl Serving {
 }
 
 /// Everything that a request goes through, outermost first.
-fn router(app: &App) -> Router {
+fn router(app: &App, pages: &Pages) -> Router {
     let layers = ServiceBuilder::new()
         .layer(from_fn(finish))
         .layer(CatchPanicLayer::custom(panicked))
@@ -166,7 +173,16 @@ fn router(app: &App) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
     let tools = mcp::service(&app.contexts, &app.feed).layer(from_fn(at_work));
-    api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
+    let api =
+        api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers);
+    let around_pages = ServiceBuilder::new()
+        .layer(from_fn(finish))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(RequestBodyLimitLayer::new(usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)))
+        .map_request(|it: hyper::Request<_>| it.map(Body::new))
+        .layer(DefaultBodyLimit::disable());
+    // Of two routers that are merged the second one answers what neither has.
+    (pages.0)(app).route_layer(around_pages).merge(api)
 }
 
 /// Answers from outside our handlers keep their connection like others.
@@ -179,9 +195,9 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     axum::response::IntoResponse::into_response(Problem::internal())
 }
 
-async fn take(listener: TcpListener, app: &App, mut ending: watch::Receiver<bool>) {
+async fn take(listener: TcpListener, router: Router, mut ending: watch::Receiver<bool>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let (router, connections) = (router(app), Connections::default());
+    let connections = Connections::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

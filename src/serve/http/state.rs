@@ -22,23 +22,23 @@ use crate::serve::http::token::Token;
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 /// The limit of event streams.
-pub(super) const MOST_STREAMS: usize = 16;
+pub(super) const MOST_STREAMS: usize = 64;
 
 /// The state of all handlers; clones share it.
 #[derive(Clone)]
-pub(super) struct App(Arc<Inner>);
+pub struct App(Arc<Inner>);
 
 /// What the handlers share.
-pub(super) struct Inner {
-    pub(super) contexts: ContextFactory,
-    pub(super) feed: Feed,
+pub struct Inner {
+    pub(in crate::serve) contexts: ContextFactory,
+    pub(in crate::serve) feed: Feed,
     /// None: every process that reaches the loopback address has access.
-    pub(super) token: Option<Token>,
-    pub(super) address: SocketAddr,
-    pub(super) streams: Arc<Semaphore>,
+    pub(in crate::serve) token: Option<Token>,
+    pub(in crate::serve) address: SocketAddr,
+    pub(in crate::serve) streams: Arc<Semaphore>,
     pub(super) in_flight: InFlight,
     /// Becomes true when the server ends.
-    pub(super) is_ending: watch::Receiver<bool>,
+    pub(in crate::serve) is_ending: watch::Receiver<bool>,
 }
 
 impl Deref for App {
@@ -64,7 +64,7 @@ impl App {
     /// Runs an operation in a blocking thread and returns its result.
     ///
     /// Work that has begun is finished even if the client disconnects.
-    pub(super) async fn ask<T: Send + 'static, E: Into<Problem>>(
+    pub(in crate::serve) async fn ask<T: Send + 'static, E: Into<Problem>>(
         &self,
         work: impl FnOnce(&Context) -> Result<T, E> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -72,7 +72,7 @@ impl App {
     }
 
     /// As [`Self::ask`]; a change is made only if the file is the version that the client last saw.
-    pub(super) async fn ask_if<T: Send + 'static, E: Into<Problem>>(
+    pub(in crate::serve) async fn ask_if<T: Send + 'static, E: Into<Problem>>(
         &self,
         condition: IfMatch,
         work: impl FnOnce(&Context) -> Result<T, E> + Send + 'static,

@@ -8,7 +8,7 @@ use crate::ops::token;
 
 /// 256 random bits in hexadecimal letters.
 #[derive(Clone)]
-pub(super) struct Token {
+pub(in crate::serve) struct Token {
     secret: String,
 }
 
@@ -27,12 +27,12 @@ impl Token {
         Ok(Self { secret })
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(in crate::serve) fn as_str(&self) -> &str {
         &self.secret
     }
 
     /// Compares in constant time.
-    pub(super) fn is(&self, given: &[u8]) -> bool {
+    pub(in crate::serve) fn is(&self, given: &[u8]) -> bool {
         // blake3 compares hashes in constant time.
         blake3::hash(given) == blake3::hash(self.secret.as_bytes())
     }

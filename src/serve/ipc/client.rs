@@ -17,7 +17,7 @@ use crate::disk::PlansDir;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::serve::ipc::event::{Event, Notification};
-use crate::serve::ipc::protocol::{self, Answer, Request, Status};
+use crate::serve::ipc::protocol::{self, Answer, Opener, Request, Status};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 /// How long a command waits for an answer. Then it reads the files itself.
@@ -168,6 +168,14 @@ impl Client {
 
     pub fn status(&mut self) -> Option<Status> {
         self.status_after(Request::Status)
+    }
+
+    /// A one-time code for the pages; `None` if the daemon serves none, or is of a release that has none.
+    pub fn code(&mut self, opener: Opener) -> Option<String> {
+        match self.ask(Request::Browser(opener))? {
+            Answer::Browser { code } => code,
+            _ => None,
+        }
     }
 
     fn status_after(&mut self, request: Request) -> Option<Status> {

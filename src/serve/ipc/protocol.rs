@@ -28,12 +28,25 @@ pub(crate) enum Request {
     /// Claims the most urgent step for the client.
     Claim(DelegatedClaim),
     Status,
+    /// Asks for a one-time code, with which a browser signs in to the pages.
+    Browser(Opener),
     /// Subscribes to events; the first answer is the status.
     Events,
     /// As [`Request::Events`], with early notices of changing plans.
     Changes,
     /// Stops the daemon; the answer is the status, and the stream ends when the daemon does.
     Stop,
+}
+
+/// Who opens the pages in a browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opener {
+    /// The `by` of what is done there.
+    pub by: String,
+    /// Nothing can be changed there.
+    pub is_read_only: bool,
+    /// May confirm gates; the process of a step may not.
+    pub is_person: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +121,10 @@ pub(crate) enum Answer {
         handed: Option<ClaimedStep>,
     },
     Status(Status),
+    /// `None`: this process serves no pages.
+    Browser {
+        code: Option<String>,
+    },
     Event {
         event: Value,
     },
@@ -224,6 +241,7 @@ mod tests {
             around,
             claim,
             Request::Status,
+            Request::Browser(Opener { by: "ann".to_owned(), is_read_only: true, is_person: false }),
             Request::Events,
             Request::Changes,
             Request::Stop,
@@ -253,6 +271,7 @@ mod tests {
             Answer::Claimed { handed: None },
             Answer::Claimed { handed: Some(serde_json::from_value(handed).unwrap()) },
             Answer::Status(status),
+            Answer::Browser { code: Some("aa".into()) },
             Answer::Event { event: serde_json::json!({"id": "a:1"}) },
             Answer::Changed { plan: Some("a".into()) },
             Answer::End { why: "stopped".into() },

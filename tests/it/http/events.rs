@@ -129,7 +129,7 @@ fn a_connection_that_breaks_after_ready_loses_no_event() {
 fn streams_end_with_the_daemon_and_their_number_is_limited() {
     let place = Place::with_examples();
     let server = Server::open(&place);
-    let viewers: Vec<_> = (0..16).map(|_| Viewer::follow(&server, "")).collect();
+    let viewers: Vec<_> = (0..64).map(|_| Viewer::follow(&server, "")).collect();
     let refused = server.ask("GET", "/api/events", "", "");
     assert_eq!(refused.problem(), (503, "too-many-streams".to_owned()));
     server.stop(&place);

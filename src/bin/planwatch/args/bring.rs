@@ -70,7 +70,8 @@ pub(crate) struct Import {
 #[command(after_help = "Examples:
   planwatch export auth
   planwatch export auth --format json --output auth.json
-  planwatch export auth --format adr --output docs/adr/auth.md")]
+  planwatch export auth --format adr --output docs/adr/auth.md
+  planwatch export auth --format html --output auth.html")]
 pub(crate) struct Export {
     /// Plan
     pub(crate) plan: String,
@@ -91,6 +92,7 @@ pub(crate) enum Format {
     Markdown,
     Mermaid,
     Adr,
+    Html,
 }
 
 impl Format {
@@ -100,6 +102,7 @@ impl Format {
             Self::Markdown => ExportForm::Markdown,
             Self::Mermaid => ExportForm::Mermaid,
             Self::Adr => ExportForm::Adr,
+            Self::Html => ExportForm::Html,
         }
     }
 }

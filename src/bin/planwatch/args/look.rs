@@ -91,6 +91,22 @@ pub(crate) struct Stale {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch stats
+  planwatch stats auth --since 26w
+  planwatch stats --by-agent")]
+pub(crate) struct Stats {
+    /// Plan whose steps to count (default: all, also archived ones)
+    pub(crate) plan: Option<String>,
+    /// Count only what was recorded since a time, a date, or for a duration such as 7d or 12h
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Also count the attempts of each worker
+    #[arg(long)]
+    pub(crate) by_agent: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch show auth
   planwatch show auth:2.5
   planwatch show auth --graph mermaid")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   planwatch watch
   planwatch watch --json | jq -r .id
@@ -33,6 +33,26 @@ pub(crate) struct Watch {
     /// Run as the process that `--detach` starts
     #[arg(long, hide = true, conflicts_with_all = ["detach", "stop"])]
     pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch browser
+  planwatch browser feature-auth
+  planwatch browser --print
+
+The daemon serves the pages; if none runs, one is started on this machine's own address. `planwatch watch --stop` ends it.
+The address signs in once, within a minute. What is done in the browser is done in your name.")]
+pub(crate) struct Browser {
+    /// The plan or step to show first
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: Option<String>,
+    /// Print the address and open no browser
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// Pages that change nothing, for a screen on the wall
+    #[arg(long)]
+    pub(crate) read_only: bool,
 }
 
 #[derive(Debug, Args)]

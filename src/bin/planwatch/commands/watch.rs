@@ -1,5 +1,6 @@
 //! `watch`: prints a line for each change until it is stopped or its output is closed; in the foreground or as a daemon.
 
+pub(crate) mod browser;
 mod detached;
 mod http;
 

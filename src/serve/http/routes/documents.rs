@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 fn documents() -> Vec<Route> {
-    let forms = words(&["json", "markdown", "mermaid", "adr"]);
+    let forms = words(&["json", "markdown", "mermaid", "adr", "html"]);
     vec![
         post("/api/import", "import_plan", "import")
             .about("Make a plan of a Markdown document")
@@ -96,6 +96,7 @@ fn export_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
         Some("json") => ExportForm::Json,
         Some("mermaid") => ExportForm::Mermaid,
         Some("adr") => ExportForm::Adr,
+        Some("html") => ExportForm::Html,
         _ => ExportForm::Markdown,
     };
     let plan = call.plan()?;

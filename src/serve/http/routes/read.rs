@@ -19,6 +19,7 @@ use crate::ops::next::{self, NextRequest};
 use crate::ops::search::{self, SearchRequest};
 use crate::ops::show::{self, ShowRequest};
 use crate::ops::stale::{self, StaleRequest};
+use crate::ops::stats::{self, StatsRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::plan::time::Time;
 use crate::serve::http::extract::plan_of;
@@ -67,6 +68,10 @@ fn questions() -> Vec<Route> {
             .asks::<StaleRequest>(&json!({"plan": "auth", "days": 7}))
             .takes(pages::parameters())
             .does(named("stale-list"), LOOKING, stale_steps),
+        get("/api/stats", "stats", "stats")
+            .about("Count closed steps, attempts and outcomes, and how long they took")
+            .asks::<StatsRequest>(&json!({"plan": "auth", "since": "26w", "by_agent": true}))
+            .does(named("stats"), LOOKING, stats),
         get("/api/list", "list_plans", "list")
             .about("List the plans, by default the open ones")
             .takes([status(&["draft", "active", "completed", "abandoned"], "active")])
@@ -150,6 +155,10 @@ fn briefing(context: &Context, call: &Call) -> Result<Reply, Problem> {
 
 fn stale_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, Reply::of("stale-list", stale::stale(context, &call.asked()?)?.to_json()), "steps")
+}
+
+fn stats(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    Ok(Reply::of("stats", stats::stats(context, &call.asked()?)?.to_json()))
 }
 
 fn request(call: &Call) -> Result<ListRequest, Problem> {

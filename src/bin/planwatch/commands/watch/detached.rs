@@ -25,12 +25,29 @@ use crate::screens::count;
 
 /// Starts a process that watches, unless one does, and returns when it sees every change.
 pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
+    let Begun { state, status, said } = begin(session, plans, args)?;
+    told(session, state, &status, &said)
+}
+
+/// A process that watches, and what is said of it.
+pub(super) struct Begun {
+    state: &'static str,
+    status: Status,
+    said: String,
+}
+
+/// As [`start`], without telling it.
+pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Begun, Failure> {
+    let running = |status: Status| {
+        let said = who(&status);
+        Begun { state: "running", status, said }
+    };
     let address = http::address(session, args)?;
     let context = session.look_again(plans)?;
     let root = context.plans.root();
     if let Some((_, status)) = in_the_way(session, plans, address.is_some())? {
         http::check_running(args, &status)?;
-        return told(session, "running", &status, &who(&status));
+        return Ok(running(status));
     }
     if context.plans.made_runtime_dir().is_none() {
         let message = "no process can be found again here, because `.planwatch` cannot be used";
@@ -53,13 +70,13 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
             let (plans, steps) = (count(plans, "plan"), count(steps, "step"));
             let on = answers_on(&status);
             let said = format!("process {pid} watches {plans} with {steps}{on}; its log is {log}");
-            told(session, "started", &status, &said)
+            Ok(Begun { state: "started", status, said })
         }
         // Another process started first and is about to answer.
         Started::Failed(Some(4)) => {
             let (_, status) = just_begun(&context.plans)?;
             http::check_running(args, &status)?;
-            told(session, "running", &status, &who(&status))
+            Ok(running(status))
         }
         Started::Failed(_) => {
             let message = format!("it ended immediately; see {}", shown(session, &log_path));

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use planwatch::api::address::{DEFAULT, read_address};
 use planwatch::api::error::Error;
 use planwatch::serve::Status;
-use planwatch::serve::daemon::api::Inbox;
+use planwatch::serve::daemon::api::{Codes, Inbox};
 use planwatch::serve::daemon::feed::Feed;
 use planwatch::serve::http::{self, Bound, Serving, Settings};
+use planwatch::serve::web::{self, Sessions};
 
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -68,7 +69,13 @@ pub(super) fn prepare(
         failure.with_hint("name another one, as in --http 4002")
     })?;
     let feed = Feed::beginning(context::now());
-    let inbox = Inbox::default().with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
+    let (sessions, root) = (Sessions::default(), session.look_again(plans)?.plans.root().to_path_buf());
+    let pages = web::pages(sessions.clone(), &root);
+    let codes = Codes(Arc::new(move |opener| sessions.code(opener)));
+    let inbox = Inbox::default()
+        .with_codes(codes)
+        .with_feed(feed.clone())
+        .with_http(format!("http://{}", bound.address()));
     let inbox = inbox.claiming(Arc::clone(&contexts));
     let contexts = inbox.contexts(contexts);
     if !bound.address().ip().is_loopback() {
@@ -76,7 +83,8 @@ pub(super) fn prepare(
         session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));
     }
     session.log_requests();
-    let settings = Settings { contexts, feed, needs_token: !args.no_token, is_token_new: args.new_token };
+    let settings =
+        Settings { contexts, feed, needs_token: !args.no_token, is_token_new: args.new_token, pages };
     Ok((inbox, Http { bound: Some((bound, settings)), serving: None }))
 }
 

@@ -1,0 +1,91 @@
+//! `browser`: the pages of the plans in a browser, served by the process that watches.
+
+use std::net::{SocketAddr, TcpListener};
+
+use planwatch::api::address::DEFAULT;
+use planwatch::api::error::Error;
+use planwatch::ops::show::{self, ShowReport, ShowRequest};
+use planwatch::serve::Opener;
+use serde_json::json;
+
+use super::{answering, detached};
+use crate::args::setup::{Browser, Watch};
+use crate::context::{self, Session};
+use crate::failure::Failure;
+
+pub(crate) fn run(session: &Session, args: &Browser) -> Result<u8, Failure> {
+    session.output.check_fields("url opened")?;
+    let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    let path = args.plan.as_deref().map(|it| path_of(session, it)).transpose()?;
+    let context = session.look_again(&plans)?;
+    let running = answering(&context.plans)?.filter(|(_, status)| status.http.is_some() || !status.gives_way);
+    let found = match running {
+        Some(found) => Some(found),
+        None => {
+            let http = Some(address(session)?.to_string());
+            let watch = Watch { http, detach: true, ..Watch::default() };
+            detached::begin(session, &plans, &watch)?;
+            answering(&context.plans)?
+        }
+    };
+    let (mut client, status) =
+        found.ok_or_else(|| Failure::failed("no-daemon", "the daemon has ended").with_exit(8))?;
+    let Some(http) = status.http else {
+        let message = format!("process {} watches these plans, and does not answer over HTTP", status.pid);
+        let hint = "end it first: planwatch watch --stop";
+        return Err(Failure::failed("locked", message).with_hint(hint).with_exit(4));
+    };
+    let is_person = context.here.claim.is_none() && context.here.step.is_none();
+    let opener = Opener { by: context.by.clone(), is_read_only: args.read_only, is_person };
+    let code = client.code(opener).ok_or_else(|| {
+        let message = format!("process {} is of another release and serves no pages", status.pid);
+        let hint = "end it first: planwatch watch --stop";
+        Failure::failed("no-daemon", message).with_hint(hint).with_exit(8)
+    })?;
+    let to = path.map(|it| format!("&to={it}")).unwrap_or_default();
+    told(session, args, &http, &format!("/login?code={code}{to}"))
+}
+
+/// Opens the address, and prints it where that is asked for or there is no screen.
+fn told(session: &Session, args: &Browser, http: &str, path: &str) -> Result<u8, Failure> {
+    let url = format!("{}{path}", reachable(http));
+    let has_opened = !args.print && context::has_screen() && open::that_detached(&url).is_ok();
+    if session.output.is_json() {
+        session.output.json("browser", json!({"url": url, "opened": has_opened}))?;
+    } else if has_opened {
+        // The code is in the address, and is used by now.
+        session.output.told(&format!("opened {}\n", reachable(http)))?;
+    } else {
+        session.output.text(&format!("{url}\n"))?;
+        session.output.aside_line("open this address within a minute; it can be used once");
+        if !args.print && context::is_remote() {
+            let port = http.rsplit(':').next().unwrap_or_default();
+            session.output.aside_line(&format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST"));
+        }
+    }
+    Ok(0)
+}
+
+/// Where this machine reaches a server that listens on all of its addresses.
+fn reachable(http: &str) -> String {
+    http.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+}
+
+/// The page of a plan or a step.
+fn path_of(session: &Session, typed: &str) -> Result<String, Failure> {
+    let request = ShowRequest { id: typed.to_owned(), ..ShowRequest::default() };
+    let id = match show::show(&session.context()?, &request)? {
+        ShowReport::Step(it) => ("step", it.step.id),
+        ShowReport::Plan(it) => ("plan", it.plan.id),
+        ShowReport::Graph { plan, .. } => ("plan", plan),
+        ShowReport::Decision(_) | ShowReport::Insight(_) => return Ok("/decisions".to_owned()),
+    };
+    Ok(planwatch::serve::web::path(id.0, &id.1))
+}
+
+/// The configured address, if it is one of this machine alone; else the usual one, or any that is free.
+fn address(session: &Session) -> Result<SocketAddr, Failure> {
+    let configured = session.workspace()?.config.http_address.filter(|it| it.ip().is_loopback());
+    let address = configured.unwrap_or(DEFAULT);
+    Ok(if TcpListener::bind(address).is_ok() { address } else { SocketAddr::new(address.ip(), 0) })
+}

@@ -1,0 +1,338 @@
+//! `export --format html`: a plan as one page without script, the same bytes for the same files.
+//!
+//! Only what the files say is in it: no time of the export, no file times, no claims that only this machine knows.
+
+use std::path::Path;
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::{lowered, without_list};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{PlanShape, StepShape, Views};
+use crate::ops::show::ShownPlan;
+use crate::page::address::{self, Target};
+use crate::page::graph::{self, Graph, Kind, Node, View};
+use crate::page::images;
+use crate::page::look::Look;
+use crate::page::markdown::{self, Addresses, Form, Tasks};
+use crate::page::style;
+use crate::page::text::{isolated, one_line, words};
+use crate::page::timeline::{self, Row, shown_time};
+use crate::plan::id::PlanId;
+use crate::plan::model::Order;
+use crate::plan::records::{Attempt, Note};
+use crate::store::load::LoadQuery;
+
+/// Nothing is run or loaded, from wherever the page is opened.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+
+/// Returns the page of a plan. `shown` has its texts and decisions.
+pub(super) fn page(context: &Context, shown: &ShownPlan) -> Result<String, Error> {
+    let id = PlanId::new(shown.plan.id.clone());
+    let plans = LoadQuery::plan(&id).without_claims().load(context)?.plans;
+    let views = Views::of(context, &plans);
+    let is_archived = shown.plan.archived;
+    let plan = if is_archived { plans.archived(&id) } else { plans.get(&id) };
+    let steps = |plan: &crate::plan::model::Plan| plan.steps.iter().map(|it| views.step(plan, it)).collect();
+    let steps: Vec<StepShape> = plan.map(steps).unwrap_or_default();
+    let directory = plan.and_then(|it| it.path.rsplit_once('/')).map_or("", |it| it.0).to_owned();
+    let page = Page { context, shown, steps, directory };
+    Ok(page.document().into_string())
+}
+
+struct Page<'a> {
+    context: &'a Context,
+    shown: &'a ShownPlan,
+    /// As the files say, without what this machine has recorded of claims.
+    steps: Vec<StepShape>,
+    /// The plan's directory, relative to the plans directory.
+    directory: String,
+}
+
+impl Addresses for Page<'_> {
+    /// Only this plan is in the page.
+    fn link(&self, target: &str) -> Option<String> {
+        match address::read(&self.directory, target)? {
+            Target::Step(id) => self.step_address(&id.to_string()),
+            Target::Plan(id) if id.as_str() == self.shown.plan.id => Some("#top".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn image(&self, target: &str) -> Option<String> {
+        let Some(Target::File(path)) = address::read(&self.directory, target) else { return None };
+        images::data_address(&self.context.plans.read(Path::new(&path)).ok()?.bytes)
+    }
+}
+
+impl Page<'_> {
+    fn plan(&self) -> &PlanShape {
+        &self.shown.plan
+    }
+
+    fn step_address(&self, id: &str) -> Option<String> {
+        self.steps.iter().find(|it| it.id == id).map(|it| format!("#step-{}", it.number))
+    }
+
+    fn document(&self) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="und" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="referrer" content="no-referrer";
+                    title { (one_line(&self.plan().title)) }
+                    (style::document())
+                }
+                body { main #top {
+                    (self.header())
+                    (texts("Goals", &self.plan().goals))
+                    (texts("Success criteria", &self.plan().success_criteria))
+                    (self.text(&lowered(&without_list(&self.shown.body), &self.plan().title, 0), "plan.", 1))
+                    (notes(&self.plan().notes))
+                    (self.overview())
+                    (self.graph())
+                    (self.timeline())
+                    (self.decisions())
+                    (self.all_steps())
+                } }
+            }
+        }
+    }
+
+    fn header(&self) -> Markup {
+        let plan = self.plan();
+        let count = |look: &[Look]| self.steps.iter().filter(|it| look.contains(&Look::of(it))).count();
+        let closed = count(&[Look::Completed, Look::Skipped]);
+        html! {
+            header {
+                h1 { (isolated(&plan.title)) }
+                div.facts {
+                    span class={ "badge " (plan_class(&plan.status)) } { (words(&plan.status)) }
+                    span { (closed) " of " (self.steps.len()) " steps closed" }
+                    @if !self.steps.is_empty() {
+                        progress max=(self.steps.len()) value=(closed) aria-label="Closed steps" {}
+                    }
+                }
+                div.facts.soft {
+                    span { "Priority " (plan.priority.word()) }
+                    @if let Some(due) = plan.due { span { "Due " (due) } }
+                    @if plan.order == Order::Sequential { span { "One step after the other" } }
+                    @if let Some(category) = &plan.category { span { "Category " (isolated(category)) } }
+                    @if let Some(program) = &plan.program { span { "Part of " (isolated(program)) } }
+                    @if let Some(at) = plan.created_at { span { "Created " (shown_time(at)) } }
+                    @if !plan.tags.is_empty() { span { "Tags " (listed(&plan.tags)) } }
+                }
+            }
+        }
+    }
+
+    fn text(&self, body: &str, id_prefix: &str, top_heading: u8) -> Markup {
+        let form = Form { id_prefix, top_heading, tasks: Tasks::Plain, addresses: self };
+        html! { @if !body.trim().is_empty() { div.text { (markdown::render(body, form)) } } }
+    }
+
+    fn overview(&self) -> Markup {
+        let has_phases = self.steps.iter().any(|it| it.phase.is_some());
+        html! {
+            @if !self.steps.is_empty() {
+                h2 { "Steps" }
+                div.scroll tabindex="0" role="group" aria-label="Steps" { table.steps {
+                    thead { tr {
+                        th scope="col" { "No." } th scope="col" { "Step" } th scope="col" { "Status" }
+                        th scope="col" { "After" }
+                        @if has_phases { th scope="col" { "Phase" } }
+                        th scope="col" { "Assignee" }
+                    } }
+                    tbody { @for step in &self.steps { tr {
+                        td { (step.number) }
+                        td.title { a href={ "#step-" (step.number) } { (isolated(&step.title)) } }
+                        td { (badge(step)) }
+                        td { (self.after(step)) }
+                        @if has_phases { td { @if let Some(it) = &step.phase { (isolated(it)) } } }
+                        td { @if let Some(it) = &step.assignee { (isolated(it)) } }
+                    } } }
+                } }
+            }
+        }
+    }
+
+    /// What a step depends on, as links where the step is in this page.
+    fn after(&self, step: &StepShape) -> Markup {
+        let own = format!("{}:", step.plan);
+        html! {
+            @for (nth, id) in step.shown_depends().iter().enumerate() {
+                @if nth > 0 { ", " }
+                @let name = super::without_plan(id, &own);
+                @match self.step_address(id) {
+                    Some(address) => { a href=(address) { (isolated(&name)) } }
+                    None => (isolated(&name)),
+                }
+            }
+        }
+    }
+
+    fn graph(&self) -> Markup {
+        let has_depends = self.steps.iter().any(|it| !it.depends.is_empty() || !it.depends_ranges.is_empty());
+        let is_drawn = has_depends || self.plan().order == Order::Sequential;
+        let view = View::fitting(&self.steps).filter(|_| is_drawn);
+        let graph = view.and_then(|view| Graph::of(self.plan(), &self.steps, view));
+        let drawn = graph.and_then(|graph| Some((graph.layout()?, graph)));
+        let href = |node: &Node| match node.kind {
+            Kind::Step => self.step_address(&node.id),
+            _ => None,
+        };
+        html! {
+            @if let Some((layout, graph)) = &drawn {
+                h2 { "Dependencies" }
+                @if view == Some(View::Phases) { p.soft { "By phase: the plan has more steps than one picture can show." } }
+                (graph::svg(graph, layout, "Dependencies of the steps", &href))
+            }
+        }
+    }
+
+    fn timeline(&self) -> Markup {
+        let rows: Vec<Row> = self.steps.iter().map(Row::of_file).collect();
+        let href = |row: &Row| self.step_address(&row.id);
+        html! {
+            @if let Some(drawing) = timeline::svg(&rows, "Attempts over time", &href) {
+                h2 { "Timeline" }
+                (drawing)
+                p.soft { "Times are in UTC." }
+            }
+        }
+    }
+
+    fn decisions(&self) -> Markup {
+        html! {
+            @if !self.shown.decisions.is_empty() {
+                h2 { "Decisions" }
+                @for (nth, it) in self.shown.decisions.iter().enumerate() {
+                    div.together {
+                        h3 { (isolated(&it.topic)) }
+                        p.soft {
+                            @if let Some(at) = it.decided_at { (shown_time(at)) " " }
+                            @if let Some(by) = &it.by { "by " (isolated(by)) }
+                        }
+                        (self.text(&it.decision, &format!("decision-{nth}."), 4))
+                        @if let Some(why) = &it.reasoning {
+                            h4 { "Why" }
+                            (self.text(why, &format!("reasoning-{nth}."), 5))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn all_steps(&self) -> Markup {
+        let bodies = self.shown.bodies.as_deref().unwrap_or_default();
+        let body = |id: &str| {
+            let found = self.shown.steps.iter().zip(bodies).find(|(it, _)| it.id == id);
+            found.map_or("", |it| it.1.as_str())
+        };
+        html! {
+            @for step in &self.steps { (self.step(step, body(&step.id))) }
+        }
+    }
+
+    fn step(&self, step: &StepShape, body: &str) -> Markup {
+        let after = step.shown_depends();
+        let prefix = format!("step-{}.", step.number);
+        html! {
+            section.step id={ "step-" (step.number) } {
+                h2 { (step.number) ". " (isolated(&step.title)) }
+                div.facts {
+                    (badge(step))
+                    @if !after.is_empty() { span { "after " (self.after(step)) } }
+                    @if let Some(it) = &step.phase { span { "Phase " (isolated(it)) } }
+                    @if let Some(it) = &step.assignee { span { "Assignee " (isolated(it)) } }
+                    @if let Some(it) = step.due { span { "Due " (it) } }
+                    @if step.tasks_total > 0 { span { (step.tasks_done) " of " (step.tasks_total) " tasks" } }
+                    @if step.confirm && step.confirmed.is_none() { span { "Needs a confirmation" } }
+                    @if let Some(it) = &step.confirmed { span { "Confirmed" @if let Some(by) = &it.by { " by " (isolated(by)) } } }
+                    @if let Some(it) = &step.claim { span { "Claimed" @if let Some(by) = &it.by { " by " (isolated(by)) } } }
+                    @if !step.tags.is_empty() { span { "Tags " (listed(&step.tags)) } }
+                }
+                (self.text(&lowered(body, &step.title, 0), &prefix, 2))
+                (notes(&step.notes))
+                (attempts(&step.attempts))
+            }
+        }
+    }
+}
+
+fn badge(step: &StepShape) -> Markup {
+    let look = Look::of(step);
+    html! {
+        span class={ "badge " (look.class()) } {
+            (look.mark()) " "
+            @if look == Look::Unknown { (isolated(&step.status)) } @else { (look.words()) }
+        }
+    }
+}
+
+fn plan_class(status: &str) -> &'static str {
+    match status {
+        "active" => Look::InProgress.class(),
+        "completed" => Look::Completed.class(),
+        "abandoned" => Look::Skipped.class(),
+        _ => Look::Waiting.class(),
+    }
+}
+
+fn listed(texts: &[String]) -> Markup {
+    html! { @for (nth, it) in texts.iter().enumerate() { @if nth > 0 { ", " } (isolated(it)) } }
+}
+
+fn texts(heading: &str, items: &[String]) -> Markup {
+    html! {
+        @if !items.is_empty() {
+            h2 { (heading) }
+            ul { @for it in items { li { (isolated(it)) } } }
+        }
+    }
+}
+
+fn notes(all: &[Note]) -> Markup {
+    html! {
+        @for it in all {
+            div class={ "note " (it.kind.word()) } {
+                p.soft {
+                    "Note"
+                    @if let Some(by) = &it.by { " by " (isolated(by)) }
+                    @if let Some(at) = it.at { ", " (shown_time(at)) }
+                }
+                p dir="auto" { (crate::page::text::visible(it.text.trim())) }
+            }
+        }
+    }
+}
+
+fn attempts(all: &[Attempt]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h3 { "Attempts" }
+            div.scroll tabindex="0" role="group" aria-label="Attempts" { table.events {
+                thead { tr { th scope="col" { "Time" } th scope="col" { "By" } th scope="col" { "Outcome" } th scope="col" { "Notes" } } }
+                tbody { @for it in all { tr {
+                    td.time { @if let Some(at) = it.at { (shown_time(at)) } }
+                    td { @if let Some(by) = &it.by { (isolated(by)) } }
+                    td { @if let Some(outcome) = &it.outcome {
+                        span class={ "dot " (timeline::outcome_look(outcome).class()) } aria-hidden="true" {}
+                        (isolated(outcome))
+                    } }
+                    td { @if let Some(notes) = &it.notes { bdi { (crate::page::text::visible(notes.trim())) } } }
+                } } }
+            } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! The dependencies of a plan as SVG, and as a list for those who cannot see it.
+//!
+//! [`Graph::of`] selects what is drawn, [`Graph::layout`] computes places, which takes up to 0.3 s, and [`svg`] draws.
+//! A layout depends only on [`Graph::key`], so it can be cached and computed elsewhere.
+
+mod edges;
+mod layout;
+mod view;
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+pub use layout::{Layout, Place};
+pub use view::{MOST_READABLE, MOST_WHOLE, View};
+
+use super::look::Look;
+use super::text;
+use crate::api::views::{PlanShape, StepShape};
+
+/// The columns of a title in a node.
+const TITLE_COLUMNS: usize = 24;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    Step,
+    /// A step of another plan, of which only the id is known, or one that does not exist.
+    Foreign,
+    /// A phase with its closed steps and all of them.
+    Phase {
+        closed: usize,
+        total: usize,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The step's id, or the phase's name; empty for the steps without a phase.
+    pub id: String,
+    /// What is before the title: a step's number.
+    pub number: String,
+    pub title: String,
+    pub look: Look,
+    pub kind: Kind,
+}
+
+/// What is drawn: nodes, and for each dependency the node that comes first and the one that waits for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Graph {
+    pub nodes: Vec<Node>,
+    /// Without those that follow from others.
+    pub edges: BTreeSet<(usize, usize)>,
+    /// Nodes of a step's neighbourhood that were too many to draw.
+    pub left_out: usize,
+}
+
+impl Graph {
+    /// Selects what a view of a plan shows. `None` if that is too much to draw, or there is no such step.
+    pub fn of(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> Option<Self> {
+        let mut graph = view::select(plan, steps, view)?;
+        edges::reduce(&mut graph);
+        Some(graph)
+    }
+
+    /// A hash of all that the layout depends on.
+    pub fn key(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        // The first number changes if the layout of the same graph does.
+        hasher.update(format!("1 {} {}", self.nodes.len(), self.node_width()).as_bytes());
+        for (from, to) in &self.edges {
+            hasher.update(format!(" {from}-{to}").as_bytes());
+        }
+        hasher.finalize().to_hex()[..32].to_owned()
+    }
+
+    /// Computes the places. `None` if there are no nodes, or the layout fails: then the list takes its place.
+    pub fn layout(&self) -> Option<Layout> {
+        layout::of(self.nodes.len(), &self.edges, self.node_width())
+    }
+
+    /// All nodes have the width of the widest one.
+    fn node_width(&self) -> usize {
+        let most = self.nodes.iter().map(|it| text::columns(&it.label())).max().unwrap_or(0);
+        // At 12 px a column takes at most 7 px; the mark and the margins take the rest.
+        (most * 7 + 36).max(80)
+    }
+
+    fn waits_for(&self, node: usize) -> Vec<&Node> {
+        let before = self.edges.iter().filter(|(_, to)| *to == node);
+        before.map(|(from, _)| &self.nodes[*from]).collect()
+    }
+}
+
+impl Node {
+    /// The text in the box.
+    fn label(&self) -> String {
+        let number = text::clip(&self.number, 8);
+        let title = text::clip(&self.title, TITLE_COLUMNS);
+        let counts = match self.kind {
+            Kind::Phase { closed, total } => format!(" {closed}/{total}"),
+            _ => String::new(),
+        };
+        format!("{number} {title}{counts}").trim().to_owned()
+    }
+
+    /// The whole of it, for a tool tip and for a screen reader.
+    fn description(&self) -> String {
+        let name = text::one_line(&format!("{} {}", self.number, self.title));
+        match self.kind {
+            Kind::Foreign => name,
+            Kind::Step => format!("{name} ({})", self.look.words()),
+            Kind::Phase { closed, total } => format!("{name} ({closed} of {total} steps closed)"),
+        }
+    }
+
+    fn class(&self) -> String {
+        let kind = match self.kind {
+            Kind::Step => "step",
+            Kind::Foreign => "foreign",
+            Kind::Phase { .. } => "phase",
+        };
+        format!("node {kind} {}", self.look.class())
+    }
+}
+
+/// Draws a graph at the places of its layout. `href` returns where a node leads, if anywhere.
+pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
+    let (width, height) = (layout.width.to_string(), layout.height.to_string());
+    html! {
+        div.scroll.graph-scroll tabindex="0" role="group" aria-label=(label) {
+            svg.graph xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width)
+                height=(height) role="group" aria-label=(label) {
+                g.edges aria-hidden="true" {
+                    @for edge in &layout.edges {
+                        path.edge d=(edge.line) {}
+                        path.head d=(edge.head) {}
+                    }
+                }
+                @for (node, place) in graph.nodes.iter().zip(&layout.places) {
+                    @match href(node) {
+                        Some(address) => { a href=(address) { (drawn(node, place, layout)) } }
+                        None => { g { (drawn(node, place, layout)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn drawn(node: &Node, place: &Place, layout: &Layout) -> Markup {
+    let (width, height) = (layout.node_width, layout.node_height);
+    // An inner `svg` clips a text that is wider in the reader's font.
+    html! {
+        title { (node.description()) }
+        svg x=(place.x) y=(place.y) width=(width) height=(height) class=(node.class()) {
+            rect x="1" y="1" width=(width - 2.0) height=(height - 2.0) rx="6" {}
+            text.mark x="9" y="21" aria-hidden="true" { (node.look.mark()) }
+            text x="26" y="21" { (node.label()) }
+        }
+    }
+}
+
+/// The same as a list: each node with its status and what it waits for.
+pub fn list(graph: &Graph, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
+    let name = |node: &Node| if node.number.is_empty() { node.title.clone() } else { node.number.clone() };
+    html! {
+        ul.graph-list {
+            @for (nth, node) in graph.nodes.iter().enumerate().filter(|(_, it)| it.kind != Kind::Foreign) {
+                li {
+                    @match href(node) {
+                        Some(address) => { a href=(address) { bdi { (node.description()) } } }
+                        None => { bdi { (node.description()) } }
+                    }
+                    @let before = graph.waits_for(nth);
+                    @if !before.is_empty() {
+                        " after "
+                        @for (nth, it) in before.iter().enumerate() {
+                            @if nth > 0 { ", " }
+                            (text::isolated(&name(it)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The drawing with the list below it for readers of the page; the list alone if there is no layout.
+pub fn figure(
+    graph: &Graph,
+    layout: Option<&Layout>,
+    label: &str,
+    href: &dyn Fn(&Node) -> Option<String>,
+) -> Markup {
+    html! {
+        figure.graph-figure {
+            @match layout {
+                Some(layout) => {
+                    (svg(graph, layout, label, href))
+                    details { summary { "As a list" } (list(graph, href)) }
+                }
+                None => (list(graph, href)),
+            }
+            @if graph.left_out > 0 { figcaption { (graph.left_out) " more steps are not shown." } }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Which part of a plan is drawn: all of it, its phases, one phase, or what is around a step.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::RangeInclusive;
+
+use super::{Graph, Kind, Node};
+use crate::api::views::{PlanShape, StepShape};
+use crate::page::look::Look;
+use crate::plan::model::Order;
+
+/// More steps than these are drawn by phase, or around a step.
+pub const MOST_READABLE: usize = 60;
+/// More nodes than these are never drawn.
+pub const MOST_WHOLE: usize = 200;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View<'a> {
+    Whole,
+    /// A node for each phase.
+    Phases,
+    /// The steps of a phase, and those of other phases that they wait for or that wait for them. None: those without one.
+    Phase(Option<&'a str>),
+    /// A step, two steps back and two ahead.
+    Around(&'a str),
+}
+
+impl View<'_> {
+    /// Returns the view that shows a plan best; `None` if no view shows all of it.
+    pub fn fitting(steps: &[StepShape]) -> Option<Self> {
+        let phases: BTreeSet<_> = steps.iter().map(|it| it.phase.as_deref()).collect();
+        match steps.len() {
+            0 => None,
+            ..=MOST_READABLE => Some(Self::Whole),
+            _ if (2..=MOST_WHOLE).contains(&phases.len()) => Some(Self::Phases),
+            ..=MOST_WHOLE => Some(Self::Whole),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn select(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> Option<Graph> {
+    let all = Dependencies::of(plan, steps);
+    match view {
+        View::Whole => {
+            (steps.len() <= MOST_WHOLE).then(|| all.drawn(&(0..steps.len()).collect(), Foreign::Shown))
+        }
+        View::Phases => all.phases(),
+        View::Phase(phase) => {
+            let is_own = |it: &usize| steps[*it].phase.as_deref() == phase;
+            let own: BTreeSet<usize> = (0..steps.len()).filter(is_own).collect();
+            if own.is_empty() || own.len() > MOST_WHOLE {
+                return None;
+            }
+            let near = all.next_to(&own, MOST_WHOLE - own.len());
+            Some(all.drawn(&own.union(&near).copied().collect(), Foreign::Shown))
+        }
+        View::Around(id) => {
+            let start = steps.iter().position(|it| it.id == id)?;
+            let (near, left_out) = all.around(start, 2, MOST_READABLE);
+            Some(Graph { left_out, ..all.drawn(&near, Foreign::Of(start)) })
+        }
+    }
+}
+
+/// Which steps of other plans are shown.
+enum Foreign {
+    Shown,
+    /// Those that one step waits for.
+    Of(usize),
+}
+
+/// What each step waits for, as places in the list of steps.
+struct Dependencies<'a> {
+    steps: &'a [StepShape],
+    before: Vec<Vec<usize>>,
+    /// All steps from one to another; there may be very many.
+    ranges: Vec<Vec<RangeInclusive<usize>>>,
+    foreign: Vec<Vec<&'a str>>,
+}
+
+impl<'a> Dependencies<'a> {
+    fn of(plan: &PlanShape, steps: &'a [StepShape]) -> Self {
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (nth, step) in steps.iter().enumerate() {
+            places.entry(&step.id).or_insert(nth);
+        }
+        let mut all = Self { steps, before: Vec::new(), ranges: Vec::new(), foreign: Vec::new() };
+        for (nth, step) in steps.iter().enumerate() {
+            let mut before = Vec::new();
+            let mut foreign = Vec::new();
+            for id in &step.depends {
+                match places.get(id.as_str()) {
+                    Some(at) => before.push(*at),
+                    None => foreign.push(id.as_str()),
+                }
+            }
+            if plan.order == Order::Sequential && nth > 0 {
+                before.push(nth - 1);
+            }
+            let range = |first: &str, last: &str| {
+                let (first, last) = (*places.get(first)?, *places.get(last)?);
+                (first <= last).then_some(first..=last)
+            };
+            all.ranges.push(step.depends_ranges.iter().filter_map(|it| range(&it.first, &it.last)).collect());
+            all.before.push(before);
+            all.foreign.push(foreign);
+        }
+        all
+    }
+
+    fn waits(&self, step: usize, before: usize) -> bool {
+        self.before[step].contains(&before) || self.ranges[step].iter().any(|it| it.contains(&before))
+    }
+
+    /// What a step waits for, the later ones first.
+    fn before(&self, step: usize) -> impl Iterator<Item = usize> {
+        let ranges = self.ranges[step].iter().flat_map(|it| it.clone().rev());
+        self.before[step].iter().rev().copied().chain(ranges).filter(move |it| *it != step)
+    }
+
+    /// Draws these steps, with the dependencies between them.
+    fn drawn(&self, shown: &BTreeSet<usize>, foreign: Foreign) -> Graph {
+        let mut graph = Graph::default();
+        let places: HashMap<usize, usize> = shown.iter().enumerate().map(|(nth, it)| (*it, nth)).collect();
+        graph.nodes.extend(shown.iter().map(|it| node(&self.steps[*it])));
+        let mut others: HashMap<&str, usize> = HashMap::new();
+        for (step, to) in &places {
+            graph.edges.extend(shown.iter().filter(|it| self.waits(*step, **it)).map(|it| (places[it], *to)));
+        }
+        for step in shown {
+            let is_shown = match foreign {
+                Foreign::Shown => true,
+                Foreign::Of(it) => it == *step,
+            };
+            for id in self.foreign[*step].iter().filter(|_| is_shown) {
+                if graph.nodes.len() >= MOST_WHOLE + MOST_READABLE && !others.contains_key(id) {
+                    graph.left_out += 1;
+                    continue;
+                }
+                let at = *others.entry(id).or_insert_with(|| {
+                    graph.nodes.push(other(id));
+                    graph.nodes.len() - 1
+                });
+                graph.edges.insert((at, places[step]));
+            }
+        }
+        graph
+    }
+
+    /// The steps that wait for one of these, or that they wait for; at most so many.
+    fn next_to(&self, own: &BTreeSet<usize>, most: usize) -> BTreeSet<usize> {
+        let before = own.iter().flat_map(|it| self.before(*it));
+        let is_after = |it: &usize| own.iter().any(|own| self.waits(*it, *own));
+        let after = (0..self.steps.len()).filter(is_after);
+        let mut near = BTreeSet::new();
+        for step in before.chain(after).filter(|it| !own.contains(it)) {
+            if near.len() == most {
+                break;
+            }
+            near.insert(step);
+        }
+        near
+    }
+
+    /// The steps at most so far from one, the nearest ones first, and the number of those that did not fit.
+    fn around(&self, start: usize, far: usize, most: usize) -> (BTreeSet<usize>, usize) {
+        let mut seen = BTreeSet::from([start]);
+        let mut left_out = BTreeSet::new();
+        for is_ahead in [false, true] {
+            let most = if is_ahead { most } else { most * 2 / 3 };
+            let mut open = VecDeque::from([(start, 0)]);
+            while let Some((step, distance)) = open.pop_front() {
+                if distance == far {
+                    continue;
+                }
+                let next: Vec<usize> = if is_ahead {
+                    (0..self.steps.len()).filter(|it| *it != step && self.waits(*it, step)).collect()
+                } else {
+                    self.before(step).collect()
+                };
+                for it in next.into_iter().filter(|it| !seen.contains(it)).collect::<BTreeSet<_>>() {
+                    if seen.len() < most {
+                        seen.insert(it);
+                        open.push_back((it, distance + 1));
+                    } else {
+                        left_out.insert(it);
+                    }
+                }
+            }
+        }
+        let left_out = left_out.difference(&seen).count();
+        (seen, left_out)
+    }
+
+    /// A node for each phase in the order of the steps; an edge where a step of one waits for a step of the other.
+    fn phases(&self) -> Option<Graph> {
+        let mut members: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+        let mut places: HashMap<Option<&str>, usize> = HashMap::new();
+        for (nth, step) in self.steps.iter().enumerate() {
+            let phase = step.phase.as_deref();
+            let at = *places.entry(phase).or_insert_with(|| {
+                members.push((phase, Vec::new()));
+                members.len() - 1
+            });
+            members[at].1.push(nth);
+        }
+        if members.is_empty() || members.len() > MOST_WHOLE {
+            return None;
+        }
+        let mut graph = Graph::default();
+        for (phase, own) in &members {
+            graph.nodes.push(phase_node(*phase, own.iter().map(|it| &self.steps[*it])));
+        }
+        for (nth, step) in self.steps.iter().enumerate() {
+            let to = places[&step.phase.as_deref()];
+            let from = |it: &usize| places[&self.steps[*it].phase.as_deref()];
+            graph.edges.extend(self.before[nth].iter().map(|it| (from(it), to)));
+            for range in &self.ranges[nth] {
+                let has_one = |own: &Vec<usize>| {
+                    let first = own.partition_point(|it| it < range.start());
+                    own.get(first).is_some_and(|it| it <= range.end())
+                };
+                let inside = members.iter().enumerate().filter(|(_, it)| has_one(&it.1));
+                graph.edges.extend(inside.map(|(from, _)| (from, to)));
+            }
+        }
+        Some(graph)
+    }
+}
+
+fn node(step: &StepShape) -> Node {
+    Node {
+        id: step.id.clone(),
+        number: step.number.clone(),
+        title: step.title.clone(),
+        look: Look::of(step),
+        kind: Kind::Step,
+    }
+}
+
+fn other(id: &str) -> Node {
+    Node {
+        id: id.to_owned(),
+        number: String::new(),
+        title: id.to_owned(),
+        look: Look::Unknown,
+        kind: Kind::Foreign,
+    }
+}
+
+fn phase_node<'a>(phase: Option<&str>, steps: impl Iterator<Item = &'a StepShape>) -> Node {
+    let looks: Vec<Look> = steps.map(Look::of).collect();
+    let is_closed = |it: &&Look| matches!(it, Look::Completed | Look::Skipped);
+    let closed = looks.iter().filter(is_closed).count();
+    // What needs attention first.
+    let order = [Look::Failed, Look::Blocked, Look::InProgress, Look::Unknown, Look::Ready, Look::Waiting];
+    let look = order.into_iter().find(|it| looks.contains(it)).unwrap_or(Look::Completed);
+    Node {
+        id: phase.unwrap_or_default().to_owned(),
+        number: String::new(),
+        title: phase.unwrap_or("Without a phase").to_owned(),
+        look,
+        kind: Kind::Phase { closed, total: looks.len() },
+    }
+}

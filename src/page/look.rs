@@ -1,0 +1,90 @@
+//! How a step's status looks: a word for its style class, words and a mark for people.
+
+use crate::api::views::StepShape;
+
+/// What a step is for somebody who looks at a plan: its status, and of pending ones whether they can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Look {
+    Ready,
+    Waiting,
+    InProgress,
+    Completed,
+    Failed,
+    Blocked,
+    Skipped,
+    /// The file has a word that planwatch does not know.
+    Unknown,
+}
+
+impl Look {
+    pub const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Waiting,
+        Self::InProgress,
+        Self::Completed,
+        Self::Failed,
+        Self::Blocked,
+        Self::Skipped,
+        Self::Unknown,
+    ];
+
+    pub fn of(step: &StepShape) -> Self {
+        match step.status.as_str() {
+            "pending" if step.ready => Self::Ready,
+            status => Self::of_status(status),
+        }
+    }
+
+    /// A pending step whose dependencies are not known is waiting.
+    pub fn of_status(status: &str) -> Self {
+        match status {
+            "pending" => Self::Waiting,
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            "blocked" => Self::Blocked,
+            "skipped" => Self::Skipped,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The class that the style sheet colours.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Ready => "is-ready",
+            Self::Waiting => "is-waiting",
+            Self::InProgress => "is-in-progress",
+            Self::Completed => "is-completed",
+            Self::Failed => "is-failed",
+            Self::Blocked => "is-blocked",
+            Self::Skipped => "is-skipped",
+            Self::Unknown => "is-unknown",
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Waiting => "waiting",
+            Self::InProgress => "in progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Skipped => "skipped",
+            Self::Unknown => "unknown status",
+        }
+    }
+
+    /// One character that also reads without colour; the same as in the terminal.
+    pub fn mark(self) -> char {
+        match self {
+            Self::Ready | Self::Waiting => '○',
+            Self::InProgress => '◐',
+            Self::Completed => '●',
+            Self::Failed => '✗',
+            Self::Blocked => '■',
+            Self::Skipped => '–',
+            Self::Unknown => '?',
+        }
+    }
+}

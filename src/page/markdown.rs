@@ -1,0 +1,81 @@
+//! A body as HTML: CommonMark with GFM, raw HTML as text, and a sanitizer behind it.
+//!
+//! Two walls: no element of the author passes, because raw HTML becomes text before HTML is made, and the result is
+//! parsed again by the rules of browsers, where only the elements, attributes and addresses that are made here stay.
+
+mod renderer;
+mod sanitize;
+
+use maud::{Markup, PreEscaped};
+use pulldown_cmark::{Options, Parser, html};
+
+use renderer::Renderer;
+
+/// Where the links and images of a text lead. Each returns an address that is put into the page as it is.
+pub trait Addresses {
+    /// The address of a plan, a step or another file, as the author wrote it and [`super::address::read`] reads it.
+    /// Without one, the link's text stays as plain text. Links to other sites and within the text are made without it.
+    fn link(&self, target: &str) -> Option<String>;
+
+    /// The address from which an image is loaded. Without one, the image becomes a link, or its text.
+    fn image(&self, target: &str) -> Option<String>;
+}
+
+/// No file can be reached.
+#[derive(Debug, Clone, Copy)]
+pub struct NoAddresses;
+
+impl Addresses for NoAddresses {
+    fn link(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn image(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// What a task box carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tasks {
+    Plain,
+    /// `data-line`, the number of its line in the file, and `data-hash`, the [`line_hash`] of that line. Boxes are
+    /// disabled until a script enables them.
+    Located {
+        /// The line of the file where the body begins, from 1.
+        first_line: usize,
+    },
+}
+
+/// How a body is made into HTML.
+#[derive(Clone, Copy)]
+pub struct Form<'a> {
+    /// Before every id in the text, so that it can be no other element's; different for every text of a page.
+    pub id_prefix: &'a str,
+    /// The level of a heading that has one `#`; deeper ones follow, down to 6.
+    pub top_heading: u8,
+    pub tasks: Tasks,
+    pub addresses: &'a dyn Addresses,
+}
+
+/// Returns a body as sanitized HTML.
+pub fn render(body: &str, form: Form<'_>) -> Markup {
+    // Headings choose no ids and classes of their own.
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_GFM;
+    let events = Parser::new_ext(body, options).into_offset_iter().collect();
+    let mut renderer = Renderer::new(body, form, events);
+    let events = renderer.events();
+    let mut text = String::with_capacity(body.len() * 2);
+    html::push_html(&mut text, events.into_iter());
+    PreEscaped(sanitize::clean(&text, form.id_prefix, renderer.addresses()))
+}
+
+/// The hash by which a task's line is found again, also if lines were added above it.
+pub fn line_hash(line: &str) -> String {
+    let line = line.trim_end_matches(['\r', '\n']);
+    blake3::hash(line.as_bytes()).to_hex()[..16].to_owned()
+}

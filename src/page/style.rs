@@ -1,0 +1,29 @@
+//! The style sheet's parts that the exported page and the browser share.
+
+use maud::{Markup, PreEscaped, html};
+
+/// Colours for light and dark by the reader's system, text, tables, badges and links.
+pub const BASE: &str = include_str!("style/base.css");
+
+/// Bodies: headings, code, quotations, alerts, task boxes, footnotes.
+pub const MARKDOWN: &str = include_str!("style/markdown.css");
+
+/// Graphs, timelines and charts.
+pub const DRAWINGS: &str = include_str!("style/drawings.css");
+
+/// What printing changes: light colours, nothing is cut apart, nothing is scrolled.
+pub const PRINT: &str = include_str!("style/print.css");
+
+/// All of them, in the order in which they must be.
+pub const ALL: &str = concat!(
+    include_str!("style/base.css"),
+    include_str!("style/markdown.css"),
+    include_str!("style/drawings.css"),
+    include_str!("style/print.css"),
+);
+
+/// The style sheet of a page that stands alone, as an element: no character of it may be escaped there.
+pub fn document() -> Markup {
+    let parts = [BASE, MARKDOWN, DRAWINGS, include_str!("style/document.css"), PRINT];
+    html! { style { (PreEscaped(parts.concat())) } }
+}

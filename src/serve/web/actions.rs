@@ -1,0 +1,255 @@
+//! What the forms of the pages do: the operations of the engine, in the name of who opened the pages.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Form};
+
+use super::session::{Notice, Session};
+use super::sign_in::{Redirect, own_path};
+use super::{Web, edit, guard, layout};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::add::{self, AddRequest};
+use crate::ops::archive::{self, ArchiveRequest};
+use crate::ops::claim::{self, ClaimRequest};
+use crate::ops::confirm::{self, Answer, ConfirmRequest, Confirmer};
+use crate::ops::note::{self, NoteRequest};
+use crate::ops::patch::{self, PatchRequest};
+use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::renumber::{self, RenumberRequest};
+use crate::ops::tick::{self, TickRequest};
+use crate::ops::undo::{self, UndoRequest};
+use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::transitions::Verb;
+use crate::serve::http::etag::IfMatch;
+use crate::serve::http::extract::{plan_named, step_named};
+use crate::serve::http::problem::Problem;
+use crate::store::transaction::ChangeReport;
+
+/// The fields of a form by name; of a name that comes twice the last one.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    fields: BTreeMap<String, String>,
+    by: String,
+    confirmer: Confirmer,
+}
+
+impl Asked {
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.fields.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// A field that says something. Browsers send line ends as CR and LF.
+    fn some(&self, name: &str) -> Option<String> {
+        let text = self.text(name).replace("\r\n", "\n");
+        (!text.trim().is_empty()).then_some(text)
+    }
+
+    fn by(&self) -> Option<String> {
+        Some(self.by.clone())
+    }
+
+    /// The plan or the step of the form, as the engine's requests name it.
+    fn id(&self) -> Result<String, Problem> {
+        let id = self.text("id");
+        if id.contains(':') { step_named(id) } else { plan_named(id) }
+    }
+}
+
+pub(super) async fn act(
+    State(web): State<Web>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    Form(fields): Form<Vec<(String, String)>>,
+) -> Response {
+    let is_part = headers.contains_key(guard::PART);
+    let fields: BTreeMap<_, _> = fields.into_iter().collect();
+    let confirmer = if session.opener.is_person { Confirmer::Person } else { Confirmer::Unknown };
+    let asked = Asked { fields, by: session.opener.by.clone(), confirmer };
+    if let Err(problem) = may_change(&session, &asked) {
+        return problem.into_response();
+    }
+    let condition = asked.some("etag").map(|it| vec![it]);
+    let to_do = asked.clone();
+    let done = web.app.ask_if(IfMatch(condition), move |context| done(context, &to_do)).await;
+    match done {
+        Ok(notice) if is_part => {
+            let visit = layout::Visit { here: own_path(asked.some("back")), is_part, notice: None, session };
+            layout::html(&visit.notice(&notice))
+        }
+        Ok(notice) => {
+            let back = own_path(asked.some("back"));
+            let nth = web.sessions.note(&session, notice);
+            let joint = if back.contains('?') { '&' } else { '?' };
+            Redirect { to: format!("{back}{joint}notice={nth}"), cookie: None }.into_response()
+        }
+        Err(problem) if asked.text("do") == "text" => edit::not_saved(&web, session, &asked, problem).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn may_change(session: &Session, asked: &Asked) -> Result<(), Problem> {
+    let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
+    if session.opener.is_read_only {
+        return refused("read-only", "these pages are only for reading");
+    }
+    if !session.is_of_page(asked.text("page")) {
+        let detail = "this page is from another session";
+        let problem = Problem::new(StatusCode::FORBIDDEN, "page-token", detail);
+        return Err(problem.hint("load the page again, then repeat what you did"));
+    }
+    Ok(())
+}
+
+fn done(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
+    let report = match asked.text("do") {
+        "claim" => return claimed(context, asked),
+        "undo" => {
+            let request = UndoRequest { id: asked.some("id"), by: asked.by(), ..UndoRequest::default() };
+            let report = undo::undo(context, &request)?;
+            return Ok(Notice { undo: None, ..told(context, &report) });
+        }
+        "add" => added(context, asked)?,
+        "archive" | "restore" => {
+            let restores = asked.text("do") == "restore";
+            let request = ArchiveRequest { plans: vec![asked.id()?], restores, mode: Default::default() };
+            archive::archive(context, &request)?
+        }
+        "note" => {
+            let (text, kind) = (asked.some("text").unwrap_or_default(), asked.some("kind"));
+            if text.is_empty() {
+                return Err(Error::usage("the note is empty", "write what is to be noted").into());
+            }
+            let request =
+                NoteRequest { id: asked.id()?, text, kind, by: asked.by(), ..NoteRequest::default() };
+            note::note(context, &request)?
+        }
+        "confirm" | "reject" => {
+            let answer = if asked.text("do") == "reject" { Answer::No } else { Answer::Yes };
+            let (phase, note, confirmer) = (asked.some("phase"), asked.some("note"), asked.confirmer);
+            let request = ConfirmRequest {
+                id: asked.id()?,
+                phase,
+                answer,
+                note,
+                by: asked.by(),
+                confirmer,
+                ..Default::default()
+            };
+            confirm::confirm(context, &request)?
+        }
+        other => on_step(context, asked, other)?,
+    };
+    Ok(told(context, &report))
+}
+
+fn on_step(context: &Context, asked: &Asked, act: &str) -> Result<ChangeReport, Problem> {
+    let (id, by) = (asked.id()?, asked.by());
+    Ok(match act {
+        "release" => {
+            let message = asked.some("message");
+            release::release(
+                context,
+                &ReleaseRequest { ids: vec![id], message, by, ..ReleaseRequest::default() },
+            )?
+        }
+        "attempt" => {
+            let (outcome, notes) = (asked.text("outcome").trim().to_owned(), asked.some("notes"));
+            update::attempt(context, &AttemptRequest { id, outcome, notes, by, ..AttemptRequest::default() })?
+        }
+        "renumber" => {
+            let after = asked.text("after").trim().to_owned();
+            renumber::renumber(context, &RenumberRequest { id, after, by, ..RenumberRequest::default() })?
+        }
+        "text" => {
+            let text = Some(asked.text("text").replace("\r\n", "\n"));
+            patch::patch(context, &PatchRequest { id, text, by, ..PatchRequest::default() })?
+        }
+        "tick" => {
+            let line = asked.text("line").parse().map_err(|_| unread("line"))?;
+            let request = TickRequest {
+                id,
+                line,
+                hash: asked.text("hash").to_owned(),
+                ticked: asked.text("ticked") == "true",
+                by,
+            };
+            tick::tick(context, &request)?
+        }
+        other => {
+            let verb = Verb::ALL.into_iter().find(|it| it.word() == other).ok_or_else(|| unread("do"))?;
+            let message = asked.some("message");
+            update::move_steps(
+                context,
+                &MoveRequest { verb, ids: vec![id], message, by, ..MoveRequest::default() },
+            )?
+        }
+    })
+}
+
+fn unread(name: &str) -> Problem {
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "usage",
+        format!("the form's field `{name}` is not understood"),
+    )
+}
+
+fn added(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
+    let request = AddRequest {
+        plan: asked.id()?,
+        title: asked.text("title").trim().to_owned(),
+        after: asked.some("after"),
+        depends: asked.some("waits").into_iter().collect(),
+        body: asked.some("body"),
+        by: asked.by(),
+        ..AddRequest::default()
+    };
+    Ok(add::add(context, &request)?)
+}
+
+fn claimed(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
+    let request = ClaimRequest { target: Some(asked.id()?), by: asked.by(), ..ClaimRequest::default() };
+    let report = claim::claim(context, &request)?;
+    let Some(step) = report.step.as_ref().filter(|_| report.claim.is_some()) else {
+        return Err(Error::conflict("nothing-ready", report.why, "").into());
+    };
+    let text = |key: &str| step[key].as_str().unwrap_or_default();
+    let undo = undo_of(context, "claim", text("path"));
+    Ok(Notice { said: with_kept(context, format!("{}: claimed by {}", text("id"), asked.by)), undo })
+}
+
+/// What a report says, in one sentence, and which change undoes it.
+fn told(context: &Context, report: &ChangeReport) -> Notice {
+    let said: Vec<_> = report.changes.iter().map(|it| format!("{}: {}", it.id, it.did)).collect();
+    let hints = report.hints.iter().filter(|it| !it.contains("planwatch ")).map(|it| format!(" ({it})"));
+    let said = said.join("; ") + &hints.collect::<String>();
+    let changed = report.changes.iter().find(|it| it.was_written);
+    let undo = changed.and_then(|it| undo_of(context, report.verb, &it.path));
+    Notice { said: with_kept(context, said), undo }
+}
+
+/// Adds the saves of editors that raced with the change, and where they are now.
+fn with_kept(context: &Context, said: String) -> String {
+    let kept = context.kept.to_json();
+    let places = kept.iter().flat_map(|it| it.as_array().into_iter().flatten());
+    let places = places.map(|it| {
+        let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+        format!(
+            ". Another program saved {} at the same time; that version is kept as {}",
+            text("path"),
+            text("kept")
+        )
+    });
+    said + &places.collect::<String>()
+}
+
+/// The newest change by this verb that wrote this file, if it can be undone.
+fn undo_of(context: &Context, verb: &str, path: &str) -> Option<String> {
+    let changes = undo::undo_list(context);
+    let found = changes.into_iter().find(|it| it.verb == verb && it.paths.iter().any(|it| it == path))?;
+    found.blocked.is_none().then_some(found.id)
+}

@@ -1,0 +1,42 @@
+//! The style sheet, the script and the icon, which are a part of the program.
+
+use std::sync::LazyLock;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use crate::page::style;
+
+static STYLE: LazyLock<String> =
+    LazyLock::new(|| [style::MARKDOWN, style::DRAWINGS, include_str!("assets/style.css")].concat());
+const SCRIPT: &str = include_str!("assets/app.js");
+const ICON: &str = include_str!("assets/icon.svg");
+
+fn of(kind: &'static str, text: &'static str) -> Response {
+    (super::layout::policy(), [(CONTENT_TYPE, kind)], text).into_response()
+}
+
+pub(super) async fn style() -> Response {
+    of("text/css; charset=utf-8", &STYLE)
+}
+
+pub(super) async fn script() -> Response {
+    of("text/javascript; charset=utf-8", SCRIPT)
+}
+
+pub(super) async fn icon() -> Response {
+    of("image/svg+xml", ICON)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_is_small_and_loads_nothing_from_elsewhere() {
+        assert!(SCRIPT.len() <= 20_000, "{}", SCRIPT.len());
+        for text in [STYLE.as_str(), SCRIPT] {
+            assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("@import"));
+        }
+    }
+}

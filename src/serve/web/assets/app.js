@@ -1,0 +1,341 @@
+// Keeps pages current, and lets cards be dragged and keys be pressed. Everything works without it, by forms.
+// The same file is the shared worker of all tabs: browsers open six connections to a host, so the tabs share one stream.
+
+const PART = { 'X-Planwatch-Part': '1' };
+
+// The stream, in a worker or in the tab that leads.
+function follow(tell) {
+  let source, timer, wait = 1000, is_out = false;
+  const open = () => {
+    clearTimeout(timer);
+    source?.close();
+    source = new EventSource('/events');
+    source.onopen = () => { wait = 1000; is_out = false; tell({ kind: 'again' }); };
+    source.addEventListener('ready', () => tell({ kind: 'again' }));
+    source.addEventListener('reset', () => tell({ kind: 'again' }));
+    for (const kind of ['changed', 'event'])
+      source.addEventListener(kind, (it) => tell({ kind: 'changed', plan: JSON.parse(it.data).plan }));
+    source.onerror = async () => {
+      tell({ kind: is_out ? 'out' : 'lost' });
+      if (source.readyState !== EventSource.CLOSED) return;
+      // Any answer but 200 ends an EventSource for good: find out which it was, then begin again.
+      const probe = new AbortController();
+      const answer = await fetch('/events', { signal: probe.signal }).catch(() => null);
+      is_out = answer?.status === 401;
+      probe.abort();
+      tell({ kind: is_out ? 'out' : 'lost' });
+      wait = Math.min(wait * 2, 15000);
+      timer = setTimeout(open, wait);
+    };
+  };
+  open();
+  return { open };
+}
+
+if (typeof SharedWorkerGlobalScope !== 'undefined') {
+  const ports = new Set();
+  let stream, last = { kind: 'again' };
+  self.onconnect = (it) => {
+    const port = it.ports[0];
+    ports.add(port);
+    port.onmessage = (message) => {
+      if (message.data === 'bye') ports.delete(port);
+      if (message.data === 'retry') stream.open();
+    };
+    port.postMessage(last);
+    stream ??= follow((what) => {
+      if (what.kind !== 'changed') last = what;
+      ports.forEach((port) => port.postMessage(what));
+    });
+  };
+} else {
+  page();
+}
+
+function page() {
+  const $ = (what, of = document) => of.querySelector(what);
+  const all = (what, of = document) => [...of.querySelectorAll(what)];
+  const main = $('#main'), live = $('#live'), notice = $('#notice');
+  document.documentElement.classList.add('has-script');
+
+  // ---- Replacing what changed, without losing focus, scroll or typed text.
+  // By attributes: a form's `id` would be its field of that name.
+  const key = (it) => it.nodeType === 1 ? it.getAttribute('id') || it.dataset.key || (it.getAttribute('name') && it.type !== 'hidden' ? `${it.getAttribute('name')}=${it.type === 'submit' ? it.value : ''}` : '') : '';
+  const is_same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
+  const is_kept = (it) => it.dataset?.keep !== undefined && (it.contains(document.activeElement) || it.dataset.full !== undefined || all('input,textarea,select', it).some(is_typed));
+  const is_typed = (it) => it.type === 'hidden' ? false : it.type === 'checkbox' ? it.checked !== it.defaultChecked
+    : it.nodeName === 'SELECT' ? [...it.options].some((o, n) => o.selected !== (o.defaultSelected || (n === 0 && !all('[selected]', it).length))) : it.value !== it.defaultValue;
+
+  function morph(old, now) {
+    if (old.isEqualNode(now)) return;
+    if (old.nodeType !== 1) { if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue; return; }
+    if (is_kept(old)) {
+      // Only the token of the page is needed to send it later.
+      const token = $('input[name=page]', now);
+      if (token) all('input[name=page]', old).forEach((it) => { it.value = token.value; it.defaultValue = token.value; });
+      return;
+    }
+    if (old.nodeName === 'TEXTAREA' || (old.nodeName === 'INPUT' && old.type !== 'hidden')) {
+      if (is_typed(old) || old === document.activeElement) return;
+    }
+    for (const { name } of [...old.attributes])
+      if (!now.hasAttribute(name) && name !== 'open' && name !== 'disabled') old.removeAttribute(name);
+    for (const { name, value } of [...now.attributes])
+      if (old.getAttribute(name) !== value && !(name === 'disabled' && old.dataset.line)) old.setAttribute(name, value);
+    if (old.nodeName === 'INPUT' && old !== document.activeElement) {
+      old.checked = now.hasAttribute('checked');
+      if (old.type === 'hidden') old.value = now.value;
+    }
+    children(old, now);
+    if (old.nodeName === 'TEXTAREA') old.value = old.defaultValue;
+  }
+
+  function children(old, now) {
+    const known = new Map();
+    for (const it of old.children) if (key(it)) known.set(key(it), it);
+    let at = old.firstChild;
+    for (const wanted of [...now.childNodes]) {
+      let found = key(wanted) ? known.get(key(wanted)) : at;
+      if (found && !(found.parentNode === old && is_same(found, wanted))) found = undefined;
+      if (found && !key(wanted) && key(found)) found = undefined;
+      if (!found) { old.insertBefore(wanted, at); continue; }
+      if (found === at) at = at.nextSibling;
+      else place(old, found, at);
+      morph(found, wanted);
+    }
+    while (at) { const next = at.nextSibling; at.remove(); at = next; }
+  }
+
+  // Moving a focused element takes its focus away where `moveBefore` is missing.
+  function place(parent, it, before) {
+    const focus = it.contains(document.activeElement) ? document.activeElement : null;
+    if (parent.moveBefore) parent.moveBefore(it, before); else parent.insertBefore(it, before);
+    if (focus && document.activeElement !== focus) focus.focus({ preventScroll: true });
+  }
+
+  // ---- One refresh at a time, and one more if something changed meanwhile.
+  let is_busy = false, is_wanted = false, dragged = null, is_out = false;
+  async function refresh() {
+    if (document.body.dataset.still !== undefined) return;
+    if (is_busy || dragged || document.hidden) { is_wanted = true; return; }
+    is_busy = true; is_wanted = false;
+    try {
+      const answer = await fetch(location.pathname + location.search, { headers: PART });
+      if (answer.status === 401) return signed_out();
+      const text = await answer.text();
+      const now = new DOMParser().parseFromString(text, 'text/html');
+      const fresh = $('#main', now);
+      if (dragged) { is_wanted = true; return; }
+      if (answer.ok && fresh) {
+        if (is_out) { is_out = false; say(''); }
+        const focus = document.activeElement?.id, gone = document.activeElement;
+        children(main, fresh);
+        main.dataset.at = Date.now();
+        if (focus && gone && !gone.isConnected) document.getElementById(focus)?.focus({ preventScroll: true });
+        settle();
+        if (live.dataset.lost) say('');
+      } else if (answer.status === 404) {
+        say('This is no longer there.');
+      }
+    } catch { say('The server does not answer. This page follows again when it does.', true); }
+    finally { is_busy = false; if (is_wanted && !dragged && !document.hidden) refresh(); }
+  }
+  function say(text, is_lost) {
+    if (live.textContent !== text) live.textContent = text;
+    if (is_lost) live.dataset.lost = '1'; else delete live.dataset.lost;
+  }
+  function signed_out() {
+    is_out = true;
+    say('Signed out: run “planwatch browser” again. What you typed stays here.');
+  }
+  document.addEventListener('visibilitychange', () => { if (!document.hidden && is_wanted) refresh(); });
+
+  // ---- The stream: by the shared worker, else by the tab that holds the lock.
+  function heard(what) {
+    if (what.kind === 'out') return signed_out();
+    if (what.kind === 'lost') return say('The connection is lost. Trying again…', true);
+    const plan = document.body.dataset.plan;
+    if (what.kind === 'changed' && plan && what.plan && what.plan !== plan && !$('.waits, .why')) return;
+    setTimeout(refresh, Math.random() * 30);
+  }
+  let retry = () => {};
+  if (document.body.dataset.still === undefined) {
+    if (window.SharedWorker) {
+      const worker = new SharedWorker('/app.js', { type: 'module', name: 'planwatch' });
+      worker.port.onmessage = (it) => heard(it.data);
+      retry = () => worker.port.postMessage('retry');
+      addEventListener('pagehide', () => worker.port.postMessage('bye'));
+      addEventListener('pageshow', (it) => { if (it.persisted) location.reload(); });
+    } else {
+      const channel = new BroadcastChannel('planwatch');
+      channel.onmessage = (it) => heard(it.data);
+      const lead = () => new Promise(() => {
+        const stream = follow((what) => { channel.postMessage(what); heard(what); });
+        retry = stream.open;
+      });
+      if (navigator.locks) navigator.locks.request('planwatch', lead); else lead();
+    }
+    addEventListener('focus', () => { if (is_out) retry(); });
+  }
+
+  // ---- Forms: sent by fetch, so that the page stays as it is.
+  document.addEventListener('submit', async (event) => {
+    const form = event.target;
+    if (form.method !== 'post' || form.getAttribute('action') !== '/do') return;
+    event.preventDefault();
+    const body = new URLSearchParams(new FormData(form, event.submitter));
+    if (form.dataset.full !== undefined) return save(body);
+    if (await act(body)) {
+      form.reset();
+      form.closest('details.menu, details.more')?.removeAttribute('open');
+      if (form.contains(document.activeElement)) (form.closest('details')?.querySelector('summary') ?? main).focus({ preventScroll: true });
+      refresh();
+    }
+  });
+  async function act(body) {
+    let answer;
+    try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
+    catch { say('The server does not answer; nothing was changed.', true); return false; }
+    if (answer.status === 401) { signed_out(); return false; }
+    const now = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const shown = $('.notice', now);
+    notice.replaceChildren(...(shown ? [shown] : []));
+    clearTimeout(act.timer);
+    if (answer.ok) act.timer = setTimeout(() => { if (!notice.contains(document.activeElement)) notice.replaceChildren(); }, 20000);
+    else if (answer.status === 409 || answer.status === 412) refresh();
+    return answer.ok;
+  }
+  // A text is saved, or shown beside the one that the file has now; it never goes with the page.
+  async function save(body) {
+    let answer;
+    try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
+    catch { return say('The server does not answer; your text is not saved yet.', true); }
+    if (answer.status === 401) return signed_out();
+    if (answer.ok) { page.is_sending = true; location.assign(body.get('back')); return; }
+    const now = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const fresh = $('#main', now), shown = $('.notice', now);
+    if (fresh) { main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); } else notice.replaceChildren(...(shown ? [shown] : []));
+  }
+  function fields(step, act_, more) {
+    const token = $('input[name=page]')?.value ?? $('#text')?.dataset.page ?? '';
+    return new URLSearchParams({ page: token, back: location.pathname + location.search, id: step, do: act_, ...more });
+  }
+
+  // A filter is shown when it is chosen.
+  document.addEventListener('change', (event) => {
+    const form = event.target.closest?.('form[data-filter]');
+    if (form && event.target.nodeName === 'SELECT') form.requestSubmit();
+    const text = event.target.closest?.('#text[data-tick]');
+    if (text && event.target.dataset.line) tick(text, event.target);
+  });
+  async function tick(text, box) {
+    const more = { line: box.dataset.line, hash: box.dataset.hash, ticked: box.checked };
+    box.disabled = true;
+    if (!await act(fields(text.dataset.tick, 'tick', more))) box.checked = !box.checked;
+    box.disabled = false;
+    box.blur();
+    refresh();
+  }
+  function settle() {
+    all('#text[data-tick] input[data-line]').forEach((it) => { it.disabled = false; });
+    ages();
+  }
+
+  // ---- Ages of times, once a minute while the page is seen.
+  function ages() {
+    for (const it of all('time[datetime]')) {
+      const s = (Date.now() - new Date(it.dateTime)) / 1000 | 0;
+      const of = (size, word) => `${s / size | 0} ${word} ago`;
+      const text = s < 60 ? 'just now' : s < 3600 ? of(60, 'min') : s < 86400 ? of(3600, 'h') : s < 172800 ? 'yesterday'
+        : s < 5184000 ? of(86400, 'days') : s < 63072000 ? of(2592000, 'months') : of(31536000, 'years');
+      if (s >= 0 && it.textContent !== text) it.textContent = text;
+    }
+  }
+  setInterval(() => { if (!document.hidden) ages(); }, 60000);
+
+  // ---- Dragging a card into another column.
+  function drop_all() { all('.over').forEach((it) => it.classList.remove('over')); }
+  function end() {
+    if (!dragged) return;
+    dragged.classList.remove('dragged');
+    dragged = null;
+    clearTimeout(end.timer);
+    drop_all();
+    if (is_wanted) refresh();
+  }
+  document.addEventListener('dragstart', (event) => {
+    const card = event.target.closest?.('[draggable=true]');
+    if (!card) return;
+    dragged = card;
+    card.classList.add('dragged');
+    event.dataTransfer.effectAllowed = 'move';
+    event.dataTransfer.setData('text/plain', card.dataset.step);
+    // A drag whose card was taken away sends no end.
+    end.timer = setTimeout(end, 30000);
+  });
+  document.addEventListener('dragover', (event) => {
+    const column = dragged && event.target.closest?.('[data-drop]');
+    if (!column) return;
+    event.preventDefault();
+    if (!column.classList.contains('over')) { drop_all(); column.classList.add('over'); }
+  });
+  document.addEventListener('drop', async (event) => {
+    const column = dragged && event.target.closest?.('[data-drop]');
+    if (!column) return;
+    event.preventDefault();
+    const { step } = dragged.dataset, from = dragged.closest('[data-drop]');
+    end();
+    if (column === from) return;
+    // A card of work in progress that goes back is released, not reopened.
+    const verb = column.dataset.drop === 'reopen' && from?.id === 'column-working' ? 'release' : column.dataset.drop;
+    await act(fields(step, verb));
+    refresh();
+  });
+  document.addEventListener('dragend', end);
+
+  // ---- Keys and menus.
+  document.addEventListener('click', (event) => {
+    all('details.menu[open]').forEach((it) => { if (!it.contains(event.target)) it.removeAttribute('open'); });
+    const path = event.target.closest?.('[data-copy]')?.dataset.copy;
+    if (path) navigator.clipboard.writeText(path).then(() => say(`Copied: ${path}`), () => say(path));
+    if (path) setTimeout(() => say(''), 4000);
+  });
+  const rows = () => all('.card, .rows > li, .plan-rows > li').filter((it) => $('a.title', it));
+  const here = () => document.activeElement?.closest?.('.card, .rows > li, .plan-rows > li');
+  function step_to(by) {
+    const list = rows(), at = list.indexOf(here());
+    const next = list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + by))];
+    $('a.title', next ?? document.createElement('p'))?.focus();
+  }
+  const KEYS = {
+    '/': () => $('.find input').focus(),
+    '?': () => $('#keys')?.showModal(),
+    j: () => step_to(1), ArrowDown: () => here() && step_to(1),
+    k: () => step_to(-1), ArrowUp: () => here() && step_to(-1),
+    m: () => { const menu = $('details.move', here() ?? undefined); if (menu && here()) { menu.open = true; $('button', menu)?.focus(); } },
+    e: () => $('#edit')?.click(),
+    n: () => { const it = $('#note-form'); if (it) { it.open = true; $('textarea', it).focus(); } },
+    u: () => $('form[data-act=undo] button')?.click(),
+  };
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') {
+      end();
+      const menu = document.activeElement?.closest?.('details.menu[open]') ?? $('details.menu[open]');
+      if (menu) { menu.removeAttribute('open'); $('summary', menu).focus(); }
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.target.closest?.('input, textarea, select, dialog')) return;
+    const does = KEYS[event.key];
+    if (!does || (event.key.startsWith('Arrow') && !here())) return;
+    event.preventDefault();
+    does();
+  });
+
+  // Typed text is not lost with the tab.
+  addEventListener('beforeunload', (event) => {
+    const editor = $('#editor textarea');
+    if (editor && editor.value !== editor.defaultValue && !page.is_sending) event.preventDefault();
+  });
+  settle();
+}

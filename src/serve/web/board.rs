@@ -1,0 +1,70 @@
+//! A plan's steps as cards in columns. A card can be dragged with script, and moved with its menu without.
+
+use maud::{Markup, html};
+
+use super::layout::Visit;
+use super::{forms, links, words};
+use crate::api::views::StepShape;
+use crate::page::look::Look;
+use crate::page::text::{isolated, one_line};
+
+/// Cards of a column; the list has all steps.
+const MOST: usize = 200;
+
+/// A column, the looks of its steps, and what a card that is dropped into it is asked to do.
+const COLUMNS: [(&str, &str, &[Look], &str); 5] = [
+    ("waiting", "Waiting", &[Look::Waiting, Look::Unknown], "reopen"),
+    ("ready", "Ready", &[Look::Ready], "reopen"),
+    ("working", "In progress", &[Look::InProgress], "start"),
+    ("stuck", "Blocked, failed", &[Look::Blocked, Look::Failed], "block"),
+    ("closed", "Done", &[Look::Completed, Look::Skipped], "done"),
+];
+
+pub(super) fn board(visit: &Visit, steps: &[StepShape]) -> Markup {
+    html! {
+        @if steps.is_empty() { p class="empty" { "This plan has no steps yet." } }
+        @else {
+            div class="board" tabindex="0" role="group" aria-label="Board" {
+                @for (id, title, looks, act) in COLUMNS {
+                    @let inside: Vec<_> = steps.iter().filter(|it| looks.contains(&Look::of(it))).collect();
+                    section class="column" id={"column-" (id)} aria-labelledby={"column-head-" (id)} data-drop=(act) {
+                        h2 id={"column-head-" (id)} { (title) " " span class="count" { (inside.len()) } }
+                        ul class="cards" {
+                            @for step in inside.iter().take(MOST) { (card(visit, step)) }
+                        }
+                        @if inside.len() > MOST { p class="more-link" { a href="?view=list" { "All " (inside.len()) " in the list" } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn card(visit: &Visit, step: &StepShape) -> Markup {
+    let look = Look::of(step);
+    let is_movable = !visit.is_read_only();
+    html! {
+        li class={"card " (look.class())} id={"s-" (step.id)} data-key={"s-" (step.id)} data-step=(step.id)
+            draggable=[is_movable.then_some("true")] {
+            div class="card-top" {
+                span class="number" { (step.number) }
+                (words::mark(look))
+                (forms::move_menu(visit, step))
+            }
+            a class="title" href=(links::step(&step.id)) draggable="false" { (isolated(&step.title)) }
+            div class="facts" { (words::facts(step)) }
+            @if !step.waits_for.is_empty() && look == Look::Waiting {
+                p class="waits" title=(one_line(&step.waits_for.join(", "))) { "waits for " (waits(step)) }
+            }
+        }
+    }
+}
+
+/// What a step waits for, in short: numbers in its own plan.
+pub(super) fn waits(step: &StepShape) -> String {
+    let own = format!("{}:", step.plan);
+    let short = |id: &String| one_line(id.strip_prefix(&own).unwrap_or(id));
+    let shown: Vec<_> = step.waits_for.iter().take(3).map(short).collect();
+    let more = step.waits_for.len().saturating_sub(3);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}

@@ -1,0 +1,231 @@
+//! What all pages have in common: the frame, the notice of what was done, refusals.
+
+use axum::extract::Extension;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+
+use super::forms;
+use super::session::{Notice, Session};
+use crate::page::text::{isolated, one_line};
+use crate::serve::http::problem::Problem;
+use crate::serve::http::response_layer::Policy;
+
+/// Own scripts, styles, images and requests; nothing in the page itself runs. The referrer stays within these pages:
+/// without one, browsers send forms with the origin `null`.
+const PAGE: Policy = Policy {
+    content: "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+              form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    referrer: "same-origin",
+};
+
+pub(super) fn policy() -> Extension<Policy> {
+    Extension(PAGE)
+}
+
+/// The places of the main navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Overview,
+    Decisions,
+    Problems,
+    Statistics,
+    Elsewhere,
+}
+
+/// What a page is asked with, beside its own parameters.
+#[derive(Debug, Clone)]
+pub(super) struct Visit {
+    pub(super) session: Session,
+    /// The path and query of the page, to which its forms return.
+    pub(super) here: String,
+    /// The script asks only for what changes.
+    pub(super) is_part: bool,
+    pub(super) notice: Option<Notice>,
+}
+
+/// A page before it is put into its frame.
+pub(super) struct Page<'a> {
+    pub(super) title: &'a str,
+    pub(super) place: Place,
+    /// The plan whose changes concern the page; none: all changes do.
+    pub(super) plan: Option<&'a str>,
+    pub(super) main: Markup,
+}
+
+const NAVIGATION: [(Place, &str, &str); 4] = [
+    (Place::Overview, "/", "Overview"),
+    (Place::Decisions, "/decisions", "Decisions"),
+    (Place::Problems, "/problems", "Problems"),
+    (Place::Statistics, "/stats", "Statistics"),
+];
+
+/// The keys of the script, for its help.
+const KEYS: [(&str, &str); 8] = [
+    ("/", "search"),
+    ("j k", "next and previous card or row"),
+    ("Enter", "open it"),
+    ("m", "move it to another status"),
+    ("e", "edit the step's text"),
+    ("n", "write a note"),
+    ("u", "undo the last action"),
+    ("?", "this list"),
+];
+
+impl Visit {
+    pub(super) fn is_read_only(&self) -> bool {
+        self.session.opener.is_read_only
+    }
+
+    pub(super) fn show(&self, page: &Page<'_>) -> Response {
+        let main = html! { main id="main" tabindex="-1" { (page.main) } };
+        if self.is_part {
+            return html(&main);
+        }
+        let title = format!("{} · planwatch", one_line(page.title));
+        html(&frame(
+            &title,
+            &html! {
+                body data-plan=[page.plan] {
+                    a class="skip" href="#main" { "Skip to the content" }
+                    (self.top(page.place))
+                    p id="live" role="status" {}
+                    div id="notice" { @if let Some(it) = &self.notice { (self.notice(it)) } }
+                    (main)
+                    (help())
+                }
+            },
+        ))
+    }
+
+    fn top(&self, place: Place) -> Markup {
+        html! {
+            header class="top" {
+                a class="brand" href="/" { "planwatch" }
+                nav aria-label="Main" {
+                    @for (of, path, word) in NAVIGATION {
+                        a href=(path) aria-current=[(of == place).then_some("page")] { (word) }
+                    }
+                }
+                form class="find" role="search" action="/search" {
+                    input type="search" name="q" aria-label="Search" placeholder="Search" maxlength="500";
+                }
+                details class="menu you" {
+                    summary { (isolated(&self.session.opener.by)) }
+                    div class="sheet" {
+                        @if self.is_read_only() { p { "Only for reading" } }
+                        form method="post" action="/sign-out" {
+                            input type="hidden" name="page" value=(self.session.page_token);
+                            button { "Sign out" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What was done, with the way back.
+    pub(super) fn notice(&self, notice: &Notice) -> Markup {
+        html! {
+            div class="notice" {
+                p { (one_line(&notice.said)) }
+                @if let Some(id) = &notice.undo {
+                    form method="post" action="/do" data-act="undo" {
+                        (forms::hidden(self, "undo", id))
+                        button { "Undo" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn help() -> Markup {
+    html! {
+        dialog id="keys" aria-label="Keys" {
+            h2 { "Keys" }
+            dl { @for (key, word) in KEYS { dt { kbd { (key) } } dd { (word) } } }
+            form method="dialog" { button { "Close" } }
+        }
+    }
+}
+
+fn frame(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="icon" href="/icon.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/style.css";
+                script type="module" src="/app.js" {}
+            }
+            (body)
+        }
+    }
+}
+
+/// A page without a session: it shows nothing of the plans.
+pub(super) fn bare(title: &str, main: &Markup) -> Response {
+    let body = html! {
+        body class="bare" data-still="" {
+            header class="top" { a class="brand" href="/" { "planwatch" } }
+            p id="live" role="status" {}
+            main id="main" { (main) }
+        }
+    };
+    html(&frame(&format!("{title} · planwatch"), &body))
+}
+
+pub(super) fn html(markup: &Markup) -> Response {
+    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8")];
+    (policy(), headers, markup.0.clone()).into_response()
+}
+
+/// The answer to a link on another site: only a click here sends the cookie, which the browser keeps from the other site.
+pub(super) fn stranger(to: &Uri) -> Response {
+    let path = to.path_and_query().map_or("/", |it| it.as_str());
+    let main = html! {
+        h1 { "Open this page" }
+        p { "A link on another site leads here. Nothing of the plans is shown until you open the page yourself." }
+        p { a class="button primary" href=(super::sign_in::own_path(Some(path.to_owned()))) { "Open" } }
+    };
+    bare("Open this page", &main)
+}
+
+/// What the engine or the guard says, as a page.
+pub(super) fn refusal(problem: &Problem) -> Response {
+    let main = html! {
+        h1 { (heading(problem.status)) }
+        (sentence(problem))
+        p { a href="/" { "To the overview" } }
+    };
+    (problem.status, bare(heading(problem.status), &main)).into_response()
+}
+
+/// As [`refusal`], for the notice of a page that stays.
+pub(super) fn refused_part(problem: &Problem) -> Response {
+    let said = html! { div class="notice refused" { div { (sentence(problem)) } } };
+    (problem.status, html(&said)).into_response()
+}
+
+/// The sentence and the hint of a refusal.
+pub(super) fn sentence(problem: &Problem) -> Markup {
+    html! {
+        p class="refusal" role="alert" { (one_line(&problem.detail)) }
+        @if let Some(hint) = &problem.rest.hint { p class="hint" { (one_line(hint)) } }
+    }
+}
+
+fn heading(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::NOT_FOUND => "There is no such page",
+        StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => "Not allowed",
+        it if it.is_server_error() => "Something failed",
+        _ => "Not done",
+    }
+}

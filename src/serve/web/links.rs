@@ -1,0 +1,62 @@
+//! The addresses of pages. They are stable, and the same for everyone.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+use crate::page::address::{self, Target};
+use crate::page::markdown::Addresses;
+use crate::page::text::isolated;
+use crate::serve::http::guard::encoded;
+
+pub(super) fn plan(id: &str) -> String {
+    format!("/plan/{}", encoded(id))
+}
+
+pub(super) fn step(id: &str) -> String {
+    format!("/step/{}", encoded(id))
+}
+
+/// A step or plan by its id, as a link.
+pub(super) fn to(id: &str) -> Markup {
+    let path = if id.contains(':') { step(id) } else { plan(id) };
+    html! { a href=(path) { (isolated(id)) } }
+}
+
+/// The links and images in a body: to steps and plans that exist, to other sites, and to images through our own route.
+pub(super) struct InText<'a> {
+    /// The directory of the file, from the plans directory.
+    pub(super) directory: &'a str,
+    /// The plans and steps that are known to exist; none: all are linked.
+    pub(super) known: Option<&'a BTreeSet<String>>,
+}
+
+impl Addresses for InText<'_> {
+    fn link(&self, address: &str) -> Option<String> {
+        let is_known = |id: &str| self.known.is_none_or(|it| it.contains(id));
+        match address::read(self.directory, address)? {
+            Target::Outside(it) => Some(it),
+            Target::Here(name) => Some(format!("#{name}")),
+            Target::Plan(id) => is_known(id.as_str()).then(|| plan(id.as_str())),
+            Target::Step(id) => is_known(&id.to_string()).then(|| step(&id.to_string())),
+            Target::File(path) => is_image(&path).then(|| image(&path)),
+        }
+    }
+
+    fn image(&self, address: &str) -> Option<String> {
+        match address::read(self.directory, address)? {
+            Target::File(path) => Some(image(&path)),
+            _ => None,
+        }
+    }
+}
+
+fn is_image(path: &str) -> bool {
+    let ending = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    ["png", "jpg", "jpeg", "gif", "webp", "svg"].contains(&ending.as_str())
+}
+
+fn image(path: &str) -> String {
+    let parts: Vec<_> = path.split('/').map(encoded).collect();
+    format!("/image/{}", parts.join("/"))
+}

@@ -1,0 +1,60 @@
+//! A plan's steps as a list.
+
+use maud::{Markup, html};
+
+use super::layout::Visit;
+use super::plan::Asked;
+use super::{board, forms, links, words};
+use crate::api::views::StepShape;
+use crate::page::look::Look;
+use crate::page::text::{isolated, one_line};
+
+/// Steps on a page.
+const PAGE: usize = 200;
+
+pub(super) fn steps(visit: &Visit, asked: &Asked, steps: &[StepShape]) -> Markup {
+    let found: Vec<_> =
+        steps.iter().filter(|it| asked.status.is_empty() || Look::of(it).words() == asked.status).collect();
+    let n_pages = found.len().div_ceil(PAGE).max(1);
+    let page = asked.page.unwrap_or(1).clamp(1, n_pages);
+    html! {
+        form class="filter" method="get" data-filter="" id="filter" {
+            input type="hidden" name="view" value="list";
+            select name="status" aria-label="Status" {
+                option value="" { "all steps" }
+                @for look in Look::ALL { option value=(look.words()) selected[look.words() == asked.status] { (look.words()) } }
+            }
+            button { "Show" }
+        }
+        @if found.is_empty() { p class="none" { "No step matches." } }
+        ul class="rows steps" {
+            @for step in found.iter().skip((page - 1) * PAGE).take(PAGE) { (row(visit, step)) }
+        }
+        @if n_pages > 1 {
+            nav class="pager" aria-label="Pages" {
+                @if page > 1 { a href={"?view=list&status=" (asked.status.replace(' ', "+")) "&page=" (page - 1)} { "Previous" } }
+                span { "Page " (page) " of " (n_pages) }
+                @if page < n_pages { a href={"?view=list&status=" (asked.status.replace(' ', "+")) "&page=" (page + 1)} { "Next" } }
+            }
+        }
+    }
+}
+
+fn row(visit: &Visit, step: &StepShape) -> Markup {
+    html! {
+        li data-key={"s-" (step.id)} id={"s-" (step.id)} {
+            (words::mark(Look::of(step)))
+            span class="number" { (step.number) }
+            div class="what" {
+                a class="title" href=(links::step(&step.id)) { (isolated(&step.title)) }
+                div class="facts" {
+                    (words::facts(step))
+                    @if !step.waits_for.is_empty() {
+                        span class="waits" title=(one_line(&step.waits_for.join(", "))) { "waits for " (board::waits(step)) }
+                    }
+                }
+            }
+            (forms::move_menu(visit, step))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Answers about all plans, kept in memory while nothing has changed: twenty tabs ask for the same one after a save.
+//!
+//! An answer is given again for the same commit of the index, which the daemon attests to hold every finished change, the
+//! same claim records and the same configuration, and only for a short time: claims lapse, and steps become stale.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::api::context::{Context, Reading};
+use crate::api::daemon::Freshness;
+use crate::api::error::Error;
+use crate::plan::time::Time;
+use crate::store::leases::Leases;
+
+/// Answers that are kept.
+const MOST: usize = 24;
+
+/// How many seconds an answer is kept.
+const HOLDS: i64 = 60;
+
+/// As [`HOLDS`], where it depends on processes or other working trees.
+const HOLDS_BESIDE: i64 = 5;
+
+/// Kept answers; the newest is the last.
+#[derive(Debug)]
+pub(super) struct Memory<T>(Mutex<Vec<Kept<T>>>);
+
+#[derive(Debug)]
+struct Kept<T> {
+    key: String,
+    state: String,
+    at: Time,
+    until: Time,
+    value: Arc<T>,
+}
+
+impl<T> Default for Memory<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+impl<T> Memory<T> {
+    /// The kept answer for this key, else a new one. Those who ask at the same time wait for one answer.
+    pub(super) fn get(
+        &self,
+        context: &Context,
+        key: &str,
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<Arc<T>, Error> {
+        // A thread that panicked has put nothing half-made into the list.
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(state) = state(context) else {
+            drop(kept);
+            return make().map(Arc::new);
+        };
+        let is_right =
+            |it: &&Kept<T>| it.key == key && it.state == state && (it.at..it.until).contains(&context.now);
+        if let Some(found) = kept.iter().find(is_right) {
+            return Ok(Arc::clone(&found.value));
+        }
+        let value = Arc::new(make()?);
+        let leases = Leases::of(context);
+        let seconds = if leases.is_uncacheable() { HOLDS_BESIDE } else { HOLDS };
+        let end = context.now.plus_seconds(seconds);
+        let until = leases.first_end().map_or(end, |it| it.min(end));
+        kept.retain(|it| it.key != key && it.state == state);
+        if kept.len() >= MOST {
+            kept.remove(0);
+        }
+        kept.push(Kept { key: key.to_owned(), state, at: context.now, until, value: Arc::clone(&value) });
+        Ok(value)
+    }
+}
+
+/// What an answer depends on beside the time; none: it cannot be known to be current.
+fn state(context: &Context) -> Option<String> {
+    let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
+        return None;
+    };
+    let records = Leases::of(context).fingerprint();
+    Some(format!("{} {records} {:?}", daemon.commit()?, context.config))
+}

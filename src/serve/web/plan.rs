@@ -1,0 +1,201 @@
+//! The page of a plan: board, list, graph, timeline, document, decisions.
+
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::layout::{Page, Place, Visit};
+use super::{Web, board, forms, knowledge, links, listing, overview, pictures, step, words};
+use crate::api::context::Context;
+use crate::ops::show::{self, ShowReport, ShowRequest, ShownPlan};
+use crate::page::markdown::{self, Form, Tasks};
+use crate::page::text::isolated;
+use crate::plan::model::PlanKind;
+use crate::plan::time::Time;
+use crate::serve::http::extract::plan_named;
+use crate::serve::http::problem::Problem;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    pub(super) view: String,
+    /// The part of the graph: a phase, empty for steps without one, or a step whose neighbours are shown.
+    pub(super) phase: Option<String>,
+    pub(super) around: Option<String>,
+    #[serde(default)]
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) page: Option<usize>,
+}
+
+const VIEWS: [(&str, &str); 6] = [
+    ("", "Board"),
+    ("list", "List"),
+    ("graph", "Graph"),
+    ("timeline", "Timeline"),
+    ("text", "Document"),
+    ("decisions", "Decisions"),
+];
+
+pub(super) async fn page(
+    State(web): State<Web>,
+    Path(id): Path<String>,
+    visit: Visit,
+    Query(asked): Query<Asked>,
+) -> Response {
+    let layouts = std::sync::Arc::clone(&web.layouts);
+    let shown = move |context: &Context| -> Result<_, Problem> {
+        let request = ShowRequest { id: plan_named(&id)?, ..ShowRequest::default() };
+        let ShowReport::Plan(shown) = show::show(context, &request)? else { return Err(Problem::internal()) };
+        let main = main(context, (&visit, &layouts), &asked, &shown)?;
+        let title = shown.plan.title.clone();
+        Ok(visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&shown.plan.id), main }))
+    };
+    web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+fn main(
+    context: &Context,
+    (visit, layouts): (&Visit, &pictures::Layouts),
+    asked: &Asked,
+    shown: &ShownPlan,
+) -> Result<Markup, Problem> {
+    let is_program = shown.plan.kind == PlanKind::Program && shown.steps.is_empty();
+    let view = match asked.view.as_str() {
+        "list" => listing::steps(visit, asked, &shown.steps),
+        "graph" => pictures::graph(layouts, asked, shown),
+        "timeline" => pictures::timeline(context, shown),
+        "text" => document(shown),
+        "decisions" => knowledge::of_plan(context, shown)?,
+        _ if is_program => children(shown, context.now),
+        _ => board::board(visit, &shown.steps),
+    };
+    Ok(html! {
+        (head(visit, shown))
+        (tabs(asked, shown))
+        div class="view" id={"view-" (if asked.view.is_empty() { "board" } else { &asked.view })} { (view) }
+    })
+}
+
+fn head(visit: &Visit, shown: &ShownPlan) -> Markup {
+    let plan = &shown.plan;
+    html! {
+        div class="head" {
+            p class="crumbs" {
+                a href="/" { "Plans" }
+                @if let Some(program) = &plan.program { " / " (links::to(program)) }
+                " / " span class="id" { (isolated(&plan.id)) }
+            }
+            h1 { (isolated(&plan.title)) }
+            div class="facts" {
+                (words::plan_status(plan))
+                (words::progress(plan))
+                @if plan.archived { span class="fact" { "archived" } }
+                @if plan.steps_ready > 0 { span class="fact" { (plan.steps_ready) " ready" } }
+                @if plan.steps_failed + plan.steps_blocked > 0 {
+                    span class="fact bad" { (plan.steps_failed + plan.steps_blocked) " failed or blocked" }
+                }
+                @if let Some(due) = plan.due { span class="fact" { "due " (due) } }
+                @for tag in &plan.tags { a class="tag" href={"/?tag=" (overview::query(tag))} { (isolated(tag)) } }
+                @if !shown.problems.is_empty() {
+                    a class="fact warn" href="/problems" { (shown.problems.len()) " problems in its files" }
+                }
+            }
+            @if !visit.is_read_only() { (actions(visit, shown)) }
+        }
+    }
+}
+
+fn actions(visit: &Visit, shown: &ShownPlan) -> Markup {
+    let plan = &shown.plan;
+    let moves: &[(&str, &str)] = match plan.status.as_str() {
+        _ if plan.archived => &[("restore", "Restore")],
+        "draft" => &[("start", "Activate"), ("skip", "Abandon")],
+        "active" => &[("done", "Complete"), ("skip", "Abandon"), ("archive", "Archive")],
+        _ => &[("reopen", "Reopen"), ("archive", "Archive")],
+    };
+    html! {
+        div class="actions" {
+            @if !plan.archived {
+                details class="menu" {
+                    summary { "Add a step" }
+                    form class="sheet stack" method="post" action="/do" data-act="add" data-keep="" id="add" {
+                        (forms::hidden(visit, "add", &plan.id))
+                        label for="add-title" { "Title" }
+                        input id="add-title" name="title" required;
+                        label for="add-body" { "Text " span class="quiet" { "(Markdown)" } }
+                        textarea id="add-body" name="body" rows="4" {}
+                        div class="buttons" { button class="primary" { "Add" } }
+                    }
+                }
+            }
+            details class="menu" {
+                summary { "Plan…" }
+                form class="sheet" method="post" action="/do" data-act="plan" {
+                    (forms::whose(visit, &plan.id))
+                    @for (act, label) in moves { button name="do" value=(act) { (label) } }
+                }
+            }
+            @for phase in unconfirmed(shown) {
+                form class="inline" method="post" action="/do" data-act="confirm" {
+                    (forms::hidden(visit, "confirm", &plan.id))
+                    input type="hidden" name="phase" value=(phase);
+                    button { "Confirm the phase " (isolated(phase)) }
+                }
+            }
+        }
+    }
+}
+
+/// The phases that a person still has to confirm.
+fn unconfirmed(shown: &ShownPlan) -> impl Iterator<Item = &String> {
+    let is_open =
+        |phase: &&String| !shown.plan.confirmations.iter().any(|it| it.phase.as_ref() == Some(*phase));
+    shown.plan.confirm_phases.iter().filter(is_open)
+}
+
+fn tabs(asked: &Asked, shown: &ShownPlan) -> Markup {
+    html! {
+        nav class="tabs" aria-label="Views" {
+            @for (view, word) in VIEWS {
+                @let is_here = asked.view == view;
+                @let path = links::plan(&shown.plan.id);
+                a href=(if view.is_empty() { path } else { format!("{path}?view={view}") }) aria-current=[is_here.then_some("page")] {
+                    (if view.is_empty() && shown.steps.is_empty() && !shown.children.is_empty() { "Plans" } else { word })
+                }
+            }
+        }
+    }
+}
+
+fn children(shown: &ShownPlan, now: Time) -> Markup {
+    html! {
+        @if shown.children.is_empty() { p class="none" { "No plan belongs to this program." } }
+        ul class="plan-rows" { @for it in &shown.children { (overview::plan_row(it, now)) } }
+    }
+}
+
+fn document(shown: &ShownPlan) -> Markup {
+    let plan = &shown.plan;
+    let text: String = shown.body.split_inclusive('\n').skip(step::title_lines(&shown.body)).collect();
+    let addresses = links::InText { directory: &plan.id, known: None };
+    let form = Form { id_prefix: "doc-", top_heading: 1, tasks: Tasks::Plain, addresses: &addresses };
+    html! {
+        div class="columns" {
+            article class="prose text" { (markdown::render(&text, form)) }
+            aside {
+                @if !plan.goals.is_empty() { h2 { "Goals" } ul class="plain" { @for it in &plan.goals { li { (isolated(it)) } } } }
+                @if !plan.success_criteria.is_empty() {
+                    h2 { "Success criteria" }
+                    ul class="plain" { @for it in &plan.success_criteria { li { (isolated(it)) } } }
+                }
+                @if !plan.notes.is_empty() {
+                    h2 { "Notes" }
+                    ul class="plain" { @for it in &plan.notes { li { bdi { (crate::page::text::visible(&it.text)) } } } }
+                }
+                p class="quiet path" { (isolated(&plan.path)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Small words of the pages: times, statuses, progress.
+
+use maud::{Markup, html};
+
+use crate::api::views::{PlanShape, StepShape};
+use crate::page::look::Look;
+use crate::page::text::{isolated, one_line, words};
+use crate::plan::records::Priority;
+use crate::plan::time::Time;
+
+/// How long ago, with the time itself for those who point at it. The script keeps it current.
+pub(super) fn ago(at: Time, now: Time) -> Markup {
+    let text = at.whole_seconds().to_string();
+    let exact = format!("{} {} UTC", &text[..10], text.get(11..16).unwrap_or_default());
+    html! { time datetime=(text) title=(exact) { (age(now.seconds_since(at))) } }
+}
+
+fn age(seconds: i64) -> String {
+    let unit = |size: i64, word: &str| format!("{} {word} ago", seconds / size);
+    match seconds {
+        ..0 => "soon".to_owned(),
+        0..60 => "just now".to_owned(),
+        60..3_600 => unit(60, "min"),
+        3_600..86_400 => unit(3_600, "h"),
+        86_400..172_800 => "yesterday".to_owned(),
+        172_800..5_184_000 => unit(86_400, "days"),
+        5_184_000..63_072_000 => unit(2_592_000, "months"),
+        _ => unit(31_536_000, "years"),
+    }
+}
+
+pub(super) fn status(look: Look) -> Markup {
+    html! { span class={"status " (look.class())} { span class="mark" aria-hidden="true" { (look.mark()) } (look.words()) } }
+}
+
+/// Its mark alone, with the word for who cannot see it.
+pub(super) fn mark(look: Look) -> Markup {
+    html! { span class={"mark " (look.class())} role="img" aria-label=(look.words()) title=(look.words()) { (look.mark()) } }
+}
+
+pub(super) fn plan_status(plan: &PlanShape) -> Markup {
+    let class = match plan.status.as_str() {
+        "completed" => "is-completed",
+        "active" => "is-in-progress",
+        "abandoned" => "is-skipped",
+        _ => "is-waiting",
+    };
+    html! { span class={"status " (class)} { (words(&plan.status)) } }
+}
+
+/// Closed steps of all, as a bar and a number.
+pub(super) fn progress(plan: &PlanShape) -> Markup {
+    let closed = plan.steps_completed + plan.steps_skipped;
+    html! {
+        span class="progress" {
+            progress max=(plan.steps_total.max(1)) value=(closed) aria-label={"Progress of " (one_line(&plan.title))} {}
+            span class="number" { (closed) "/" (plan.steps_total) }
+        }
+    }
+}
+
+/// Who works on a step, or has it.
+pub(super) fn worker(step: &StepShape) -> Option<&str> {
+    let claimed = step.claim.as_ref().and_then(|it| it.by.as_deref());
+    claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref())
+}
+
+/// The small facts below a step's title.
+pub(super) fn facts(step: &StepShape) -> Markup {
+    html! {
+        @if let Some(who) = worker(step) { span class="who" { (isolated(who)) } }
+        @if step.tasks_total > 0 {
+            span class="fact" title="tasks" { "☑ " (step.tasks_done) "/" (step.tasks_total) }
+        }
+        @if !matches!(step.priority, Priority::Medium) {
+            span class={"fact priority-" (step.priority.word())} { (step.priority.word()) }
+        }
+        @if let Some(due) = step.due { span class="fact" { "due " (due) } }
+        @if step.confirm && step.confirmed.is_none() { span class="fact gate" { "to confirm" } }
+        @if step.lapsed { span class="fact warn" { "lapsed" } }
+        @if step.unverified { span class="fact warn" { "not verified" } }
+        @if let Some(phase) = &step.phase { span class="fact phase" { (isolated(phase)) } }
+        @if !step.problems.is_empty() { span class="fact warn" { "problem in the file" } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_words() {
+        for (seconds, expected) in [
+            (-5, "soon"),
+            (0, "just now"),
+            (59, "just now"),
+            (60, "1 min ago"),
+            (3_599, "59 min ago"),
+            (7_200, "2 h ago"),
+            (86_400, "yesterday"),
+            (172_800, "2 days ago"),
+            (5_184_000, "2 months ago"),
+            (63_072_000, "2 years ago"),
+        ] {
+            assert_eq!(age(seconds), expected);
+        }
+    }
+}
