@@ -2,7 +2,7 @@
 
 use crate::api::views::StepShape;
 
-/// What a step is for somebody who looks at a plan: its status, and of pending ones whether they can begin.
+/// A step's status as it is shown; pending steps are ready or waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Look {
     Ready,
