@@ -1,0 +1,1 @@
+//! Keys on the model.
