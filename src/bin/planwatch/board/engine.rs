@@ -82,7 +82,9 @@ pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<W
     let read = move || {
         while let Ok(mut next) = wanted.recv() {
             while let Ok(later) = wanted.try_recv() {
-                next = Wanted { plans: next.plans || later.plans, ..later };
+                // A plan that is not named again is still to be read.
+                let (plans, plan) = (next.plans || later.plans, later.plan.clone().or(next.plan));
+                next = Wanted { plans, plan, ..later };
             }
             if inbox.send(Input::Loaded(Box::new(load(&contexts, &next)))).is_err() {
                 return;
@@ -152,9 +154,19 @@ fn serve(contexts: &ContextFactory, acts: &Receiver<Act>, inbox: &Sender<Input>)
         }
         let said = contexts().and_then(|context| perform(context, &act));
         let said = said.unwrap_or_else(|error| refused(&error));
-        if let (Some(before), Said::Done { steps, .. }) = (act.etag.or(typed_on), &said) {
-            let after = steps.iter().find(|it| it.id == act.id).and_then(|it| it.etag.clone());
-            own.extend(after.filter(|it| *it != before).map(|it| ((act.id.clone(), before), it)));
+        match (act.etag.or(typed_on), &said) {
+            // Files that an undo restored, or another program changed, are no continuation of the versions before.
+            (_, Said::Refused { .. }) => own.clear(),
+            _ if act.does == Does::Undo => own.clear(),
+            (Some(before), Said::Done { steps, .. }) => {
+                let after = steps.iter().find(|it| it.id == act.id).and_then(|it| it.etag.clone());
+                if let Some(after) = after.filter(|it| *it != before) {
+                    // Back at an earlier version, which is no longer followed by another one.
+                    own.remove(&(act.id.clone(), after.clone()));
+                    own.insert((act.id, before), after);
+                }
+            }
+            _ => {}
         }
         if inbox.send(Input::Said(said)).is_err() {
             return;

@@ -116,7 +116,8 @@ impl Board<'_> {
             worker: None,
         };
         self.look(&mut threads, true);
-        let mut is_followed = false;
+        // Stopped when the loop ends.
+        let mut following = None;
         loop {
             if self.draw().is_err() {
                 return End::Lost;
@@ -125,8 +126,9 @@ impl Board<'_> {
             let mut next = Some(first);
             while let Some(input) = next {
                 // Watching begins after the first look, so that the plans are seen as early as possible.
-                if matches!(input, Input::Loaded(_)) && !std::mem::replace(&mut is_followed, true) {
-                    super::live::follow(self.session.clone(), self.plans.clone(), self.inbox.clone());
+                if matches!(input, Input::Loaded(_)) && following.is_none() {
+                    let (session, inbox) = (self.session.clone(), self.inbox.clone());
+                    following = Some(super::live::follow(session, self.plans.clone(), inbox));
                 }
                 if let Some(end) = self.handle(&mut threads, input) {
                     return end;

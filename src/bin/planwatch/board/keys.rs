@@ -116,7 +116,12 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
         'q' => return Some(Effect::Quit),
         'X' => return Some(Effect::StopRun),
         'u' => {
-            return Some(Effect::Act(Act { does: Does::FindUndo, id: String::new(), text: None, etag: None }));
+            return Some(Effect::Act(Act {
+                does: Does::FindUndo,
+                id: String::new(),
+                text: None,
+                etag: None,
+            }));
         }
         'z' => {
             model.shows_closed = !model.shows_closed;

@@ -3,10 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use planwatch::serve::Status;
-use planwatch::serve::daemon::api::{End, Inbox, Observer};
+use planwatch::serve::daemon::api::{End, Inbox, Observer, Stopper};
 use planwatch::serve::daemon::event_loop;
 use planwatch::serve::ipc::client::Client;
 use planwatch::serve::ipc::event::{Event, Notification, Source, What};
@@ -17,13 +19,48 @@ use crate::context::{self, Session};
 /// The delay before looking for another watching process after the last one has ended.
 const BETWEEN: Duration = Duration::from_secs(2);
 
-pub(crate) fn follow(session: Session, plans: PathBuf, inbox: Sender<Input>) {
-    let follow = move || while round(&session, &plans, &inbox).is_some() {};
-    std::thread::Builder::new().name("following".to_owned()).spawn(follow).ok();
+/// The thread that follows.
+pub(crate) struct Following {
+    state: Arc<Mutex<State>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Stops the watcher of this process.
+    stopper: Option<Stopper>,
+    is_ended: bool,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // No statement leaves the state half-changed, so a poisoned lock is usable.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn follow(session: Session, plans: PathBuf, inbox: Sender<Input>) -> Following {
+    let state = Arc::<Mutex<State>>::default();
+    let own = Arc::clone(&state);
+    let follow = move || while round(&session, &plans, &inbox, &own).is_some() {};
+    let thread = std::thread::Builder::new().name("following".to_owned()).spawn(follow).ok();
+    Following { state, thread }
+}
+
+impl Drop for Following {
+    /// Waits for the watcher of this process, which removes its socket. A follower of another process just ends.
+    fn drop(&mut self) {
+        let stopper = {
+            let mut state = lock(&self.state);
+            state.is_ended = true;
+            state.stopper.take()
+        };
+        if stopper.is_some_and(|it| it.stop()) {
+            self.thread.take().map(JoinHandle::join);
+        }
+    }
 }
 
 /// Follows one watching process until it ends; none: the board has ended, or the plans are gone.
-fn round(session: &Session, plans: &Path, inbox: &Sender<Input>) -> Option<()> {
+fn round(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<State>) -> Option<()> {
     let look = || Ok(super::quiet(session.look_again(plans)?, inbox));
     let now = look().ok()?;
     if let Some(client) = Client::connect(&now.plans, &context::homes()) {
@@ -35,7 +72,7 @@ fn round(session: &Session, plans: &Path, inbox: &Sender<Input>) -> Option<()> {
     } else {
         let end =
             event_loop::watch(&look, &context::homes(), Inbox::default().giving_way(), &mut Telling(inbox));
-        if matches!(end, Ok(End::Gone | End::BrokenOff) | Err(_)) {
+        if matches!(end, Ok(End::Gone | End::BrokenOff | End::Stopped) | Err(_)) {
             return None;
         }
     }

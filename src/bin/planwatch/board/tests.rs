@@ -1,5 +1,8 @@
 //! What keys do to the model, and how screens look at three sizes. `PLANWATCH_BLESS=1` records the screens again.
-#![expect(clippy::disallowed_methods, reason = "tests write the screens that they record, where they are told to")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests write the screens that they record, where they are told to"
+)]
 
 use planwatch::api::context::{Context, Here, KeptSaves, Reading};
 use planwatch::api::daemon::Freshness;
@@ -192,7 +195,9 @@ fn screens_look_as_in_their_files() {
     let is_blessing = std::env::var_os("PLANWATCH_BLESS").is_some();
     let mut wrong = Vec::new();
     for (size, name) in [((80, 24), "80x24"), ((140, 40), "140x40"), ((20, 5), "20x5")] {
-        for (keys, view) in [("", "board"), ("\t", "list"), ("\t\t", "graph"), ("\t\t\t", "timeline"), ("?", "help")] {
+        for (keys, view) in
+            [("", "board"), ("\t", "list"), ("\t\t", "graph"), ("\t\t\t", "timeline"), ("?", "help")]
+        {
             let mut model = opened();
             type_in(&mut model, keys);
             let seen = screen(&mut model, size);
@@ -235,5 +240,7 @@ fn a_card_is_selected_by_a_click_and_moved_by_a_drag() {
     assert_eq!((model.step_id.clone(), model.focus), (Some(id.clone()), Focus::Steps));
     let to = place(&model, &|it| *it == Hit::Column(Column::Done));
     let effect = mouse(&mut model, MouseEventKind::Up(MouseButton::Left), to);
-    assert!(matches!(effect, Some(Effect::Act(Act { does: Does::Move(Verb::Done), id: of, .. })) if of == id));
+    assert!(
+        matches!(effect, Some(Effect::Act(Act { does: Does::Move(Verb::Done), id: of, .. })) if of == id)
+    );
 }
