@@ -70,8 +70,16 @@ fn round(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<S
             Notification::Changed { .. } => tell(inbox, Input::Changed),
         });
     } else {
-        let end =
-            event_loop::watch(&look, &context::homes(), Inbox::default().giving_way(), &mut Telling(inbox));
+        let own = Inbox::default().giving_way();
+        {
+            let mut state = lock(state);
+            if state.is_ended {
+                return None;
+            }
+            state.stopper = Some(own.stopper());
+        }
+        let end = event_loop::watch(&look, &context::homes(), own, &mut Telling(inbox));
+        lock(state).stopper = None;
         if matches!(end, Ok(End::Gone | End::BrokenOff | End::Stopped) | Err(_)) {
             return None;
         }

@@ -139,7 +139,7 @@ fn step(text: &mut Text, shown: &ShownStep, now: Time) {
         text.fact("depends on", &step.shown_depends().join(", "), Style::new());
     }
     text.fact("needed by", &shown.dependants.join(", "), Style::new());
-    text.fact("worked on by", step_screen::worker(step), Style::new());
+    text.fact("worker", step_screen::worker(step), Style::new());
     let until = shown.held.as_ref().and_then(|it| it.until).map(|it| it.whole_seconds().to_string());
     text.fact("until", &until.unwrap_or_default(), Style::new());
     let gate = match (shown.is_gated, &shown.confirmation) {

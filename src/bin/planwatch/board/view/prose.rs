@@ -60,8 +60,9 @@ pub(super) fn wrap(line: &Line<'_>, width: usize, hang: usize) -> Vec<Line<'stat
         let own = c.width().unwrap_or(0);
         if used + own > width && used > 0 {
             let row = rows.last_mut().expect("there is always one row");
-            // From the last gap on everything goes to the next row.
-            let rest = last_gap.map_or_else(Vec::new, |at: usize| row.split_off(at));
+            // From the last gap on everything goes to the next row; a gap itself ends this one.
+            let gap = last_gap.filter(|_| c != ' ');
+            let rest = gap.map_or_else(Vec::new, |at: usize| row.split_off(at));
             while row.last().is_some_and(|(c, _)| *c == ' ') {
                 row.pop();
             }
@@ -130,7 +131,7 @@ impl StyleSheet for Sheet {
 pub(super) fn markdown(body: &str, title: &str, width: usize) -> Vec<Line<'static>> {
     let body = body.trim_matches(['\n', '\r']);
     let first = body.lines().next().unwrap_or_default();
-    let repeats = first.starts_with('#') && first.trim_start_matches('#').trim() == title;
+    let repeats = first.starts_with('#') && first.trim_end().ends_with(title) && !title.is_empty();
     let body = if repeats { body.split_once('\n').map_or("", |it| it.1) } else { body };
     let clean: String = body.lines().map(|it| plain(&it.replace('\t', "    ")) + "\n").collect();
     let text = tui_markdown::from_str_with_options(&clean, &Options::new(Sheet));
