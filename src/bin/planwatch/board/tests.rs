@@ -226,7 +226,7 @@ fn without_colours_no_cell_has_one_and_the_selection_still_shows() {
 #[test]
 fn a_card_is_selected_by_a_click_and_moved_by_a_drag() {
     let mut model = opened();
-    drop(drawn(&mut model, (140, 40), true));
+    drop(drawn(&mut model, (240, 40), true));
     let place = |model: &Model, wanted: &dyn Fn(&Hit) -> bool| {
         model.hits.iter().find(|(_, it)| wanted(it)).map(|(area, _)| (area.x + 1, area.y + 1)).unwrap()
     };

@@ -207,7 +207,7 @@ fn help(frame: &mut Frame<'_>, all: Rect) {
     let n = u16::try_from(KEYS.len()).unwrap_or(0);
     // Two columns where one is too high.
     let n_columns = if n + 2 > all.height { 2 } else { 1 };
-    let (width, height) = (48 * n_columns, n.div_ceil(n_columns) + 2);
+    let (width, height) = (56 * n_columns, n.div_ceil(n_columns) + 2);
     let area = all.centered(Constraint::Max(width), Constraint::Max(height));
     frame.render_widget(Clear, area);
     let block = framed("keys", true);
