@@ -5,6 +5,7 @@
 pub mod answer;
 pub mod daemon;
 pub mod editor;
+pub mod foreground;
 mod orphans;
 pub mod pager;
 pub mod shell;

@@ -33,7 +33,9 @@ fn shown(path: &Path) -> String {
 }
 
 /// Words that only one place may contain, given by the start of its path, or by several starts.
-const PLACES: [(&str, &str); 25] = [
+const PLACES: [(&str, &str); 27] = [
+    ("ratatui", "src/bin/planwatch/board"),
+    ("tui_markdown", "src/bin/planwatch/board/view/"),
     ("granit_parser", "src/text/yaml/parse"),
     ("rusqlite", "src/index/"),
     ("notify::", "src/serve/daemon/watcher/"),

@@ -107,6 +107,8 @@ macro_rules! verbs {
 verbs! {
     /// Show what needs attention, is in progress, and is ready
     Status(look::Status) = "status" | "briefing";
+    /// Show the plans on a board in the terminal, live
+    Board(look::Board) = "board";
     /// List the plans, or the steps of one
     List(look::List) = "list" | "ls";
     /// List the steps of a plan
@@ -287,8 +289,9 @@ const INSTEAD: [(&str, &str); 4] =
     [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
 /// Words that people type for a verb, by what they mean. Letters alone would lead from `create` to `reopen` or to nothing.
-const SYNONYMS: [(&str, &[&str]); 36] = [
-    ("status", &["info", "overview", "dashboard", "summary", "state", "st", "stat", "report"]),
+const SYNONYMS: [(&str, &[&str]); 37] = [
+    ("board", &["kanban", "tui", "dashboard", "ui"]),
+    ("status", &["info", "overview", "summary", "state", "st", "stat", "report"]),
     ("list", &["all", "plans", "dir", "index"]),
     ("show", &["view", "cat", "get", "print", "read", "display", "describe", "open", "inspect"]),
     ("next", &["ready", "todo", "what", "queue"]),

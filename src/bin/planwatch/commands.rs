@@ -7,7 +7,7 @@ mod claim;
 mod confirm;
 mod doctor;
 mod draft;
-mod edit;
+pub(crate) mod edit;
 mod export;
 mod git;
 mod help;
@@ -20,7 +20,7 @@ mod mcp;
 mod moves;
 mod new;
 mod next;
-mod run;
+pub(crate) mod run;
 mod script;
 mod search;
 mod set;
@@ -43,6 +43,7 @@ use clap::error::ErrorKind;
 use planwatch::plan::transitions::Verb as Move;
 
 use crate::args::{self, Cli, Verb};
+use crate::board;
 use crate::context::{self, Session};
 use crate::failure::{self, Failure};
 use crate::output::Loudness;
@@ -105,6 +106,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
     let Some(verb) = verb else { return welcome::run(session) };
     match verb {
         Verb::Status(args) => status::run(session, &args),
+        Verb::Board(args) => board::run(session, args),
         Verb::List(args) => list::run(session, args),
         Verb::Steps(args) => list::steps(session, args),
         Verb::Stale(args) => list::stale(session, args),

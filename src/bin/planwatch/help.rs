@@ -14,7 +14,10 @@ use crate::table::paint;
 pub(crate) use topics::{names, topic};
 
 pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
-    ("Look", &["status", "list", "show", "stale", "stats", "next", "search", "log", "diff", "check"]),
+    (
+        "Look",
+        &["status", "board", "list", "show", "stale", "stats", "next", "search", "log", "diff", "check"],
+    ),
     (
         "Work",
         &[
@@ -37,8 +40,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
 ];
 
 /// The verbs on the first screen.
-const FIRST: [&str; 11] =
-    ["status", "list", "show", "next", "diff", "check", "claim", "done", "new", "add", "run"];
+const FIRST: [&str; 12] =
+    ["status", "board", "list", "show", "next", "diff", "check", "claim", "done", "new", "add", "run"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verbs {

@@ -1,6 +1,7 @@
 //! The command line `planwatch`: arguments in, a report out. Knows words and screens, no rule about plans.
 
 mod args;
+mod board;
 mod commands;
 mod completing;
 mod context;

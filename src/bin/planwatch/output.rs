@@ -120,6 +120,11 @@ impl Output {
         }
     }
 
+    /// Whether a terminal gets colours.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.stdout != ColorChoice::Never
+    }
+
     /// Prints an answer for people.
     pub(crate) fn text(&self, text: &str) -> Result<Reader, Failure> {
         // Not line by line, as the standard library would.
@@ -276,7 +281,7 @@ fn whole(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The word, the loudness that it needs, and the sentence of a notice.
-fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
+pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
     match notice {
         Notice::WaitingForLock => {
             ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())

@@ -35,6 +35,17 @@ impl Status {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch board
+  planwatch board auth
+
+`?` shows the keys, `q` quits.")]
+pub(crate) struct Board {
+    /// Plan to open first
+    pub(crate) plan: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch list
   planwatch list auth
   planwatch list auth --status failed --status blocked

@@ -13,10 +13,13 @@ use planwatch::ops::run::{self as engine, Event, Preview, RunReport, RunRequest,
 use planwatch::plan::time;
 use planwatch::process::worker::Processes;
 
+use clap::FromArgMatches;
+
 use crate::args::run::Run;
+use crate::args::{Cli, Verb};
 use crate::commands::trust::{asked, may_ask};
 use crate::context::{self, Session};
-use crate::failure::Failure;
+use crate::failure::{Failure, of_command_line};
 use crate::fields;
 use crate::signals;
 use screen::Screen;
@@ -83,6 +86,21 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
         process: context::own_process(),
         commits: args.commit,
     })
+}
+
+/// The request of a command line that was typed on the board: `run auth --agent claude`.
+pub(crate) fn request_of_words(
+    session: &Session,
+    context: &Context,
+    words: &[String],
+) -> Result<RunRequest, Failure> {
+    let line = std::iter::once("planwatch".to_owned()).chain(words.iter().cloned());
+    let parsed = crate::args::command().try_get_matches_from(line);
+    let parsed = parsed.and_then(|it| Cli::from_arg_matches(&it)).map_err(|it| of_command_line(&it))?;
+    match parsed.verb {
+        Some(Verb::Run(args)) if !args.dry_run => request(session, context, args),
+        _ => Err(Failure::usage("`run` needs a plan here", "for example `run auth --agent claude`")),
+    }
 }
 
 fn span(option: &str, given: Option<String>) -> Result<Option<Duration>, Failure> {

@@ -1,0 +1,86 @@
+//! `board`: the plans on the whole terminal, with keys for the verbs, and live.
+//!
+//! It decides nothing: keys become the requests that the command line makes, and a refusal shows the engine's sentence. `model`
+//! and `keys` are pure, `view` draws the model, `event_loop` waits, `engine` asks the engine on threads of its own, `live`
+//! follows the changes, `worker` is a run, and `terminal` takes the terminal and gives it back.
+
+mod engine;
+mod event_loop;
+mod keys;
+mod live;
+mod model;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod view;
+mod worker;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use planwatch::api::context::Context;
+use planwatch::ops::show::{self, ShowReport, ShowRequest};
+use planwatch::serve::malloc;
+
+use crate::args::look::Board as Arguments;
+use crate::context::{self, Session};
+use crate::failure::Failure;
+use crate::output;
+use event_loop::{Board, End, Input};
+use model::Model;
+
+pub(crate) fn run(session: &Session, args: Arguments) -> Result<u8, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() || session.output.is_json() {
+        let hint = "`planwatch list` and `planwatch status` print without one";
+        return Err(Failure::usage("the board needs a terminal", hint));
+    }
+    let context = session.context()?;
+    let plan = args.plan.map(|id| plan_of(&context, id)).transpose()?;
+    malloc::give_back();
+    let plans = context.plans.root().to_path_buf();
+    let (inbox, messages) = channel();
+    let (inner, notices) = (session.contexts(&plans), inbox.clone());
+    let contexts = Arc::new(move || Ok(quiet(inner()?, &notices)));
+    event_loop::signals(inbox.clone());
+    let failed = |error: std::io::Error| {
+        terminal::leave();
+        Failure::failed("terminal", format!("the terminal cannot be used: {error}"))
+    };
+    let terminal = terminal::take(inbox.clone()).map_err(failed)?;
+    let model = Model::new(plan, context::now());
+    let is_coloured = session.output.is_coloured();
+    let end = Board { session, plans, contexts, model, terminal, inbox, messages, is_coloured }.run();
+    match end {
+        // Nothing may be written, not even by other threads that end.
+        End::Lost => std::process::exit(129),
+        End::Quit => terminal::leave(),
+        End::Signal(signal) => {
+            terminal::leave();
+            return Ok(u8::try_from(128 + signal).unwrap_or(1));
+        }
+        End::Panic => return Ok(101),
+    }
+    Ok(0)
+}
+
+/// The plan that was named, by its full id.
+fn plan_of(context: &Context, id: String) -> Result<String, Failure> {
+    match show::show(context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })? {
+        ShowReport::Plan(it) => Ok(it.plan.id),
+        ShowReport::Step(it) => Ok(it.step.plan),
+        _ => Err(Failure::usage(format!("`{id}` is not a plan"), "`planwatch list` lists the plans")),
+    }
+}
+
+/// A context whose notices become messages: the screen is no place for stderr.
+fn quiet(context: Context, inbox: &Sender<Input>) -> Context {
+    let inbox = inbox.clone();
+    let on_notice = Box::new(move |notice| {
+        let (_, least, text) = output::sentence(&notice);
+        if least <= output::Loudness::Normal {
+            inbox.send(Input::Notice(text)).ok();
+        }
+    });
+    Context { on_notice, ..context }
+}

@@ -1,0 +1,278 @@
+//! The engine behind the board, on threads of its own: reads what is shown, and does what keys ask for.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::api::precondition::Expected;
+use planwatch::api::views::{PlanShape, StepShape};
+use planwatch::ops::add::{self, AddRequest};
+use planwatch::ops::claim::{self, ClaimRequest};
+use planwatch::ops::confirm::{self, ConfirmRequest, Confirmer};
+use planwatch::ops::list::{self, ListReport, ListRequest};
+use planwatch::ops::note::{self, NoteRequest};
+use planwatch::ops::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
+use planwatch::ops::undo::{self, UndoRequest};
+use planwatch::ops::update::{self, AttemptRequest, MoveRequest};
+use planwatch::plan::time::{self, Time};
+use planwatch::plan::transitions::Verb;
+use planwatch::serve::daemon::context_factory::ContextFactory;
+use planwatch::store::transaction::ChangeReport;
+use serde_json::Value;
+
+use super::event_loop::Input;
+use super::model::{Asked, Prompt};
+use crate::failure::Failure;
+use crate::screens::change;
+
+/// What the screen needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) plans: bool,
+    pub(crate) all: bool,
+    pub(crate) plan: Option<String>,
+    pub(crate) step: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) now: Time,
+    pub(crate) plans: Option<Vec<PlanShape>>,
+    pub(crate) plan: Option<Box<ShownPlan>>,
+    pub(crate) step: Option<Box<ShownStep>>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Does {
+    Claim,
+    Move(Verb),
+    Attempt,
+    Note,
+    /// Adds a step behind the one that is named, else at the end of the plan.
+    Add,
+    Confirm,
+    /// Finds out what would be undone.
+    FindUndo,
+    Undo,
+}
+
+/// One change that a key asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Act {
+    pub(crate) does: Does,
+    /// A step or a plan; of `Undo` the change.
+    pub(crate) id: String,
+    pub(crate) text: Option<String>,
+    /// The version that the screen showed. If the file is another one by now, it is not changed.
+    pub(crate) etag: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Said {
+    Done { text: String, steps: Vec<StepShape> },
+    Refused { text: String, step: Option<Box<StepShape>> },
+    Ask(Prompt),
+}
+
+/// Reads for the screen; of several requests that wait, the last one counts.
+pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Wanted> {
+    let (sender, wanted) = channel::<Wanted>();
+    let read = move || {
+        while let Ok(mut next) = wanted.recv() {
+            while let Ok(later) = wanted.try_recv() {
+                // A plan that is not named again is still to be read.
+                let (plans, plan) = (next.plans || later.plans, later.plan.clone().or(next.plan));
+                next = Wanted { plans, plan, ..later };
+            }
+            if inbox.send(Input::Loaded(Box::new(load(&contexts, &next)))).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("reading".to_owned()).spawn(read).ok();
+    sender
+}
+
+fn load(contexts: &ContextFactory, wanted: &Wanted) -> Loaded {
+    let now = crate::context::now();
+    let mut loaded = Loaded { now, plans: None, plan: None, step: None, error: None };
+    let context = match contexts() {
+        Ok(context) => context,
+        Err(error) => return Loaded { error: Some(sentence(&Failure::of(&error))), ..loaded },
+    };
+    let mut fail = |error: Error| {
+        // A plan or step that was just removed is no longer shown; that says it all.
+        if error.code() != "not-found" {
+            loaded.error = Some(sentence(&Failure::of(&error)));
+        }
+    };
+    if wanted.plans {
+        let request = ListRequest { all: wanted.all, ..ListRequest::default() };
+        match list::list(&context, &request) {
+            Ok(ListReport::Plans { plans, .. }) => loaded.plans = Some(plans),
+            Ok(ListReport::Steps { .. }) => {}
+            Err(error) => fail(error),
+        }
+    }
+    let show = |id: &String| show::show(&context, &ShowRequest { id: id.clone(), ..ShowRequest::default() });
+    match wanted.plan.as_ref().map(show) {
+        Some(Ok(ShowReport::Plan(plan))) => loaded.plan = Some(plan),
+        Some(Err(error)) => fail(error),
+        _ => {}
+    }
+    match wanted.step.as_ref().map(show) {
+        Some(Ok(ShowReport::Step(step))) => loaded.step = Some(step),
+        Some(Err(error)) => fail(error),
+        _ => {}
+    }
+    loaded
+}
+
+/// The engine's sentence and its hint.
+pub(crate) fn sentence(failure: &Failure) -> String {
+    let hint = failure.hint.as_deref().map(|it| format!(" · {it}")).unwrap_or_default();
+    format!("{}{hint}", failure.message)
+}
+
+/// Makes changes one after the other.
+pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Act> {
+    let (sender, acts) = channel();
+    let act = move || serve(&contexts, &acts, &inbox);
+    std::thread::Builder::new().name("acting".to_owned()).spawn(act).ok();
+    sender
+}
+
+fn serve(contexts: &ContextFactory, acts: &Receiver<Act>, inbox: &Sender<Input>) {
+    // A key that is typed before the screen shows the last change means the version after that change.
+    let mut own: HashMap<(String, String), String> = HashMap::new();
+    while let Ok(mut act) = acts.recv() {
+        let typed_on = act.etag.clone();
+        while let Some(later) = act.etag.as_ref().and_then(|it| own.get(&(act.id.clone(), it.clone()))) {
+            act.etag = Some(later.clone());
+        }
+        let said = contexts().and_then(|context| perform(context, &act));
+        let said = said.unwrap_or_else(|error| refused(&error));
+        match (act.etag.or(typed_on), &said) {
+            // Files that an undo restored, or another program changed, are no continuation of the versions before.
+            (_, Said::Refused { .. }) => own.clear(),
+            _ if act.does == Does::Undo => own.clear(),
+            (Some(before), Said::Done { steps, .. }) => {
+                let after = steps.iter().find(|it| it.id == act.id).and_then(|it| it.etag.clone());
+                if let Some(after) = after.filter(|it| *it != before) {
+                    // Back at an earlier version, which is no longer followed by another one.
+                    own.remove(&(act.id.clone(), after.clone()));
+                    own.insert((act.id, before), after);
+                }
+            }
+            _ => {}
+        }
+        if inbox.send(Input::Said(said)).is_err() {
+            return;
+        }
+    }
+}
+
+fn refused(error: &Error) -> Said {
+    if let Error::NotExpected { id, now, .. } = error {
+        let step = serde_json::from_value((**now).clone()).ok();
+        let text = format!(
+            "`{id}` was changed by another program; it is shown as it is now. Press the key again to go on"
+        );
+        return Said::Refused { text, step };
+    }
+    Said::Refused { text: sentence(&Failure::of(error)), step: None }
+}
+
+fn perform(context: Context, act: &Act) -> Result<Said, Error> {
+    let context = &with_expected(context, act);
+    let (id, text) = (act.id.clone(), act.text.clone());
+    let report = match act.does {
+        Does::Claim => {
+            let request = ClaimRequest { target: Some(id), ..ClaimRequest::default() };
+            let report = claim::claim(context, &request)?;
+            let steps: Vec<_> = report.step.iter().filter_map(read_step).collect();
+            let text = match &report.claim {
+                Some(granted) => format!("claimed {} (claim {})", act.id, granted.id),
+                None => format!("no step was claimed: {}", report.why),
+            };
+            return Ok(Said::Done { text, steps });
+        }
+        Does::Move(verb) => {
+            let request = MoveRequest { verb, ids: vec![id], message: text, ..MoveRequest::default() };
+            update::move_steps(context, &request)?
+        }
+        Does::Attempt => {
+            let (outcome, notes) = outcome_and_notes(text.as_deref().unwrap_or_default());
+            update::attempt(context, &AttemptRequest { id, outcome, notes, ..AttemptRequest::default() })?
+        }
+        Does::Note => note::note(
+            context,
+            &NoteRequest { id, text: text.unwrap_or_default(), ..NoteRequest::default() },
+        )?,
+        Does::Add => {
+            let (plan, after) = id
+                .rsplit_once(':')
+                .map_or((id.as_str(), None), |(plan, number)| (plan, Some(number.to_owned())));
+            let title = text.unwrap_or_default();
+            add::add(context, &AddRequest { plan: plan.to_owned(), title, after, ..AddRequest::default() })?
+        }
+        Does::Confirm => {
+            // A person sits at the terminal that this key came from.
+            let request =
+                ConfirmRequest { id, note: text, confirmer: Confirmer::Person, ..ConfirmRequest::default() };
+            confirm::confirm(context, &request)?
+        }
+        Does::FindUndo => return Ok(undo_question(context)),
+        Does::Undo => undo::undo(context, &UndoRequest { id: Some(id), ..UndoRequest::default() })?,
+    };
+    Ok(told(report))
+}
+
+/// The context of an act, on the condition that the step is as it was shown. `claim` and `add` check under the lock whether
+/// they are possible, and take no text of the user's away.
+fn with_expected(context: Context, act: &Act) -> Context {
+    let is_checked = matches!(act.does, Does::Move(_) | Does::Attempt | Does::Note | Does::Confirm);
+    let etag = act.etag.clone().filter(|_| is_checked);
+    Context { expected: etag.map(|it| Expected::new(vec![it])), ..context }
+}
+
+/// `partly: the index is missing` is an outcome and its notes.
+pub(crate) fn outcome_and_notes(text: &str) -> (String, Option<String>) {
+    match text.split_once(':') {
+        Some((outcome, notes)) if !notes.trim().is_empty() => {
+            (outcome.trim().to_owned(), Some(notes.trim().to_owned()))
+        }
+        _ => (text.trim().to_owned(), None),
+    }
+}
+
+fn read_step(value: &Value) -> Option<StepShape> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+fn told(report: ChangeReport) -> Said {
+    let steps = report.changes.iter().filter_map(|it| read_step(&it.now)).collect();
+    if let Some(refused) = report.refused.first() {
+        return self::refused(&refused.error);
+    }
+    let lines = report.changes.iter().map(|it| change::line(report.verb, it));
+    let text: String = lines.map(|it| anstream::adapter::strip_str(it.trim_end()).to_string()).collect();
+    Said::Done { text, steps }
+}
+
+fn undo_question(context: &Context) -> Said {
+    let all = undo::undo_list(context);
+    let Some(item) = all.into_iter().find(|it| it.blocked.is_none()) else {
+        return Said::Refused { text: "there is nothing to undo".to_owned(), step: None };
+    };
+    let at = item.at.parse().ok().map(|it| time::ago(context.now, it)).unwrap_or_default();
+    let files = match item.paths.as_slice() {
+        [one] => one.clone(),
+        all => format!("{} files", all.len()),
+    };
+    let label = format!("undo `{}` in {files}, {at}? Enter does it, Esc leaves it", item.verb);
+    let act = Act { does: Does::Undo, id: item.id, text: None, etag: None };
+    Said::Ask(Prompt { label, text: String::new(), what: Asked::Yes(act) })
+}

@@ -1,0 +1,323 @@
+//! The board's loop: waits for a message without a timeout, handles all that wait, draws once.
+//!
+//! A thread reads the terminal. It waits for an acknowledgement after each batch, so that nobody reads the keyboard beside an
+//! editor.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
+use std::time::Duration;
+
+use planwatch::ops::edit;
+use planwatch::process::{editor, foreground};
+use planwatch::serve::daemon::context_factory::ContextFactory;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use super::engine::{self, Act, Loaded, Said, Wanted};
+use super::keys::{self, Effect};
+use super::model::{Model, Tone};
+use super::worker::{Run, Told, Worker};
+use super::{terminal, view};
+use crate::commands::{edit as edit_command, run as run_command};
+use crate::context::Session;
+use crate::failure::Failure;
+
+/// A message to the loop.
+pub(crate) enum Input {
+    /// What was typed since the last batch.
+    Typed(Vec<Event>),
+    /// The terminal is gone.
+    Lost,
+    Signal(i32),
+    Panic,
+    /// Something changed; what is shown may be old.
+    Changed,
+    /// As above, with a line to show.
+    Event(String),
+    Notice(String),
+    Loaded(Box<Loaded>),
+    Said(Said),
+    Run(Told),
+}
+
+/// How the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Quit,
+    /// The terminal is gone: nothing is written any more.
+    Lost,
+    Signal(i32),
+    Panic,
+}
+
+pub(crate) struct Board<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) plans: PathBuf,
+    pub(crate) contexts: ContextFactory,
+    pub(crate) model: Model,
+    pub(crate) terminal: DefaultTerminal,
+    pub(crate) inbox: Sender<Input>,
+    pub(crate) messages: Receiver<Input>,
+    pub(crate) is_coloured: bool,
+}
+
+struct Threads {
+    reader: Sender<Wanted>,
+    actor: Sender<Act>,
+    acknowledge: SyncSender<()>,
+    /// What was read last for the screen.
+    asked: Wanted,
+    worker: Option<Worker>,
+}
+
+/// Turns signals into messages.
+pub(crate) fn signals(inbox: Sender<Input>) {
+    let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGTSTP]) else { return };
+    let listen = move || {
+        for signal in signals.forever() {
+            if inbox.send(Input::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).ok();
+}
+
+/// Reads the terminal, a batch at a time.
+fn read(inbox: Sender<Input>) -> SyncSender<()> {
+    let (acknowledge, acknowledged) = sync_channel::<()>(1);
+    let read = move || loop {
+        let Ok(first) = event::read() else {
+            inbox.send(Input::Lost).ok();
+            return;
+        };
+        let mut batch = vec![first];
+        while batch.len() < 500 && event::poll(Duration::ZERO).unwrap_or(false) {
+            batch.extend(event::read().ok());
+        }
+        if inbox.send(Input::Typed(batch)).is_err() || acknowledged.recv().is_err() {
+            return;
+        }
+    };
+    std::thread::Builder::new().name("keyboard".to_owned()).spawn(read).ok();
+    acknowledge
+}
+
+impl Board<'_> {
+    pub(crate) fn run(mut self) -> End {
+        let mut threads = Threads {
+            reader: engine::reader(self.contexts.clone(), self.inbox.clone()),
+            actor: engine::actor(self.contexts.clone(), self.inbox.clone()),
+            acknowledge: read(self.inbox.clone()),
+            asked: Wanted::default(),
+            worker: None,
+        };
+        self.look(&mut threads, true);
+        // Stopped when the loop ends.
+        let mut following = None;
+        loop {
+            if self.draw().is_err() {
+                return End::Lost;
+            }
+            let Some(first) = self.receive() else { continue };
+            let mut next = Some(first);
+            while let Some(input) = next {
+                // Watching begins after the first look, so that the plans are seen as early as possible.
+                if matches!(input, Input::Loaded(_)) && following.is_none() {
+                    let (session, inbox) = (self.session.clone(), self.inbox.clone());
+                    following = Some(super::live::follow(session, self.plans.clone(), inbox));
+                }
+                if let Some(end) = self.handle(&mut threads, input) {
+                    return end;
+                }
+                next = self.messages.try_recv().ok();
+            }
+            self.look(&mut threads, false);
+        }
+    }
+
+    /// The next message; none after a second of a run, whose time is shown.
+    fn receive(&self) -> Option<Input> {
+        if self.model.run.as_ref().is_some_and(|it| it.end.is_none()) {
+            return match self.messages.recv_timeout(Duration::from_secs(1)) {
+                Ok(input) => Some(input),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Input::Lost),
+            };
+        }
+        self.messages.recv().ok().or(Some(Input::Lost))
+    }
+
+    fn draw(&mut self) -> std::io::Result<()> {
+        let (model, is_coloured) = (&mut self.model, self.is_coloured);
+        self.terminal.draw(|frame| view::draw(model, frame, is_coloured)).map(drop)
+    }
+
+    /// Asks for what the screen shows, if that is not what was read last.
+    fn look(&self, threads: &mut Threads, is_stale: bool) {
+        let model = &self.model;
+        let own = Wanted {
+            plans: false,
+            all: model.shows_closed,
+            plan: model.plan_id.clone(),
+            step: model.step_id.clone(),
+        };
+        if is_stale || own != threads.asked {
+            let plans = is_stale || own.all != threads.asked.all;
+            // Another step of the same plan needs the step alone.
+            let plan = own.plan.clone().filter(|_| plans || own.plan != threads.asked.plan);
+            threads.reader.send(Wanted { plans, plan, ..own.clone() }).ok();
+            threads.asked = own;
+        }
+    }
+
+    fn handle(&mut self, threads: &mut Threads, input: Input) -> Option<End> {
+        match input {
+            Input::Typed(batch) => {
+                for event in batch {
+                    if let Some(end) = self.typed(threads, event) {
+                        return Some(end);
+                    }
+                }
+                threads.acknowledge.send(()).ok();
+            }
+            Input::Lost => return Some(End::Lost),
+            Input::Panic => return Some(End::Panic),
+            Input::Signal(SIGHUP) => return Some(End::Lost),
+            Input::Signal(SIGTSTP) => self.suspend(),
+            Input::Signal(signal) => return Some(End::Signal(signal)),
+            Input::Changed => self.look(threads, true),
+            Input::Event(line) => {
+                self.model.note_event(line);
+                self.look(threads, true);
+            }
+            Input::Notice(text) => self.model.message = Some((Tone::Bad, text)),
+            Input::Loaded(loaded) => self.model.take(*loaded),
+            Input::Said(said) => {
+                self.model.take_answer(said);
+                self.look(threads, true);
+            }
+            Input::Run(told) => {
+                if let Some(run) = &mut self.model.run {
+                    run.take(told);
+                }
+            }
+        }
+        None
+    }
+
+    fn typed(&mut self, threads: &mut Threads, event: Event) -> Option<End> {
+        let effect = match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => keys::press(&mut self.model, key),
+            Event::Mouse(it) => keys::mouse(&mut self.model, it),
+            Event::Paste(text) => {
+                keys::paste(&mut self.model, &text);
+                None
+            }
+            _ => None,
+        };
+        match effect? {
+            Effect::Quit if threads.worker.as_ref().is_some_and(|it| !it.is_over()) => {
+                let text = "an agent is running: X stops it, then q quits".to_owned();
+                self.model.message = Some((Tone::Bad, text));
+            }
+            Effect::Quit => return Some(End::Quit),
+            Effect::Suspend => self.suspend(),
+            Effect::Act(act) => drop(threads.actor.send(act)),
+            Effect::Edit(id) => self.edit(threads, &id),
+            Effect::Command(words) if words.first().is_some_and(|it| it == "run") => {
+                self.begin_run(threads, words);
+            }
+            Effect::Command(words) => self.command(threads, &words),
+            Effect::StopRun => threads.worker.iter().for_each(Worker::stop),
+            Effect::Mouse(is_on) => drop(terminal::mouse(is_on)),
+            Effect::Reload => self.look(threads, true),
+        }
+        None
+    }
+
+    /// Gives the terminal to something else for a while.
+    fn away<T>(&mut self, what: impl FnOnce(&Self) -> T) -> T {
+        terminal::leave();
+        let done = what(self);
+        terminal::enter(self.model.is_mouse_on).ok();
+        // What was on the screen before is not known any more.
+        self.terminal.clear().ok();
+        done
+    }
+
+    fn suspend(&mut self) {
+        self.away(|_| emulate_default_handler(SIGTSTP).ok());
+    }
+
+    fn edit(&mut self, threads: &mut Threads, id: &str) {
+        let file = (self.contexts)().and_then(|context| edit::file(&context, id)).map_err(Failure::from);
+        let begun = file.and_then(|file| Ok((edit_command::command()?, file)));
+        let said = begun.and_then(|(command, file)| {
+            let ended = self.away(|_| editor::run(&command, &file));
+            let name = command.first().cloned().unwrap_or_default();
+            match ended {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(Failure::failed("editor", format!("`{name}` ended with an error"))),
+                Err(error) => {
+                    Err(Failure::failed("editor", format!("`{name}` could not be started: {error}")))
+                }
+            }
+        });
+        let problems = (self.contexts)().and_then(|context| edit::problems(&context, id));
+        self.model.message = match (said, problems) {
+            (Err(failure), _) => Some((Tone::Bad, engine::sentence(&failure))),
+            (Ok(()), Ok(found)) if !found.is_empty() => {
+                let first = &found[0];
+                let rest =
+                    if found.len() > 1 { format!(" and {} more", found.len() - 1) } else { String::new() };
+                Some((Tone::Bad, format!("{}:{}: {}{rest}", first.path, first.line, first.message)))
+            }
+            _ => None,
+        };
+        self.look(threads, true);
+    }
+
+    /// Runs any verb as a command of its own, in front of the board.
+    fn command(&mut self, threads: &mut Threads, words: &[String]) {
+        let (program, plans) = (std::env::current_exe(), self.plans.clone());
+        let ran = self.away(|board| {
+            let all = ["--plans".into(), plans.into_os_string()].into_iter();
+            let ran =
+                foreground::run(&program?, &all.chain(words.iter().map(Into::into)).collect::<Vec<_>>());
+            board.session.output.aside_line("Enter returns to the board");
+            std::io::stdin().read_line(&mut String::new())?;
+            ran
+        });
+        // A signal that the keyboard sent was meant for the command.
+        let later: Vec<_> =
+            self.messages.try_iter().filter(|it| !matches!(it, Input::Signal(SIGINT))).collect();
+        later.into_iter().for_each(|it| drop(self.inbox.send(it)));
+        if let Err(error) = ran {
+            self.model.message = Some((Tone::Bad, format!("planwatch could not be started: {error}")));
+        }
+        self.look(threads, true);
+    }
+
+    fn begin_run(&mut self, threads: &mut Threads, words: Vec<String>) {
+        if threads.worker.as_ref().is_some_and(|it| !it.is_over()) {
+            self.model.message = Some((Tone::Bad, "an agent is running already".to_owned()));
+            return;
+        }
+        let begun = (self.contexts)().map_err(Failure::from).and_then(|context| {
+            let request = run_command::request_of_words(self.session, &context, &words)?;
+            let failed = |it: std::io::Error| Failure::failed("io-error", it.to_string());
+            Worker::begin(request, self.contexts.clone(), self.inbox.clone()).map_err(failed)
+        });
+        match begun {
+            Ok(worker) => {
+                threads.worker = Some(worker);
+                self.model.run = Some(Run::beginning());
+            }
+            Err(failure) => self.model.message = Some((Tone::Bad, engine::sentence(&failure))),
+        }
+    }
+}

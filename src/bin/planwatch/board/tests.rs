@@ -1,0 +1,246 @@
+//! What keys do to the model, and how screens look at three sizes. `PLANWATCH_BLESS=1` records the screens again.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests write the screens that they record, where they are told to"
+)]
+
+use planwatch::api::context::{Context, Here, KeptSaves, Reading};
+use planwatch::api::daemon::Freshness;
+use planwatch::disk::{PlansDir, RealDisk};
+use planwatch::ops::list::{self, ListReport, ListRequest};
+use planwatch::ops::show::{self, ShowReport, ShowRequest};
+use planwatch::plan::transitions::Verb;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+use super::engine::{Act, Does, Loaded, Said, outcome_and_notes};
+use super::keys::{self, Effect};
+use super::model::{Column, Focus, Hit, Model, Sight, Tone};
+use super::view;
+
+fn context() -> Context {
+    let plans = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans-example");
+    Context {
+        plans: PlansDir::open(std::sync::Arc::new(RealDisk), &plans, None).unwrap(),
+        now: "2026-11-25T12:00:00Z".parse().unwrap(),
+        by: "ann".to_owned(),
+        config: planwatch::api::config::Config::default(),
+        reading: Reading::Files,
+        freshness: Freshness::Unknown,
+        here: Here::default(),
+        expected: None,
+        key: None,
+        on_notice: Box::new(|_| {}),
+        kept: KeptSaves::default(),
+    }
+}
+
+/// Reads what the model wants, as the threads of the board do.
+fn load(model: &mut Model) {
+    let context = context();
+    for is_first in [true, false] {
+        let plans = is_first.then(|| match list::list(&context, &ListRequest::default()).unwrap() {
+            ListReport::Plans { plans, .. } => plans,
+            ListReport::Steps { .. } => panic!("plans were asked for"),
+        });
+        let show = |id: &String| {
+            show::show(&context, &ShowRequest { id: id.clone(), ..ShowRequest::default() }).unwrap()
+        };
+        let plan = model.plan_id.as_ref().map(show).and_then(|it| match it {
+            ShowReport::Plan(it) => Some(it),
+            _ => None,
+        });
+        let step = model.step_id.as_ref().map(show).and_then(|it| match it {
+            ShowReport::Step(it) => Some(it),
+            _ => None,
+        });
+        // Files have other times in each working tree.
+        let plan = plan.map(|mut it| {
+            it.plan.last_activity = None;
+            it.steps.iter_mut().for_each(|it| it.last_activity = None);
+            it
+        });
+        model.take(Loaded { now: context.now, plans, plan, step, error: None });
+    }
+}
+
+fn opened() -> Model {
+    let mut model = Model::new(Some("ledger-migration".to_owned()), context().now);
+    load(&mut model);
+    load(&mut model);
+    model
+}
+
+fn press(model: &mut Model, key: char) -> Option<Effect> {
+    let code = match key {
+        '\n' => KeyCode::Enter,
+        '\t' => KeyCode::Tab,
+        '\u{1b}' => KeyCode::Esc,
+        c => KeyCode::Char(c),
+    };
+    keys::press(model, KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+/// The effect of the last of these keys.
+fn type_in(model: &mut Model, keys: &str) -> Option<Effect> {
+    keys.chars().map(|it| press(model, it)).last().flatten()
+}
+
+#[test]
+fn each_key_asks_for_its_verb_on_the_selected_step() {
+    let of = |does, text: Option<&str>| {
+        let model = opened();
+        let step = model.selected().unwrap();
+        let (id, etag) = (step.id.clone(), step.etag.clone());
+        Some(Effect::Act(Act { does, id, text: text.map(str::to_owned), etag }))
+    };
+    for (typed, does, text) in [
+        ("c", Does::Claim, None),
+        ("s", Does::Move(Verb::Start), None),
+        ("d", Does::Move(Verb::Done), None),
+        ("x", Does::Move(Verb::Skip), None),
+        ("r", Does::Move(Verb::Reopen), None),
+        ("y", Does::Confirm, None),
+        ("f\n", Does::Move(Verb::Fail), None),
+        ("fno disk\n", Does::Move(Verb::Fail), Some("no disk")),
+        ("bq d\n", Does::Move(Verb::Block), Some("q d")),
+        ("nask first\n", Does::Note, Some("ask first")),
+        ("apartly: slow\n", Does::Attempt, Some("partly: slow")),
+        ("+Measure\n", Does::Add, Some("Measure")),
+    ] {
+        assert_eq!(type_in(&mut opened(), typed), of(does, text), "{typed}");
+    }
+    let mut model = opened();
+    assert_eq!(type_in(&mut model, "n\n"), None, "an empty note is asked for again");
+    assert!(model.prompt.is_some());
+    assert_eq!(type_in(&mut model, "\u{1b}"), None);
+    assert!(model.prompt.is_none());
+    assert_eq!(press(&mut model, 'q'), Some(Effect::Quit));
+    assert_eq!(
+        type_in(&mut model, ":add a 'b c'\n"),
+        Some(Effect::Command(["add", "a", "b c"].map(str::to_owned).to_vec()))
+    );
+    assert_eq!(type_in(&mut model, ":add 'b\n"), None);
+    assert_eq!(model.message.as_ref().map(|it| it.0), Some(Tone::Bad));
+    assert_eq!(outcome_and_notes("partly: slow: x"), ("partly".to_owned(), Some("slow: x".to_owned())));
+}
+
+#[test]
+fn the_selection_moves_through_columns_and_stays_when_something_changes() {
+    let mut model = opened();
+    let before = model.step_id.clone();
+    let own = Column::of(model.selected().unwrap());
+    press(&mut model, 'l');
+    assert_ne!(Column::of(model.selected().unwrap()), own);
+    press(&mut model, 'h');
+    assert_eq!(Column::of(model.selected().unwrap()), own);
+    press(&mut model, '\t');
+    assert_eq!(model.sight, Sight::List);
+    press(&mut model, 'G');
+    let last = model.step_id.clone();
+    assert_eq!(last.as_deref(), Some("ledger-migration:8"));
+    type_in(&mut model, "nhalf");
+    load(&mut model);
+    assert_eq!((model.step_id.clone(), model.prompt.as_ref().unwrap().text.as_str()), (last, "half"));
+    type_in(&mut model, "\u{1b}g");
+    assert_eq!(model.step_id.as_deref(), Some("ledger-migration:1"));
+    model.select_step(before.clone());
+    type_in(&mut model, "/rehears");
+    assert!(model.shown().len() < model.steps().len());
+    type_in(&mut model, "\u{1b}");
+    assert_eq!(model.shown().len(), model.steps().len());
+}
+
+#[test]
+fn a_step_that_changed_meanwhile_is_shown() {
+    let mut model = opened();
+    let mut step = model.selected().unwrap().clone();
+    step.title = "Another title".to_owned();
+    model.take_answer(Said::Refused { text: "changed".to_owned(), step: Some(Box::new(step)) });
+    assert_eq!(model.selected().unwrap().title, "Another title");
+    assert_eq!(model.message, Some((Tone::Bad, "changed".to_owned())));
+}
+
+fn drawn(model: &mut Model, (width, height): (u16, u16), is_coloured: bool) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| view::draw(model, frame, is_coloured)).unwrap();
+    terminal
+}
+
+/// The screen's cells as lines without the spaces at their ends.
+fn screen(model: &mut Model, size: (u16, u16)) -> String {
+    let terminal = drawn(model, size, true);
+    let buffer = terminal.backend().buffer();
+    let rows = buffer.content.chunks(size.0.into());
+    rows.map(|row| {
+        let mut line = String::new();
+        let mut skipped = 0;
+        for cell in row {
+            if skipped == 0 {
+                line.push_str(cell.symbol());
+                skipped = unicode_width::UnicodeWidthStr::width(cell.symbol()).max(1);
+            }
+            skipped -= 1;
+        }
+        line.trim_end().to_owned() + "\n"
+    })
+    .collect()
+}
+
+#[test]
+fn screens_look_as_in_their_files() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/board");
+    let is_blessing = std::env::var_os("PLANWATCH_BLESS").is_some();
+    let mut wrong = Vec::new();
+    for (size, name) in [((80, 24), "80x24"), ((140, 40), "140x40"), ((20, 5), "20x5")] {
+        for (keys, view) in
+            [("", "board"), ("\t", "list"), ("\t\t", "graph"), ("\t\t\t", "timeline"), ("?", "help")]
+        {
+            let mut model = opened();
+            type_in(&mut model, keys);
+            let seen = screen(&mut model, size);
+            let file = dir.join(format!("{view}-{name}.txt"));
+            let disk: std::sync::Arc<dyn planwatch::disk::Disk> = std::sync::Arc::new(RealDisk);
+            let expected = planwatch::disk::read_file(&*disk, &file).unwrap_or_default();
+            if is_blessing {
+                std::fs::write(&file, &seen).unwrap();
+            } else if String::from_utf8_lossy(&expected) != seen {
+                wrong.push(format!("{} is another screen now:\n{seen}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn without_colours_no_cell_has_one_and_the_selection_still_shows() {
+    let terminal = drawn(&mut opened(), (80, 24), false);
+    let cells = &terminal.backend().buffer().content;
+    let reset = ratatui::style::Color::Reset;
+    assert!(cells.iter().all(|it| it.fg == reset && it.bg == reset));
+    assert!(cells.iter().any(|it| it.modifier.contains(ratatui::style::Modifier::REVERSED)));
+}
+
+#[test]
+fn a_card_is_selected_by_a_click_and_moved_by_a_drag() {
+    let mut model = opened();
+    drop(drawn(&mut model, (240, 40), true));
+    let place = |model: &Model, wanted: &dyn Fn(&Hit) -> bool| {
+        model.hits.iter().find(|(_, it)| wanted(it)).map(|(area, _)| (area.x + 1, area.y + 1)).unwrap()
+    };
+    let id = model.column(Column::Ready).first().unwrap().id.clone();
+    let (x, y) = place(&model, &|it| *it == Hit::Step(id.clone()));
+    let mouse = |model: &mut Model, kind, (column, row)| {
+        keys::mouse(model, MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
+    };
+    let down = MouseEventKind::Down(MouseButton::Left);
+    assert_eq!(mouse(&mut model, down, (x, y - 1)), None);
+    assert_eq!((model.step_id.clone(), model.focus), (Some(id.clone()), Focus::Steps));
+    let to = place(&model, &|it| *it == Hit::Column(Column::Done));
+    let effect = mouse(&mut model, MouseEventKind::Up(MouseButton::Left), to);
+    assert!(
+        matches!(effect, Some(Effect::Act(Act { does: Does::Move(Verb::Done), id: of, .. })) if of == id)
+    );
+}

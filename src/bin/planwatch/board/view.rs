@@ -1,0 +1,226 @@
+//! Draws the model: the plans, the open plan in one of four ways, the details, the last event and the keys.
+
+mod details;
+mod prose;
+mod steps;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Clear, Paragraph};
+
+use super::keys::KEYS;
+use super::model::{Focus, Hit, Model, Tone};
+use crate::screens::{ago, plans as plan_screen};
+use prose::plain;
+
+pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+const ACCENT: Style = Style::new().fg(Color::Cyan);
+
+/// The width below which only the part with the focus is shown, and the height.
+const SMALL: (u16, u16) = (60, 12);
+
+/// The width from which the details stand at the right.
+const WIDE: u16 = 120;
+
+pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) {
+    model.hits.clear();
+    let all = frame.area();
+    let is_small = all.width < SMALL.0 || all.height < SMALL.1;
+    let foot = if is_small { 1 } else { 2 };
+    let [body, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(foot)]).areas(all);
+    if is_small {
+        match model.focus {
+            Focus::Plans => plans(model, frame, body),
+            Focus::Steps => steps::draw(model, frame, body),
+            Focus::Details => details::draw(model, frame, body),
+        }
+    } else {
+        let left = if all.width >= WIDE { 32 } else { 22 };
+        let [left, middle] = Layout::horizontal([Constraint::Length(left), Constraint::Min(1)]).areas(body);
+        plans(model, frame, left);
+        if all.width >= WIDE {
+            let parts = [Constraint::Percentage(62), Constraint::Percentage(38)];
+            let [middle, right] = Layout::horizontal(parts).areas(middle);
+            steps::draw(model, frame, middle);
+            beside(model, frame, right);
+        } else {
+            let rows = if model.focus == Focus::Details { 75 } else { 42 };
+            let parts = [Constraint::Percentage(100 - rows), Constraint::Percentage(rows)];
+            let [middle, below] = Layout::vertical(parts).areas(middle);
+            steps::draw(model, frame, middle);
+            beside(model, frame, below);
+        }
+    }
+    draw_foot(model, frame, foot);
+    if model.is_help {
+        help(frame, all);
+    }
+    if !is_coloured {
+        for cell in &mut frame.buffer_mut().content {
+            (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+        }
+    }
+}
+
+/// The details, and above them the run, if there is one.
+fn beside(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
+    if model.run.is_none() {
+        return details::draw(model, frame, area);
+    }
+    let [above, below] =
+        Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
+    details::run(model, frame, above);
+    details::draw(model, frame, below);
+}
+
+/// A frame with a title; the part with the focus stands out.
+pub(super) fn framed(title: &str, has_focus: bool) -> Block<'_> {
+    let style = if has_focus { ACCENT } else { DIM };
+    let title_style = if has_focus { ACCENT.patch(BOLD) } else { Style::new() };
+    Block::new()
+        .borders(Borders::ALL)
+        .border_style(style)
+        .title(Span::styled(format!(" {title} "), title_style))
+}
+
+/// The style of the command line, for a terminal of cells.
+pub(super) fn colour(of: anstyle::Style) -> Style {
+    let mut style = Style::new();
+    if let Some(anstyle::Color::Ansi(it)) = of.get_fg_color() {
+        style = style.fg(match it {
+            anstyle::AnsiColor::Red => Color::Red,
+            anstyle::AnsiColor::Green => Color::Green,
+            anstyle::AnsiColor::Yellow => Color::Yellow,
+            anstyle::AnsiColor::Magenta => Color::Magenta,
+            _ => Color::Cyan,
+        });
+    }
+    let effects = of.get_effects();
+    if effects.contains(anstyle::Effects::DIMMED) { style.patch(DIM) } else { style }
+}
+
+/// The first row to draw, so that the selected one is among `height` rows.
+pub(super) fn first_row(selected: usize, height: usize, total: usize) -> usize {
+    selected.saturating_sub(height / 2).min(total.saturating_sub(height))
+}
+
+fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
+    let rows = model.plan_rows();
+    let title = format!("Plans {}", rows.len());
+    let block = framed(&title, model.focus == Focus::Plans);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if rows.is_empty() {
+        let said = match (model.is_loaded, model.search.is_empty()) {
+            (false, _) => "reading the plans",
+            (true, true) => "No plan is open.\n\n:new TITLE STEP… creates one",
+            (true, false) => "nothing is found",
+        };
+        let said = Paragraph::new(said).style(DIM).wrap(ratatui::widgets::Wrap { trim: true });
+        frame.render_widget(said, inner);
+        return;
+    }
+    let at = rows.iter().position(|(it, _)| Some(&it.id) == model.plan_id.as_ref()).unwrap_or(0);
+    let first = first_row(at, inner.height.into(), rows.len());
+    let mut hits = Vec::new();
+    for (nth, (plan, is_child)) in rows.iter().enumerate().skip(first).take(inner.height.into()) {
+        let y = inner.y + u16::try_from(nth - first).unwrap_or(0);
+        let place = Rect { y, height: 1, ..inner };
+        let (_, style) = plan_screen::status_cell(plan);
+        let closed = plan.steps_completed + plan.steps_skipped;
+        let progress =
+            if plan.steps_total == 0 { String::new() } else { format!(" {closed}/{}", plan.steps_total) };
+        let mark = match () {
+            () if plan.steps_failed > 0 => "✗",
+            () if plan.steps_blocked > 0 => "■",
+            () if plan.steps_in_progress > 0 => "◐",
+            () if plan.steps_ready > 0 => "○",
+            () if plan.steps_total > 0 && closed == plan.steps_total => "●",
+            () => "·",
+        };
+        let indent = if *is_child { "  " } else { "" };
+        let room = usize::from(inner.width).saturating_sub(indent.len() + 2 + progress.len());
+        let name = prose::cut(&plain(&plan.id), room);
+        let gap = " ".repeat(room.saturating_sub(Span::raw(&name).width()));
+        let line = Line::from(vec![
+            Span::raw(indent),
+            Span::styled(format!("{mark} "), colour(style)),
+            Span::styled(name, if nth == at { BOLD } else { Style::new() }),
+            Span::raw(gap),
+            Span::styled(progress, DIM),
+        ]);
+        let selected = if nth == at && model.focus == Focus::Plans { SELECTED } else { Style::new() };
+        frame.render_widget(Paragraph::new(line).style(selected), place);
+        hits.push((place, Hit::Plan(plan.id.clone())));
+    }
+    model.hits.append(&mut hits);
+}
+
+fn draw_foot(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let said = match (&model.prompt, &model.message, model.events.back()) {
+        (Some(prompt), _, _) => {
+            let text = plain(&prompt.text);
+            // The end of what is typed stays visible.
+            let label = format!("{} › ", plain(&prompt.label));
+            let room = usize::from(area.width).saturating_sub(Span::raw(&label).width() + 1);
+            let text = prose::tail(&text, room);
+            Line::from(vec![
+                Span::styled(label, ACCENT.patch(BOLD)),
+                Span::raw(text),
+                Span::styled(" ", SELECTED),
+            ])
+        }
+        (None, Some((tone, text)), _) => {
+            let colour = if *tone == Tone::Good { Color::Green } else { Color::Red };
+            Line::styled(plain(text), Style::new().fg(colour))
+        }
+        (None, None, Some(event)) => Line::styled(plain(event), DIM),
+        (None, None, None) if !model.search.is_empty() => {
+            Line::styled(format!("search: {} (Esc ends it)", plain(&model.search)), ACCENT)
+        }
+        (None, None, None) => {
+            let last = model.selected_plan().and_then(|it| it.last_activity);
+            let ago = ago(model.now, last);
+            Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
+        }
+    };
+    let width = usize::from(area.width);
+    let is_long = said.width() > width && model.prompt.is_none();
+    // A refusal and its hint are read whole, over the keys if need be.
+    let keys =
+        "? keys  Tab view  Enter open  c claim  s start  d done  n note  e edit  / search  : verb  q quit";
+    if area.height == 1 || is_long {
+        let said = Paragraph::new(said).wrap(ratatui::widgets::Wrap { trim: true });
+        frame.render_widget(said, area);
+    } else {
+        frame.render_widget(Paragraph::new(said), Rect { height: 1, ..area });
+        let place = Rect { y: area.y + 1, height: 1, ..area };
+        frame.render_widget(Paragraph::new(prose::cut(keys, width)).style(DIM), place);
+    }
+}
+
+fn help(frame: &mut Frame<'_>, all: Rect) {
+    let n = u16::try_from(KEYS.len()).unwrap_or(0);
+    // Two columns where one is too high.
+    let n_columns = if n + 2 > all.height { 2 } else { 1 };
+    let (width, height) = (56 * n_columns, n.div_ceil(n_columns) + 2);
+    let area = all.centered(Constraint::Max(width), Constraint::Max(height));
+    frame.render_widget(Clear, area);
+    let block = framed("keys", true);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let columns = Layout::horizontal(vec![Constraint::Fill(1); n_columns.into()]).split(inner);
+    for (place, keys) in columns.iter().zip(KEYS.chunks(usize::from(n.div_ceil(n_columns)))) {
+        let lines: Vec<_> = keys
+            .iter()
+            .map(|(key, what)| {
+                Line::from(vec![Span::styled(format!("{key:>17}  "), ACCENT), Span::raw(*what)])
+            })
+            .collect();
+        frame.render_widget(Paragraph::new(lines), *place);
+    }
+}

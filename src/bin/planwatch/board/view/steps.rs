@@ -1,0 +1,282 @@
+//! The open plan: columns, list, graph and timeline.
+
+use std::collections::HashMap;
+
+use planwatch::api::views::StepShape;
+use planwatch::plan::time::Time;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::prose::{cut, plain, wrap};
+use super::{ACCENT, BOLD, DIM, SELECTED, colour, first_row, framed};
+use crate::board::model::{Column, Focus, Hit, Model, Sight};
+use crate::screens::{self, ago, steps as step_screen};
+
+/// The least width of a column of cards.
+const CARD: u16 = 17;
+
+pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
+    let name = model.selected_plan().map(|it| plain(&it.title)).unwrap_or_default();
+    let title = cut(&format!("{} · {name}", model.sight.name()), usize::from(area.width).saturating_sub(6));
+    let block = framed(&title, model.focus == Focus::Steps);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    model.hits.push((area, Hit::Steps));
+    if model.steps().is_empty() {
+        let said = match &model.plan {
+            None if model.plan_id.is_some() => "reading the plan",
+            Some(it) if !it.children.is_empty() => "A program: its plans are at the left.",
+            Some(_) => "It has no steps yet; + adds one.",
+            None => "",
+        };
+        frame.render_widget(Paragraph::new(said).style(DIM), inner);
+        return;
+    }
+    match model.sight {
+        Sight::Columns => columns(model, frame, inner),
+        Sight::List => lines(model, frame, inner, list_line),
+        Sight::Graph => graph(model, frame, inner),
+        Sight::Timeline => timeline(model, frame, inner),
+    }
+}
+
+/// The columns that fit, among them the selected one; the others are named with their counts.
+fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
+    let fit = usize::from(area.width / CARD).clamp(1, Column::ALL.len());
+    let own = model.selected().map_or(Column::Ready, Column::of);
+    let at = Column::ALL.iter().position(|it| *it == own).unwrap_or(0);
+    let first = (at + 1).saturating_sub(fit - fit / 2).min(Column::ALL.len() - fit);
+    let shown = &Column::ALL[first..first + fit];
+    let hidden = Column::ALL.iter().filter(|it| !shown.contains(it));
+    let counts: Vec<_> = hidden.map(|it| format!("{} {}", it.name(), model.column(*it).len())).collect();
+    let rest = if counts.is_empty() { 0 } else { 1 };
+    let [main, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(rest)]).areas(area);
+    let line = format!("also: {}", counts.join(" · "));
+    frame.render_widget(Paragraph::new(cut(&line, foot.width.into())).style(DIM), foot);
+    let places = Layout::horizontal(vec![Constraint::Fill(1); fit]).spacing(1).split(main);
+    for (column, place) in shown.iter().zip(places.iter()) {
+        one_column(model, frame, *column, *place);
+    }
+}
+
+fn head_style(column: Column) -> Style {
+    match column {
+        Column::Waiting => Style::new(),
+        Column::Ready => colour(screens::READY),
+        Column::Doing => colour(screens::BUSY),
+        Column::Stuck => colour(screens::BAD),
+        Column::Done => colour(screens::GOOD),
+    }
+}
+
+fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Rect) {
+    let steps = model.column(column);
+    let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let name = format!("{} {}", column.name(), steps.len());
+    let head_line = Line::styled(cut(&name, head.width.into()), head_style(column).patch(BOLD).underlined());
+    frame.render_widget(Paragraph::new(head_line), head);
+    let mut hits = vec![(area, Hit::Column(column))];
+    let cards: Vec<_> = steps.iter().map(|it| card(it, body.width.into())).collect();
+    let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
+    let mut first = at.unwrap_or(0);
+    // As many cards above the selected one as there is room for.
+    let mut height = cards.get(first).map_or(0, Vec::len);
+    while first > 0 && height + cards[first - 1].len() <= usize::from(body.height) * 2 / 3 {
+        first -= 1;
+        height += cards[first].len();
+    }
+    let mut y = body.y;
+    for (nth, card) in cards.into_iter().enumerate().skip(first) {
+        let height = u16::try_from(card.len()).unwrap_or(1).min(body.bottom().saturating_sub(y));
+        if height == 0 {
+            break;
+        }
+        let place = Rect { y, height, ..body };
+        let is_own = Some(nth) == at;
+        let style = match (is_own, model.focus) {
+            (true, Focus::Plans) => BOLD,
+            (true, _) => SELECTED,
+            (false, _) => Style::new(),
+        };
+        frame.render_widget(Paragraph::new(card).style(style), place);
+        hits.push((place, Hit::Step(steps[nth].id.clone())));
+        y += height;
+    }
+    model.hits.append(&mut hits);
+}
+
+/// A card: the title in at most two lines, and what is to be known in a third one.
+fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
+    let style = colour(screens::colour(&step.status));
+    let style = if step.ready && step.status == "pending" { colour(screens::READY) } else { style };
+    let head = format!("{} ", screens::mark(&step.status));
+    let title = vec![
+        Span::styled(head, style),
+        Span::styled(format!("{} ", step.number), BOLD),
+        Span::raw(plain(&step.title)),
+    ];
+    let mut lines = wrap(&Line::from(title), width, 2);
+    if lines.len() > 2 {
+        lines.truncate(2);
+        let last: String = lines[1].spans.iter().map(|it| it.content.as_ref()).collect();
+        lines[1] = Line::from(format!("{}…", cut(&last, width.saturating_sub(1)).trim_end_matches('…')));
+    }
+    let facts = [
+        step_screen::worker(step).to_owned(),
+        step_screen::tasks(step),
+        if step.lapsed { "lapsed".to_owned() } else { String::new() },
+        if step.waits_for.is_empty() { String::new() } else { format!("← {}", waits(step)) },
+    ];
+    let facts: Vec<_> = facts.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
+    if !facts.is_empty() {
+        lines.push(Line::styled(cut(&format!("  {}", facts.join(" · ")), width), DIM));
+    }
+    lines
+}
+
+/// What it waits for, steps of its own plan by their number.
+fn waits(step: &StepShape) -> String {
+    let own = format!("{}:", step.plan);
+    step.waits_for.iter().map(|it| it.strip_prefix(&own).unwrap_or(it)).collect::<Vec<_>>().join(", ")
+}
+
+fn list_line(step: &StepShape, width: usize, now: Time) -> Line<'static> {
+    let state = screens::short_state(step);
+    let state = anstream::adapter::strip_str(&state.painted()).to_string();
+    let style = colour(screens::colour(&step.status));
+    let style = if step.ready && step.status == "pending" { colour(screens::READY) } else { style };
+    let right =
+        [step_screen::worker(step).to_owned(), step_screen::tasks(step), ago(now, step.last_activity)];
+    let right: Vec<_> = right.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
+    let right = if width > 50 { format!(" {}", right.join(" · ")) } else { String::new() };
+    let number = format!("{:>5} ", step.number);
+    let room = width.saturating_sub(number.len() + 15 + Span::raw(&right).width());
+    let title = cut(&plain(&step.title), room);
+    let gap = " ".repeat(room.saturating_sub(Span::raw(&title).width()));
+    Line::from(vec![
+        Span::styled(number, BOLD),
+        Span::styled(format!("{state:<15}"), style),
+        Span::raw(title),
+        Span::raw(gap),
+        Span::styled(right, DIM),
+    ])
+}
+
+fn lines(
+    model: &mut Model,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    line: impl Fn(&StepShape, usize, Time) -> Line<'static>,
+) {
+    let steps = model.shown();
+    let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
+    let first = first_row(at.unwrap_or(0), area.height.into(), steps.len());
+    let mut hits = Vec::new();
+    for (nth, step) in steps.iter().enumerate().skip(first).take(area.height.into()) {
+        let place = Rect { y: area.y + u16::try_from(nth - first).unwrap_or(0), height: 1, ..area };
+        let style = if Some(nth) == at && model.focus != Focus::Plans { SELECTED } else { Style::new() };
+        let line = line(step, area.width.into(), model.now);
+        frame.render_widget(Paragraph::new(line).style(style), place);
+        hits.push((place, Hit::Step(step.id.clone())));
+    }
+    model.hits.append(&mut hits);
+}
+
+/// Each step is set in by how many steps come before it at least; what it waits for stands behind it.
+fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
+    let steps = model.steps();
+    let mut ranks: HashMap<&String, usize> = HashMap::new();
+    // As often as a chain may be long where numbers do not follow the dependencies.
+    for _ in 0..steps.len().min(64) {
+        let mut has_changed = false;
+        for step in steps {
+            let rank =
+                step.depends.iter().filter_map(|it| ranks.get(it)).max().map_or(0, |it| (it + 1).min(24));
+            has_changed |= ranks.insert(&step.id, rank) != Some(rank);
+        }
+        if !has_changed {
+            break;
+        }
+    }
+    let ranks: HashMap<String, usize> = ranks.into_iter().map(|(id, rank)| (id.clone(), rank)).collect();
+    let near = model.selected().map(|it| (it.id.clone(), it.depends.clone()));
+    lines(model, frame, area, |step, width, _| {
+        let (id, depends) = near.clone().unwrap_or_default();
+        let is_near = depends.contains(&step.id) || step.depends.contains(&id);
+        let style = colour(screens::colour(&step.status));
+        let own = format!("{}:", step.plan);
+        let short: Vec<_> = step.shown_depends().iter().map(|it| it.replace(&own, "")).collect();
+        let arrow = if short.is_empty() { String::new() } else { format!("  ← {}", short.join(", ")) };
+        let rank = ranks.get(&step.id).copied().unwrap_or(0);
+        let indent = "  ".repeat(rank.min(width / 6));
+        let room = width.saturating_sub(indent.len() + 2 + step.number.len() + 1);
+        let title = cut(&plain(&step.title), room.saturating_sub(Span::raw(&arrow).width()).max(room / 2));
+        Line::from(vec![
+            Span::raw(indent),
+            Span::styled(format!("{} ", screens::mark(&step.status)), style),
+            Span::styled(format!("{} ", step.number), BOLD),
+            Span::styled(title, if is_near { ACCENT } else { Style::new() }),
+            Span::styled(plain(&arrow), if is_near { ACCENT } else { DIM }),
+        ])
+    });
+}
+
+/// The times of a step that the files hold, each with a mark.
+fn times(step: &StepShape) -> Vec<(Time, char)> {
+    let created = step.created_at.map(|it| (it, '·'));
+    let claimed = step.claim.as_ref().and_then(|it| it.at).map(|it| (it, '◐'));
+    let word = |it: &str| match it {
+        "completed" | "done" | "ok" => '●',
+        "failed" => '✗',
+        "blocked" => '■',
+        "skipped" => '–',
+        _ => '◐',
+    };
+    let attempts = step.attempts.iter();
+    let attempts = attempts.filter_map(|it| Some((it.at?, word(it.outcome.as_deref().unwrap_or_default()))));
+    let mut all: Vec<_> = created.into_iter().chain(attempts).chain(claimed).collect();
+    all.sort_by_key(|it| it.0);
+    all
+}
+
+/// When steps were worked on: from left to right from the first record of the plan to the last.
+fn timeline(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
+    let all: Vec<_> = model.steps().iter().flat_map(times).map(|it| it.0).collect();
+    let (Some(first), Some(last)) = (all.iter().min().copied(), all.iter().max().copied()) else {
+        frame.render_widget(Paragraph::new("Nothing was recorded yet.").style(DIM), area);
+        return;
+    };
+    let name_width = usize::from(area.width) / 3;
+    let chart = usize::from(area.width).saturating_sub(name_width + 1).max(1);
+    let day = |it: Time| it.to_string().chars().take(10).collect::<String>();
+    let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    let (from, to) = (day(first), day(last));
+    let gap = " ".repeat(chart.saturating_sub(from.len() + to.len()));
+    let axis = format!("{}{from}{gap}{to}", " ".repeat(name_width + 1));
+    frame.render_widget(Paragraph::new(cut(&axis, area.width.into())).style(DIM), head);
+    let span = last.seconds_since(first).max(1);
+    let column = move |at: Time| {
+        let part =
+            i128::from(at.seconds_since(first)) * i128::try_from(chart - 1).unwrap_or(0) / i128::from(span);
+        usize::try_from(part).unwrap_or(0).min(chart - 1)
+    };
+    lines(model, frame, body, |step, _, _| {
+        let times = times(step);
+        let mut row = vec![' '; chart];
+        if let (Some(from), Some(to)) = (times.first(), times.last()) {
+            row[column(from.0)..=column(to.0)].fill('─');
+        }
+        times.iter().for_each(|(at, mark)| row[column(*at)] = *mark);
+        let title = cut(&format!("{} {}", step.number, plain(&step.title)), name_width);
+        let pad = " ".repeat((name_width + 1).saturating_sub(Span::raw(&title).width()));
+        let style = colour(screens::colour(&step.status));
+        Line::from(vec![
+            Span::raw(title),
+            Span::raw(pad),
+            Span::styled(row.into_iter().collect::<String>(), style),
+        ])
+    });
+}

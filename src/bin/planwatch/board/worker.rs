@@ -1,0 +1,161 @@
+//! A run of an agent below the board: its events become what the board shows of it.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::api::trust::Subject;
+use planwatch::ops::run::{self as engine, Event, RunRequest, Surface};
+use planwatch::process::worker::{Processes, Stop};
+use planwatch::serve::daemon::context_factory::ContextFactory;
+
+use super::engine::sentence;
+use super::event_loop::Input;
+use crate::failure::Failure;
+
+/// How many bytes of the output are remembered.
+const MOST_OUTPUT: usize = 64 * 1024;
+
+/// What is shown of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) begun: Instant,
+    pub(crate) step: String,
+    pub(crate) output: String,
+    pub(crate) cost: Option<f64>,
+    /// Why it ended; none: it still runs.
+    pub(crate) end: Option<String>,
+    pub(crate) seconds: u64,
+}
+
+/// What happened in a run.
+#[derive(Debug)]
+pub(crate) enum Told {
+    Step(String),
+    Output(Vec<u8>),
+    Cost(f64),
+    Line(String),
+    End(String),
+}
+
+impl Run {
+    pub(crate) fn beginning() -> Self {
+        let (step, output) = (String::new(), String::new());
+        Self { begun: Instant::now(), step, output, cost: None, end: None, seconds: 0 }
+    }
+
+    pub(crate) fn take(&mut self, told: Told) {
+        match told {
+            Told::Step(step) => self.step = step,
+            Told::Output(bytes) => self.output.push_str(&String::from_utf8_lossy(&bytes)),
+            Told::Line(line) => {
+                if !self.output.is_empty() && !self.output.ends_with('\n') {
+                    self.output.push('\n');
+                }
+                self.output.push_str(&line);
+                self.output.push('\n');
+            }
+            Told::Cost(cost) => self.cost = Some(self.cost.unwrap_or(0.0) + cost),
+            Told::End(why) => {
+                self.seconds = self.begun.elapsed().as_secs();
+                self.end = Some(why);
+            }
+        }
+        if self.output.len() > MOST_OUTPUT {
+            let from = self.output.len() - MOST_OUTPUT / 2;
+            let from = (from..self.output.len()).find(|it| self.output.is_char_boundary(*it)).unwrap_or(0);
+            self.output.drain(..from);
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> u64 {
+        if self.end.is_some() { self.seconds } else { self.begun.elapsed().as_secs() }
+    }
+}
+
+/// The thread of a run, and how to stop it.
+pub(crate) struct Worker {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(crate) fn begin(
+        request: RunRequest,
+        contexts: ContextFactory,
+        inbox: Sender<Input>,
+    ) -> std::io::Result<Self> {
+        let processes = Processes::default();
+        let stop = processes.stopper();
+        let work = move || {
+            let surface = Board { contexts, begun: Instant::now(), inbox: inbox.clone() };
+            let end = match engine::run(&request, &surface, &processes) {
+                Ok(report) => format!("{}: {}", report.end.word().replace('-', " "), report.why),
+                Err(error) => sentence(&Failure::of(&error)),
+            };
+            inbox.send(Input::Run(Told::End(end))).ok();
+        };
+        let thread = std::thread::Builder::new().name("run".to_owned()).spawn(work)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.stop();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Worker {
+    /// No process of an agent outlives the board.
+    fn drop(&mut self) {
+        self.stop.stop();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+struct Board {
+    contexts: ContextFactory,
+    begun: Instant,
+    inbox: Sender<Input>,
+}
+
+impl Surface for Board {
+    fn context(&self) -> Result<Context, Error> {
+        (self.contexts)()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn report(&self, event: &Event<'_>) {
+        let told = match event {
+            Event::Started { step, title, attempt, of, .. } => {
+                self.inbox.send(Input::Run(Told::Step((*step).to_owned()))).ok();
+                Told::Line(format!("▶ {step} {title} (attempt {attempt} of {of})"))
+            }
+            Event::Output { bytes, .. } => Told::Output(bytes.to_vec()),
+            Event::Verifying { step, command } => Told::Line(format!("verifying {step}: {command}")),
+            Event::Ended(ended) => {
+                ended.cost.map(|it| self.inbox.send(Input::Run(Told::Cost(it))));
+                let notes = ended.notes.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
+                Told::Line(format!("{} {}{notes} ({} s)", ended.step, ended.outcome, ended.seconds))
+            }
+            Event::Progress { closed, total } => Told::Line(format!("{closed} of {total} steps are closed")),
+            Event::Waiting { why } => Told::Line(format!("waiting: {why}")),
+            Event::Note { text } => Told::Line((*text).to_owned()),
+        };
+        self.inbox.send(Input::Run(told)).ok();
+    }
+
+    fn may_trust(&self, _: &Subject) -> bool {
+        // The refusal says which command to read and to trust; `:trust` does that.
+        false
+    }
+}
