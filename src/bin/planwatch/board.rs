@@ -30,13 +30,13 @@ use crate::output;
 use event_loop::{Board, End, Input};
 use model::Model;
 
-pub(crate) fn run(session: &Session, args: Arguments) -> Result<u8, Failure> {
+pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() || session.output.is_json() {
         let hint = "`planwatch list` and `planwatch status` print without one";
         return Err(Failure::usage("the board needs a terminal", hint));
     }
     let context = session.context()?;
-    let plan = args.plan.map(|id| plan_of(&context, id)).transpose()?;
+    let plan = args.plan.as_deref().map(|id| plan_of(&context, id)).transpose()?;
     malloc::give_back();
     let plans = context.plans.root().to_path_buf();
     let (inbox, messages) = channel();
@@ -65,8 +65,8 @@ pub(crate) fn run(session: &Session, args: Arguments) -> Result<u8, Failure> {
 }
 
 /// The plan that was named, by its full id.
-fn plan_of(context: &Context, id: String) -> Result<String, Failure> {
-    match show::show(context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })? {
+fn plan_of(context: &Context, id: &str) -> Result<String, Failure> {
+    match show::show(context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })? {
         ShowReport::Plan(it) => Ok(it.plan.id),
         ShowReport::Step(it) => Ok(it.step.plan),
         _ => Err(Failure::usage(format!("`{id}` is not a plan"), "`planwatch list` lists the plans")),

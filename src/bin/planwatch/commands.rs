@@ -106,7 +106,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
     let Some(verb) = verb else { return welcome::run(session) };
     match verb {
         Verb::Status(args) => status::run(session, &args),
-        Verb::Board(args) => board::run(session, args),
+        Verb::Board(args) => board::run(session, &args),
         Verb::List(args) => list::run(session, args),
         Verb::Steps(args) => list::steps(session, args),
         Verb::Stale(args) => list::stale(session, args),

@@ -227,7 +227,7 @@ fn perform(context: Context, act: &Act) -> Result<Said, Error> {
         Does::FindUndo => return Ok(undo_question(context)),
         Does::Undo => undo::undo(context, &UndoRequest { id: Some(id), ..UndoRequest::default() })?,
     };
-    Ok(told(report))
+    Ok(told(&report))
 }
 
 /// The context of an act, on the condition that the step is as it was shown. `claim` and `add` check under the lock whether
@@ -252,7 +252,7 @@ fn read_step(value: &Value) -> Option<StepShape> {
     serde_json::from_value(value.clone()).ok()
 }
 
-fn told(report: ChangeReport) -> Said {
+fn told(report: &ChangeReport) -> Said {
     let steps = report.changes.iter().filter_map(|it| read_step(&it.now)).collect();
     if let Some(refused) = report.refused.first() {
         return self::refused(&refused.error);

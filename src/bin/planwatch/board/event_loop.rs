@@ -229,7 +229,7 @@ impl Board<'_> {
             Effect::Act(act) => drop(threads.actor.send(act)),
             Effect::Edit(id) => self.edit(threads, &id),
             Effect::Command(words) if words.first().is_some_and(|it| it == "run") => {
-                self.begin_run(threads, words);
+                self.begin_run(threads, &words);
             }
             Effect::Command(words) => self.command(threads, &words),
             Effect::StopRun => threads.worker.iter().for_each(Worker::stop),
@@ -302,13 +302,13 @@ impl Board<'_> {
         self.look(threads, true);
     }
 
-    fn begin_run(&mut self, threads: &mut Threads, words: Vec<String>) {
+    fn begin_run(&mut self, threads: &mut Threads, words: &[String]) {
         if threads.worker.as_ref().is_some_and(|it| !it.is_over()) {
             self.model.message = Some((Tone::Bad, "an agent is running already".to_owned()));
             return;
         }
         let begun = (self.contexts)().map_err(Failure::from).and_then(|context| {
-            let request = run_command::request_of_words(self.session, &context, &words)?;
+            let request = run_command::request_of_words(self.session, &context, words)?;
             let failed = |it: std::io::Error| Failure::failed("io-error", it.to_string());
             Worker::begin(request, self.contexts.clone(), self.inbox.clone()).map_err(failed)
         });

@@ -10,8 +10,8 @@ use super::model::{Asked, Column, Focus, Hit, Model, Prompt, Tone};
 
 /// The keys with what they do, for `?` and for the foot of the screen.
 pub(crate) const KEYS: [(&str, &str); 25] = [
-    ("↑ ↓ ← → h j k l", "move"),
-    ("g G PgUp PgDn", "first, last, a page"),
+    ("↑↓←→ hjkl", "move"),
+    ("g G PgUp", "first, last, a page"),
     ("Enter", "open"),
     ("Esc", "back"),
     ("Tab", "board, list, graph, timeline"),

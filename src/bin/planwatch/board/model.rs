@@ -200,21 +200,21 @@ impl Model {
     pub(crate) fn take_answer(&mut self, said: Said) {
         match said {
             Said::Done { text, steps } => {
-                steps.into_iter().for_each(|it| self.put_step(it));
+                steps.into_iter().for_each(|it| self.put_step(&it));
                 self.message = Some((Tone::Good, text));
             }
             Said::Refused { text, step } => {
-                step.into_iter().for_each(|it| self.put_step(*it));
+                step.into_iter().for_each(|it| self.put_step(&it));
                 self.message = Some((Tone::Bad, text));
             }
             Said::Ask(prompt) => self.prompt = self.prompt.take().or(Some(prompt)),
         }
     }
 
-    fn put_step(&mut self, step: StepShape) {
+    fn put_step(&mut self, step: &StepShape) {
         let steps = self.plan.iter_mut().flat_map(|it| it.steps.iter_mut());
         for it in steps.filter(|it| it.id == step.id) {
-            it.clone_from(&step);
+            it.clone_from(step);
         }
     }
 

@@ -146,7 +146,7 @@ fn the_selection_moves_through_columns_and_stays_when_something_changes() {
     assert_eq!((model.step_id.clone(), model.prompt.as_ref().unwrap().text.as_str()), (last, "half"));
     type_in(&mut model, "\u{1b}g");
     assert_eq!(model.step_id.as_deref(), Some("ledger-migration:1"));
-    model.select_step(before.clone());
+    model.select_step(before);
     type_in(&mut model, "/rehears");
     assert!(model.shown().len() < model.steps().len());
     type_in(&mut model, "\u{1b}");

@@ -207,7 +207,7 @@ fn help(frame: &mut Frame<'_>, all: Rect) {
     let n = u16::try_from(KEYS.len()).unwrap_or(0);
     // Two columns where one is too high.
     let n_columns = if n + 2 > all.height { 2 } else { 1 };
-    let (width, height) = (56 * n_columns, n.div_ceil(n_columns) + 2);
+    let (width, height) = (42 * n_columns, n.div_ceil(n_columns) + 2);
     let area = all.centered(Constraint::Max(width), Constraint::Max(height));
     frame.render_widget(Clear, area);
     let block = framed("keys", true);
@@ -218,7 +218,7 @@ fn help(frame: &mut Frame<'_>, all: Rect) {
         let lines: Vec<_> = keys
             .iter()
             .map(|(key, what)| {
-                Line::from(vec![Span::styled(format!("{key:>17}  "), ACCENT), Span::raw(*what)])
+                Line::from(vec![Span::styled(format!("{key:>9}  "), ACCENT), Span::raw(*what)])
             })
             .collect();
         frame.render_widget(Paragraph::new(lines), *place);

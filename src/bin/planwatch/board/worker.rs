@@ -143,7 +143,9 @@ impl Surface for Board {
             Event::Output { bytes, .. } => Told::Output(bytes.to_vec()),
             Event::Verifying { step, command } => Told::Line(format!("verifying {step}: {command}")),
             Event::Ended(ended) => {
-                ended.cost.map(|it| self.inbox.send(Input::Run(Told::Cost(it))));
+                if let Some(cost) = ended.cost {
+                    self.inbox.send(Input::Run(Told::Cost(cost))).ok();
+                }
                 let notes = ended.notes.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
                 Told::Line(format!("{} {}{notes} ({} s)", ended.step, ended.outcome, ended.seconds))
             }

@@ -52,7 +52,8 @@ fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let shown = &Column::ALL[first..first + fit];
     let hidden = Column::ALL.iter().filter(|it| !shown.contains(it));
     let counts: Vec<_> = hidden.map(|it| format!("{} {}", it.name(), model.column(*it).len())).collect();
-    let rest = if counts.is_empty() { 0 } else { 1 };
+    // Where there is hardly room, cards matter more than counts.
+    let rest = u16::from(!counts.is_empty() && area.height > 4);
     let [main, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(rest)]).areas(area);
     let line = format!("also: {}", counts.join(" · "));
     frame.render_widget(Paragraph::new(cut(&line, foot.width.into())).style(DIM), foot);
