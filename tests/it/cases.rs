@@ -421,9 +421,14 @@ fn verbs() -> BTreeMap<String, bool> {
 }
 
 /// Covered by other tests: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
-/// random (see `http`).
-const ELSEWHERE: [(&str, &str); 4] =
-    [("watch", "success"), ("watch", "--json"), ("completions", "success"), ("token", "success")];
+/// random (see `http`), and the board needs a terminal (see `scripts/board-check`).
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("board", "success"),
+    ("watch", "success"),
+    ("watch", "--json"),
+    ("completions", "success"),
+    ("token", "success"),
+];
 
 #[test]
 fn every_verb_has_a_success_an_error_a_dry_run_and_json() {
