@@ -230,7 +230,7 @@ impl Count {
             self.outcomes.into_iter().map(|(outcome, attempts)| OutcomeCount { outcome, attempts }).collect();
         outcomes.sort_by_key(|it| std::cmp::Reverse(it.attempts));
         let mut workers: Vec<_> =
-            self.workers.into_iter().map(|(by, effort)| Worker { by, effort: rounded(effort) }).collect();
+            self.workers.into_iter().map(|(by, effort)| Worker { by, effort: rounded(&effort) }).collect();
         workers.sort_by_key(|it| std::cmp::Reverse(it.effort.attempts));
         StatsReport {
             plan,
@@ -246,7 +246,7 @@ impl Count {
             },
             tries: self.tries.into_iter().map(|(tries, steps)| Tries { tries, steps }).collect(),
             outcomes,
-            total: rounded(self.total),
+            total: rounded(&self.total),
             workers: by_agent.then_some(workers),
             waiting,
         }
@@ -254,8 +254,8 @@ impl Count {
 }
 
 /// A sum of many small numbers, without the digits that adding them made.
-fn rounded(effort: Effort) -> Effort {
-    Effort { cost: (effort.cost * 1e6).round() / 1e6, ..effort }
+fn rounded(effort: &Effort) -> Effort {
+    Effort { cost: (effort.cost * 1e6).round() / 1e6, ..*effort }
 }
 
 /// The weeks in their order, with those between in which nothing was closed.

@@ -28,13 +28,11 @@ impl View<'_> {
     /// Returns the view that shows a plan best; `None` if no view shows all of it.
     pub fn fitting(steps: &[StepShape]) -> Option<Self> {
         let phases: BTreeSet<_> = steps.iter().map(|it| it.phase.as_deref()).collect();
-        match steps.len() {
-            0 => None,
-            ..=MOST_READABLE => Some(Self::Whole),
-            _ if (2..=MOST_WHOLE).contains(&phases.len()) => Some(Self::Phases),
-            ..=MOST_WHOLE => Some(Self::Whole),
-            _ => None,
+        let n = steps.len();
+        if n > MOST_READABLE && (2..=MOST_WHOLE).contains(&phases.len()) {
+            return Some(Self::Phases);
         }
+        (1..=MOST_WHOLE).contains(&n).then_some(Self::Whole)
     }
 }
 
@@ -42,7 +40,7 @@ pub(super) fn select(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> O
     let all = Dependencies::of(plan, steps);
     match view {
         View::Whole => {
-            (steps.len() <= MOST_WHOLE).then(|| all.drawn(&(0..steps.len()).collect(), Foreign::Shown))
+            (steps.len() <= MOST_WHOLE).then(|| all.drawn(&(0..steps.len()).collect(), &Foreign::Shown))
         }
         View::Phases => all.phases(),
         View::Phase(phase) => {
@@ -52,12 +50,12 @@ pub(super) fn select(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> O
                 return None;
             }
             let near = all.next_to(&own, MOST_WHOLE - own.len());
-            Some(all.drawn(&own.union(&near).copied().collect(), Foreign::Shown))
+            Some(all.drawn(&own.union(&near).copied().collect(), &Foreign::Shown))
         }
         View::Around(id) => {
             let start = steps.iter().position(|it| it.id == id)?;
             let (near, left_out) = all.around(start, 2, MOST_READABLE);
-            Some(Graph { left_out, ..all.drawn(&near, Foreign::Of(start)) })
+            Some(Graph { left_out, ..all.drawn(&near, &Foreign::Of(start)) })
         }
     }
 }
@@ -119,18 +117,18 @@ impl<'a> Dependencies<'a> {
     }
 
     /// Draws these steps, with the dependencies between them.
-    fn drawn(&self, shown: &BTreeSet<usize>, foreign: Foreign) -> Graph {
+    fn drawn(&self, shown: &BTreeSet<usize>, foreign: &Foreign) -> Graph {
         let mut graph = Graph::default();
         let places: HashMap<usize, usize> = shown.iter().enumerate().map(|(nth, it)| (*it, nth)).collect();
         graph.nodes.extend(shown.iter().map(|it| node(&self.steps[*it])));
         let mut others: HashMap<&str, usize> = HashMap::new();
-        for (step, to) in &places {
-            graph.edges.extend(shown.iter().filter(|it| self.waits(*step, **it)).map(|it| (places[it], *to)));
+        for (to, step) in shown.iter().enumerate() {
+            graph.edges.extend(shown.iter().filter(|it| self.waits(*step, **it)).map(|it| (places[it], to)));
         }
         for step in shown {
             let is_shown = match foreign {
                 Foreign::Shown => true,
-                Foreign::Of(it) => it == *step,
+                Foreign::Of(it) => it == step,
             };
             for id in self.foreign[*step].iter().filter(|_| is_shown) {
                 if graph.nodes.len() >= MOST_WHOLE + MOST_READABLE && !others.contains_key(id) {

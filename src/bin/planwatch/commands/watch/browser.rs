@@ -36,7 +36,7 @@ pub(crate) fn run(session: &Session, args: &Browser) -> Result<u8, Failure> {
         return Err(Failure::failed("locked", message).with_hint(hint).with_exit(4));
     };
     let is_person = context.here.claim.is_none() && context.here.step.is_none();
-    let opener = Opener { by: context.by.clone(), is_read_only: args.read_only, is_person };
+    let opener = Opener { by: context.by, is_read_only: args.read_only, is_person };
     let code = client.code(opener).ok_or_else(|| {
         let message = format!("process {} is of another release and serves no pages", status.pid);
         let hint = "end it first: planwatch watch --stop";
