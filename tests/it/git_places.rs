@@ -104,35 +104,6 @@ fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follow
 }
 
 #[test]
-fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
-    const KEPT: &str = "plans/auth/step-1.md";
-    const COPY: &str = "plans/_archive/auth/removed-20260103T000000Z/step-1.md";
-    let first = with(
-        BASE,
-        &[
-            ("id: auth:2", "id: auth:1"),
-            ("# Schema", "# First"),
-            ("title: Schema\n", ""),
-            ("  - 1\n", "  - 0\n"),
-        ],
-    );
-    let second = with(BASE, &[("title: Schema\n", "")]);
-    let both = with(&first, &[("# First", "# Both\n\n# First"), ("Last words.", "Last words.\n\n# Schema")]);
-    let did =
-        rewritten(&with(&second, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]));
-    let repository = resolved(
-        &[(STEP, &second), (KEPT, &first)],
-        (Some(REMOVED), &[(KEPT, &both), (COPY, &first)]),
-        (Some(STEP), &[(STEP, &did)]),
-    );
-    let expected = with(&both, &[("---\n# Both", "attempts:\n---\n# Both")]);
-    let expected =
-        with(&expected, &[("attempts:\n", &format!("attempts:\n{}", attempt("02", "ann", "completed")))]);
-    assert_eq!(repository.place.text(KEPT), expected);
-    check_only(&repository, REMOVED, &did);
-}
-
-#[test]
 fn a_step_that_was_deleted_without_a_copy_is_kept() {
     let text = done();
     let files = [(STEP, text.as_str())];

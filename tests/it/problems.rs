@@ -253,6 +253,17 @@ fn warnings_of_names(seen: &Seen) {
 }
 
 fn warnings_of_contents(seen: &Seen) {
+    seen.check(
+        &[
+            PLAN,
+            ("a/step-1.md", "# One\n"),
+            ("a/step-2.md", "---\nstatus: completed\ndepends: [1]\n---\n# Two\n"),
+        ],
+        &["plans/a/step-2.md:1:1: waits-for-open"],
+    );
+    let twice = "---\nstatus: pending\nattempts:\n  - at: 2026-01-01T00:00:00Z\n    by: bob\n    outcome: expired\n    \
+                 notes: claimed twice\n---\n# One\n";
+    seen.check(&[PLAN, ("a/step-1.md", twice)], &["plans/a/step-1.md:1:1: claimed-twice"]);
     let (one, two) = (("a/step-1.md", "# One\n"), ("a/step-2.md", "# Two\n"));
     seen.check(&[PLAN, ("a/step-1.md", "---\nid: b:1\n---\n")], &["plans/a/step-1.md:2:5: id-differs"]);
     seen.check(

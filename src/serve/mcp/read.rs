@@ -50,7 +50,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             "Lists what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
             (
-                "days(Until a step is stale) branches(Of unmerged branches) limit:int?(Of each list)",
+                "days(Until stale) branches limit:int?(Of each list)",
                 "attention:list in_progress:list ready:list finished:list branches:list? errors:int warnings:int plans:int more:obj?",
             ),
             briefing,
@@ -62,7 +62,7 @@ pub(super) fn tools() -> Vec<Tool> {
 struct ListPlans {
     /// active, draft, completed, abandoned, archived or all
     status: Option<String>,
-    /// Words in id, title or description
+    /// Words in its texts
     query: Option<String>,
     /// Exact title or id
     title: Option<String>,
