@@ -50,7 +50,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             "Lists what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
             (
-                "days(Until stale) branches limit:int?(Of each list)",
+                "days(Until stale) branches limit:int?(Of each)",
                 "attention:list in_progress:list ready:list finished:list branches:list? errors:int warnings:int plans:int more:obj?",
             ),
             briefing,
@@ -64,7 +64,7 @@ struct ListPlans {
     status: Option<String>,
     /// Words in its texts
     query: Option<String>,
-    /// Exact title or id
+    /// Title or id
     title: Option<String>,
     program: Option<String>,
     category: Option<String>,

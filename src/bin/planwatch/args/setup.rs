@@ -41,8 +41,7 @@ pub(crate) struct Watch {
   planwatch browser feature-auth
   planwatch browser --print
 
-The daemon serves the pages; if none runs, one is started on this machine's own address. `planwatch watch --stop` ends it.
-The address signs in once, within a minute. What is done in the browser is done in your name.")]
+The daemon serves the pages; if none runs, one is started on this machine's own address. `planwatch watch --stop` ends it. The address signs in once, within a minute. What is done in the browser is done in your name.")]
 pub(crate) struct Browser {
     /// The plan or step to show first
     #[arg(value_name = "PLAN")]
