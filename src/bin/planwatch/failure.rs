@@ -260,7 +260,7 @@ mod tests {
         check("planwatch complet", "there is no verb `complet`", "did you mean `done`?");
         check("planwatch create", "there is no verb `create`", "did you mean `new`?");
         check("planwatch Finish", "there is no verb `Finish`", "did you mean `done`?");
-        check("planwatch statsu", "there is no verb `statsu`", "did you mean `status`?");
+        check("planwatch statsu", "there is no verb `statsu`", "did you mean `stats`?");
         check(
             "planwatch status --days x",
             "invalid value `x` for --days",
