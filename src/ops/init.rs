@@ -183,7 +183,8 @@ fn operation(file: &File) -> Option<FileOp> {
     let path = file.real.clone();
     match (file.before.clone(), file.now.clone()) {
         (before, now) if before == now => None,
-        (Some(before), Some(after)) => Some(FileOp::Change { path, before, after }),
+        // By the path that was asked for: an editor that replaces a symbolic link meanwhile is noticed.
+        (Some(before), Some(after)) => Some(FileOp::Change { path: file.path().into(), before, after }),
         (Some(before), None) => Some(FileOp::Discard { path, before }),
         (None, Some(bytes)) => Some(FileOp::Create { path, bytes }),
         (None, None) => None,

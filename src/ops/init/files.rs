@@ -56,6 +56,11 @@ pub(super) struct File {
 }
 
 impl File {
+    /// From the project's root, as it was asked for. It may lead through symbolic links.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(super) fn is_changed(&self) -> bool {
         self.before != self.now
     }

@@ -150,6 +150,23 @@ fn two_agents_share_a_file_until_the_last_one_goes() {
 }
 
 #[test]
+fn a_link_that_an_editor_replaces_after_the_file_was_read_is_not_followed() {
+    let place = Place::new();
+    place.write("AGENTS.md", "# Shop\n");
+    symlink("AGENTS.md", place.root().join("CLAUDE.md")).unwrap();
+    let state = place.top.path().join("state");
+    let project = Project::open(Arc::new(RealDisk), &place.root(), Some(&state), None).unwrap();
+    let mut files = Files::new(&project);
+    files.write_block("CLAUDE.md", Agent::Claude).unwrap();
+    let ops = files.into_all().iter().filter_map(operation).collect();
+    place.write("new", "# Shop\n");
+    std::fs::rename(place.root().join("new"), place.root().join("CLAUDE.md")).unwrap();
+    project.write(("init", "now"), ops, &mut || {}, &mut ProjectNews::default()).unwrap();
+    assert_eq!(place.text("AGENTS.md"), "# Shop\n");
+    assert!(place.text("CLAUDE.md").starts_with("# Shop\n\n<!-- planwatch:begin claude "));
+}
+
+#[test]
 fn files_that_a_user_changed_are_kept_and_reported() {
     let place = Place::new();
     place.init(&[Agent::Claude], false).unwrap();
