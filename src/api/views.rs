@@ -4,14 +4,16 @@
 //! follows from a claim's lapse.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use schemars::JsonSchema;
+use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::api::schema;
-use crate::plan::claims::{Held, Holding, InForce};
-use crate::plan::id::StepId;
+use crate::plan::claims::{HeldClaim, Holding, InForce};
+use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
@@ -83,12 +85,14 @@ pub struct StepShape {
     /// A run's worker called it completed, and the run died before that was verified.
     pub unverified: bool,
     pub ready: bool,
-    pub depends: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub depends: Vec<StepId>,
     /// Ranges of more steps than `depends` spells out; there are their ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_ranges: Vec<RangeShape>,
     /// The steps that it still waits for, and `confirmation` where a person has to say yes.
-    pub waits_for: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub waits_for: Vec<Awaited>,
     pub phase: Option<String>,
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -127,21 +131,68 @@ pub struct StepShape {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StepRange")]
 pub struct RangeShape {
-    pub first: String,
-    pub last: String,
+    #[schemars(with = "String")]
+    pub first: StepId,
+    #[schemars(with = "String")]
+    pub last: StepId,
+}
+
+/// What an open step waits for. Ids are not spelled out before they are shown: a dense plan has hundreds of thousands.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub enum Awaited {
+    Step(StepId),
+    /// A person has to confirm the step or its phase.
+    Confirmation,
+}
+
+const CONFIRMATION: &str = "confirmation";
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Step(id) => id.fmt(f),
+            Self::Confirmation => f.write_str(CONFIRMATION),
+        }
+    }
+}
+
+impl Serialize for Awaited {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl From<String> for Awaited {
+    fn from(text: String) -> Self {
+        read_step_id(&text).map_or(Self::Confirmation, Self::Step)
+    }
 }
 
 fn ranges(step: &Step) -> Vec<RangeShape> {
-    let id = |number: &StepNumber| StepId { plan: step.id.plan.clone(), number: number.clone() }.to_string();
+    let id = |number: &StepNumber| StepId { plan: step.id.plan.clone(), number: number.clone() };
     step.ranges.iter().map(|it| RangeShape { first: id(&it.first), last: id(&it.last) }).collect()
 }
 
 impl StepShape {
     /// What it depends on as people read it; `p:1 to p:200` for a range.
     pub fn shown_depends(&self) -> Vec<String> {
-        let is_end = |id: &String| self.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
+        let is_end = |id: &StepId| self.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
         let ranges = self.depends_ranges.iter().map(|it| format!("{} to {}", it.first, it.last));
-        ranges.chain(self.depends.iter().filter(|it| !is_end(it)).cloned()).collect()
+        ranges.chain(self.depends.iter().filter(|it| !is_end(it)).map(ToString::to_string)).collect()
+    }
+
+    /// What it waits for, in short: steps of its own plan by their number, and not more than `most`.
+    pub fn shown_waits(&self, most: usize) -> String {
+        let short = |it: &Awaited| match it {
+            Awaited::Step(id) if id.plan.as_str() == self.plan => id.number.to_string(),
+            other => other.to_string(),
+        };
+        let shown: Vec<_> = self.waits_for.iter().take(most).map(short).collect();
+        match self.waits_for.len().saturating_sub(most) {
+            0 => shown.join(", "),
+            more => format!("{} and {more} more", shown.join(", ")),
+        }
     }
 }
 
@@ -218,7 +269,7 @@ impl Views<'_> {
             status: step.standing().word().to_owned(),
             unverified: step.is_unverified(),
             ready: rules::is_ready(self.plans, plan, step, self.now),
-            depends: step.depends.iter().map(ToString::to_string).collect(),
+            depends: step.depends.clone(),
             depends_ranges: ranges(step),
             waits_for: waits_for(self.plans, plan, step),
             phase: step.phase.clone(),
@@ -253,7 +304,7 @@ impl Views<'_> {
 }
 
 /// The name on a claim, else its id, and where it was made if not here.
-fn held_by(held: &Held) -> String {
+fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {
         Holding::Elsewhere { .. } => format!("{by} in another working tree"),
@@ -262,15 +313,14 @@ fn held_by(held: &Held) -> String {
     }
 }
 
-/// What an open step waits for, as ids.
-fn waits_for(plans: &Plans, plan: &Plan, step: &Step) -> Vec<String> {
+fn waits_for(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Awaited> {
     if step.is_closed() {
         return Vec::new();
     }
-    let mut ids: Vec<_> = rules::waited_for(plans, plan, step).map(ToString::to_string).collect();
-    ids.dedup();
-    ids.extend(rules::missing_confirmation(plan, step).map(|_| "confirmation".to_owned()));
-    ids
+    let mut all: Vec<_> = rules::waited_for(plans, plan, step).map(|it| Awaited::Step(it.clone())).collect();
+    all.dedup();
+    all.extend(rules::missing_confirmation(plan, step).map(|_| Awaited::Confirmation));
+    all
 }
 
 /// Puts the plans directory's own name before a path inside it.

@@ -7,6 +7,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::plan::file_name::{self, FileName};
@@ -82,6 +84,20 @@ impl fmt::Display for PlanId {
 pub struct StepId {
     pub plan: PlanId,
     pub number: StepNumber,
+}
+
+/// As its text.
+impl Serialize for StepId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for StepId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = <String as Deserialize>::deserialize(from)?;
+        read_step_id(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not the id of a step")))
+    }
 }
 
 impl fmt::Display for StepId {

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use super::{Graph, Kind, Node};
-use crate::api::views::{PlanShape, StepShape};
+use crate::api::views::{PlanShape, RangeShape, StepShape};
 use crate::page::look::Look;
+use crate::plan::id::StepId;
 use crate::plan::model::Order;
 
 /// More steps than these are drawn by phase, or around a step.
@@ -73,7 +74,7 @@ struct Dependencies<'a> {
     before: Vec<Vec<usize>>,
     /// All steps from one to another; there may be very many.
     ranges: Vec<Vec<RangeInclusive<usize>>>,
-    foreign: Vec<Vec<&'a str>>,
+    foreign: Vec<Vec<String>>,
 }
 
 impl<'a> Dependencies<'a> {
@@ -87,19 +88,21 @@ impl<'a> Dependencies<'a> {
             let mut before = Vec::new();
             let mut foreign = Vec::new();
             for id in &step.depends {
+                let id = id.to_string();
                 match places.get(id.as_str()) {
                     Some(at) => before.push(*at),
-                    None => foreign.push(id.as_str()),
+                    None => foreign.push(id),
                 }
             }
             if plan.order == Order::Sequential && nth > 0 {
                 before.push(nth - 1);
             }
-            let range = |first: &str, last: &str| {
-                let (first, last) = (*places.get(first)?, *places.get(last)?);
+            let range = |it: &RangeShape| {
+                let place = |id: &StepId| places.get(id.to_string().as_str()).copied();
+                let (first, last) = (place(&it.first)?, place(&it.last)?);
                 (first <= last).then_some(first..=last)
             };
-            all.ranges.push(step.depends_ranges.iter().filter_map(|it| range(&it.first, &it.last)).collect());
+            all.ranges.push(step.depends_ranges.iter().filter_map(range).collect());
             all.before.push(before);
             all.foreign.push(foreign);
         }
@@ -131,11 +134,11 @@ impl<'a> Dependencies<'a> {
                 Foreign::Of(it) => it == step,
             };
             for id in self.foreign[*step].iter().filter(|_| is_shown) {
-                if graph.nodes.len() >= MOST_WHOLE + MOST_READABLE && !others.contains_key(id) {
+                if graph.nodes.len() >= MOST_WHOLE + MOST_READABLE && !others.contains_key(id.as_str()) {
                     graph.left_out += 1;
                     continue;
                 }
-                let at = *others.entry(id).or_insert_with(|| {
+                let at = *others.entry(id.as_str()).or_insert_with(|| {
                     graph.nodes.push(other(id));
                     graph.nodes.len() - 1
                 });

@@ -54,17 +54,16 @@ fn card(visit: &Visit, step: &StepShape) -> Markup {
             a class="title" href=(links::step(&step.id)) draggable="false" { (isolated(&step.title)) }
             div class="facts" { (words::facts(step)) }
             @if !step.waits_for.is_empty() && look == Look::Waiting {
-                p class="waits" title=(one_line(&step.waits_for.join(", "))) { "waits for " (waits(step)) }
+                p class="waits" title=(one_line(&step.shown_waits(MOST_IN_TITLE))) { "waits for " (waits(step)) }
             }
         }
     }
 }
 
+/// How many of the steps that a step waits for are in the hint of a card.
+pub(super) const MOST_IN_TITLE: usize = 40;
+
 /// What a step waits for, in short: numbers in its own plan.
 pub(super) fn waits(step: &StepShape) -> String {
-    let own = format!("{}:", step.plan);
-    let short = |id: &String| one_line(id.strip_prefix(&own).unwrap_or(id));
-    let shown: Vec<_> = step.waits_for.iter().take(3).map(short).collect();
-    let more = step.waits_for.len().saturating_sub(3);
-    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+    one_line(&step.shown_waits(3))
 }

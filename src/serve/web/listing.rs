@@ -50,7 +50,7 @@ fn row(visit: &Visit, step: &StepShape) -> Markup {
                 div class="facts" {
                     (words::facts(step))
                     @if !step.waits_for.is_empty() {
-                        span class="waits" title=(one_line(&step.waits_for.join(", "))) { "waits for " (board::waits(step)) }
+                        span class="waits" title=(one_line(&step.shown_waits(board::MOST_IN_TITLE))) { "waits for " (board::waits(step)) }
                     }
                 }
             }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::layout::{Page, Place, Visit};
 use super::{Web, forms, links, words};
 use crate::api::context::Context;
+use crate::api::views::Awaited;
 use crate::ops::show::{self, ShowReport, ShowRequest, ShownStep};
 use crate::page::look::Look;
 use crate::page::markdown::{self, Form, Tasks};
@@ -204,7 +205,7 @@ fn obstacles(shown: &ShownStep) -> Markup {
             @if !step.depends.is_empty() {
                 ul class="plain" {
                     @for id in &step.depends {
-                        li { (links::to(id)) @if step.waits_for.contains(id) { " " span class="fact warn" { "open" } } }
+                        li { (links::to(&id.to_string())) @if step.waits_for.contains(&Awaited::Step(id.clone())) { " " span class="fact warn" { "open" } } }
                     }
                 }
             }

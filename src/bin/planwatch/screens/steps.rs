@@ -7,6 +7,9 @@ use crate::output::escaped;
 use crate::screens::{BAD, DIM, ago, due_cell, state};
 use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
 
+/// How many steps of those that a step waits for are listed.
+const MOST_WAITS: usize = 8;
+
 pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
     let mut table = Table::new([
         numbers("", Yields::Nothing),
@@ -26,7 +29,7 @@ pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
             state(step),
             title(step),
             styled(DIM, escaped(step.phase.as_deref().unwrap_or_default())),
-            cell(waits_for(step)),
+            cell(escaped(&step.shown_waits(MOST_WAITS))),
             cell(escaped(worker(step))),
             cell(tasks(step)),
             due_cell(step.due, !matches!(step.status.as_str(), "completed" | "skipped"), now),
@@ -49,17 +52,4 @@ pub(crate) fn worker(step: &StepShape) -> &str {
 
 pub(crate) fn tasks(step: &StepShape) -> String {
     if step.tasks_total == 0 { String::new() } else { format!("{}/{}", step.tasks_done, step.tasks_total) }
-}
-
-/// What an open step waits for, steps of its own plan by their number alone.
-fn waits_for(step: &StepShape) -> String {
-    let own = format!("{}:", step.plan);
-    let mut text = String::new();
-    for id in &step.waits_for {
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
-        text.push_str(&escaped(id.strip_prefix(&own).unwrap_or(id)));
-    }
-    text
 }

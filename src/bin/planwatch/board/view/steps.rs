@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use planwatch::api::views::StepShape;
+use planwatch::plan::id::{StepId, read_step_id};
 use planwatch::plan::time::Time;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -140,8 +141,7 @@ fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
 
 /// What it waits for, steps of its own plan by their number.
 fn waits(step: &StepShape) -> String {
-    let own = format!("{}:", step.plan);
-    step.waits_for.iter().map(|it| it.strip_prefix(&own).unwrap_or(it)).collect::<Vec<_>>().join(", ")
+    step.shown_waits(8)
 }
 
 fn list_line(step: &StepShape, width: usize, now: Time) -> Line<'static> {
@@ -189,24 +189,27 @@ fn lines(
 /// Each step is set in by how many steps come before it at least; what it waits for stands behind it.
 fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let steps = model.steps();
-    let mut ranks: HashMap<&String, usize> = HashMap::new();
+    let ids: Vec<_> = steps.iter().map(|it| read_step_id(&it.id)).collect();
+    let mut ranks: HashMap<&StepId, usize> = HashMap::new();
     // As often as a chain may be long where numbers do not follow the dependencies.
     for _ in 0..steps.len().min(64) {
         let mut has_changed = false;
-        for step in steps {
+        for (step, id) in steps.iter().zip(&ids) {
+            let Some(id) = id else { continue };
             let rank =
                 step.depends.iter().filter_map(|it| ranks.get(it)).max().map_or(0, |it| (it + 1).min(24));
-            has_changed |= ranks.insert(&step.id, rank) != Some(rank);
+            has_changed |= ranks.insert(id, rank) != Some(rank);
         }
         if !has_changed {
             break;
         }
     }
-    let ranks: HashMap<String, usize> = ranks.into_iter().map(|(id, rank)| (id.clone(), rank)).collect();
+    let ranks: HashMap<String, usize> = ranks.into_iter().map(|(id, rank)| (id.to_string(), rank)).collect();
     let near = model.selected().map(|it| (it.id.clone(), it.depends.clone()));
     lines(model, frame, area, |step, width, _| {
         let (id, depends) = near.clone().unwrap_or_default();
-        let is_near = depends.contains(&step.id) || step.depends.contains(&id);
+        let is_in = |of: &[StepId], id: &str| read_step_id(id).is_some_and(|it| of.contains(&it));
+        let is_near = is_in(&depends, &step.id) || is_in(&step.depends, &id);
         let style = colour(screens::colour(&step.status));
         let own = format!("{}:", step.plan);
         let short: Vec<_> = step.shown_depends().iter().map(|it| it.replace(&own, "")).collect();
