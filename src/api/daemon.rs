@@ -23,6 +23,12 @@ pub trait DaemonClient: Send + Sync {
     /// The commit of the index that is current, if the daemon knows one. Called at most once for each answer of a verb.
     fn commit(&self) -> Option<Generation>;
 
+    /// As [`Self::commit`], but none while a problem is known that belongs to no plan, such as a broken link: the index
+    /// does not hold it.
+    fn complete_commit(&self) -> Option<Generation> {
+        None
+    }
+
     /// As [`Self::commit`], with the answer that [`Self::cache_next`] was last called with.
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
         (self.commit(), None)

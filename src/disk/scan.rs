@@ -7,8 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::error::DiskError;
 use super::file_system::{FileKind, Stat};
+use super::fs_ops::is;
 use super::names::checked;
 use super::plans_dir::PlansDir;
 use crate::plan::file_name::PLAN_FILE;
@@ -97,7 +100,7 @@ impl PlansDir {
         self.is_young(dir.stat.mtime_ns) && is_empty()
     }
 
-    /// Lists one plan's directory, its files and one level of nested directories.
+    /// Lists one plan's directory, its files and one level of nested directories. Without the directory the result is empty.
     pub fn scan_plan(&self, plan_dir: &Path) -> Scan {
         let mut scan = Scan::default();
         if let Err(error) = checked(plan_dir) {
@@ -106,6 +109,7 @@ impl PlansDir {
         }
         let path = self.root.join(plan_dir);
         match self.disk.lstat(&path) {
+            Err(error) if is(&error, Errno::NOENT) => {}
             Err(error) => scan.trouble(plan_dir.to_path_buf(), DiskError::reading(&path, error)),
             Ok(stat) => self.scan_entry(plan_dir.to_path_buf(), stat, Depth::Nested, &mut scan),
         }

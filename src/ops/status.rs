@@ -125,7 +125,7 @@ pub fn is_draft(plan: &PlanShape) -> bool {
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
-    let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().scan().load(context)?;
+    let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().with_other_problems().load(context)?;
     beside.extend(knowledge::problems(context));
     let views = Views::of(context, &plans);
     let days = request.days.unwrap_or(context.config.stale_days());

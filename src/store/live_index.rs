@@ -21,6 +21,8 @@ pub struct LiveIndex {
     /// Opening it takes longer than refreshing a plan, so it stays open until [`Self::close`].
     index: Option<Index>,
     verified: Option<Generation>,
+    /// Whether all problems that were found since the last full refresh belong to plans.
+    is_complete: bool,
     /// Live plans without bodies, as they were parsed when their rows were written.
     parsed: BTreeMap<PlanId, Plan>,
 }
@@ -30,6 +32,12 @@ impl LiveIndex {
     /// wrote to the index meanwhile.
     pub fn verified(&self) -> Option<Generation> {
         self.verified
+    }
+
+    /// Whether the verified commit holds every problem. A problem that belongs to no plan counts until the next
+    /// [full refresh](Self::refresh), also if it was solved meanwhile.
+    pub fn is_complete(&self) -> bool {
+        self.verified.is_some() && self.is_complete
     }
 
     /// Brings the index up to date with all files. Returns the plans whose rows were replaced or removed; a live and an
@@ -42,9 +50,9 @@ impl LiveIndex {
         if context.reading == Reading::Files || context.plans.index_dir().is_none() {
             return BTreeSet::new();
         }
-        let Fresh { changed, commit, index, .. } =
+        let Fresh { changed, commit, index, problems, .. } =
             Refresh::new(Wanted::Nothing, IndexCheck::Scan).run(context);
-        (self.index, self.verified) = (index, commit);
+        (self.index, self.verified, self.is_complete) = (index, commit, problems.is_empty());
         changed
     }
 
@@ -68,6 +76,7 @@ impl LiveIndex {
             return &fresh.changed | &self.refresh(context);
         }
         (self.index, self.verified) = (fresh.index, fresh.commit);
+        self.is_complete &= fresh.problems.is_empty();
         self.parsed.retain(|id, _| !fresh.changed.contains(id));
         // Directories in another Unicode form are left out, because two of them may mean the same plan.
         let is_live = |it: &Plan| it.path.split('/').next() == Some(it.id.as_str());
@@ -153,20 +162,45 @@ fn each_in<T>(
 mod tests {
     #![expect(clippy::disallowed_methods, reason = "tests make plans as people do")]
 
+    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;
     use crate::disk::{PlansDir, RealDisk};
 
+    fn context(home: &Path) -> Context {
+        let (root, state) = (home.join("plans"), home.join("state"));
+        let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&state)).unwrap();
+        Context { reading: Reading::Index, ..Context::of(plans) }
+    }
+
+    #[test]
+    fn a_problem_that_belongs_to_no_plan_counts_until_the_next_full_refresh() {
+        let home = tempfile::tempdir().unwrap();
+        let link = home.path().join("plans/b");
+        std::fs::create_dir_all(home.path().join("plans/a")).unwrap();
+        std::fs::write(home.path().join("plans/a/step-1.md"), "# One\n").unwrap();
+        let (context, mut index) = (context(home.path()), LiveIndex::default());
+        index.refresh(&context);
+        assert!(index.is_complete());
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        index.refresh_plans(&context, &["b".to_owned()]);
+        assert!(index.verified().is_some() && !index.is_complete());
+        std::fs::remove_file(&link).unwrap();
+        index.refresh_plans(&context, &["b".to_owned()]);
+        assert!(!index.is_complete(), "whether another one is left is not known");
+        index.refresh(&context);
+        assert!(index.is_complete());
+    }
+
     #[test]
     fn a_parsed_plan_is_returned_once_without_its_row() {
         let home = tempfile::tempdir().unwrap();
-        let (root, state) = (home.path().join("plans"), home.path().join("state"));
+        let root = home.path().join("plans");
         let write = |title: &str| std::fs::write(root.join("a/step-1.md"), format!("# {title}\n")).unwrap();
         std::fs::create_dir_all(root.join("a")).unwrap();
         write("One");
-        let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&state)).unwrap();
-        let context = Context { reading: Reading::Index, ..Context::of(plans) };
+        let context = context(home.path());
         let mut index = LiveIndex::default();
         index.refresh(&context);
         let title = |index: &mut LiveIndex| {

@@ -62,6 +62,10 @@ impl DaemonClient for EventLoop {
         self.ask(Request::Sync)?.commit()
     }
 
+    fn complete_commit(&self) -> Option<Generation> {
+        self.ask(Request::Sync)?.complete_commit()
+    }
+
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
         self.ask(Request::Next).map_or((None, None), Answer::commit_and_next)
     }

@@ -120,7 +120,8 @@ pub(crate) fn refuse(requests: Vec<Requester>) {
     for it in requests {
         match it {
             Requester::Command(it) => {
-                drop(it.reply.try_send(Answer::Sync { fresh: false, generation: None }));
+                let unknown = Answer::Sync { fresh: false, generation: None, is_complete: false };
+                drop(it.reply.try_send(unknown));
             }
             Requester::ClaimBatcher(reply) => drop(reply.try_send(None)),
         }

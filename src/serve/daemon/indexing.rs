@@ -106,7 +106,10 @@ impl Indexing {
                 Answer::Around { around }
             }
             Request::Next => Answer::Next { generation, cached: self.next_answer.clone() },
-            _ => Answer::Sync { fresh: generation.is_some(), generation },
+            _ => {
+                let is_complete = self.index.is_complete();
+                Answer::Sync { fresh: generation.is_some(), generation, is_complete }
+            }
         };
         command.reply.try_send(answer).ok();
     }

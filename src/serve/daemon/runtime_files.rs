@@ -15,7 +15,7 @@ use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 pub(crate) struct RuntimeFiles {
     /// `None` if planwatch may not keep files in `.planwatch`.
-    held: Option<Held>,
+    held: Option<OwnedFiles>,
     socket_dirs: SocketDirs,
     /// Forwards the requests from the socket.
     forward: Forward,
@@ -24,7 +24,7 @@ pub(crate) struct RuntimeFiles {
     pub(crate) deletion: Option<Deletion>,
 }
 
-struct Held {
+struct OwnedFiles {
     lock: DaemonLock,
     /// `None` if there can be no socket.
     socket: Option<SocketListener>,
@@ -135,11 +135,11 @@ impl RuntimeFiles {
 }
 
 /// Takes the lock; `None` if planwatch may not keep files here.
-fn take(plans: &PlansDir) -> Result<Option<Held>, Exit> {
+fn take(plans: &PlansDir) -> Result<Option<OwnedFiles>, Exit> {
     if plans.made_runtime_dir().is_none() {
         return Ok(None);
     }
     let lock = plans.daemon_lock().map_err(Error::from)?.ok_or(End::Another)?;
     plans.clear_cookies().map_err(Error::from)?;
-    Ok(Some(Held { lock, socket: None }))
+    Ok(Some(OwnedFiles { lock, socket: None }))
 }

@@ -97,6 +97,10 @@ impl DaemonClient for Daemon {
         self.connect()?.ask(Request::Sync)?.commit()
     }
 
+    fn complete_commit(&self) -> Option<Generation> {
+        self.connect()?.ask(Request::Sync)?.complete_commit()
+    }
+
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
         let answer = self.connect().and_then(|mut it| it.ask(Request::Next));
         answer.map_or((None, None), Answer::commit_and_next)

@@ -106,6 +106,9 @@ pub(crate) enum Answer {
     Sync {
         fresh: bool,
         generation: Option<String>,
+        /// Every problem is one of a plan, so that the index holds all of them.
+        #[serde(default)]
+        is_complete: bool,
     },
     /// The current commit of the index, `None` if unknown, and the cached answer of `next`.
     Next {
@@ -152,9 +155,15 @@ impl Answer {
     /// The current commit of the index, as the answer to [`Request::Sync`].
     pub(crate) fn commit(self) -> Option<Generation> {
         match self {
-            Self::Sync { fresh: true, generation } => generation?.parse().ok(),
+            Self::Sync { fresh: true, generation, .. } => generation?.parse().ok(),
             _ => None,
         }
+    }
+
+    /// As [`Self::commit`], if the index holds every problem.
+    pub(crate) fn complete_commit(self) -> Option<Generation> {
+        let is_complete = matches!(self, Self::Sync { is_complete: true, .. });
+        self.commit().filter(|_| is_complete)
     }
 
     /// As [`Self::commit`], with the cached answer of `next`, as the answer to [`Request::Next`].
@@ -265,7 +274,7 @@ mod tests {
             "notices": ["WaitingForLock"],
         });
         let answers = [
-            Answer::Sync { fresh: true, generation: Some("7aa".into()) },
+            Answer::Sync { fresh: true, generation: Some("7aa".into()), is_complete: true },
             Answer::Next { generation: Some("7aa".into()), cached: Some("{}".into()) },
             Answer::Around { around: None },
             Answer::Claimed { handed: None },

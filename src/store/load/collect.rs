@@ -6,7 +6,7 @@ use std::thread::Scope;
 use super::decode::Decoding;
 use super::parallel::{self, Results};
 use super::refresh::{Fresh, Wanted};
-use super::scan::{How, RowState, Walked, directory, look, walk, walk_named};
+use super::scan::{ReadContext, RowState, Walked, directory, look, walk, walk_named};
 use super::scan_problems;
 use crate::api::context::Context;
 use crate::disk::{PlanDir, Scan, Trouble};
@@ -50,15 +50,15 @@ impl<'a> Where<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Looking<'a> {
-    pub(super) how: How<'a>,
+pub(super) struct Comparison<'a> {
+    pub(super) how: ReadContext<'a>,
     pub(super) wanted: Wanted,
     pub(super) bodies: Bodies,
     pub(super) heads: &'a [Head],
     pub(super) summaries: Option<&'a SummaryData>,
 }
 
-impl Looking<'_> {
+impl Comparison<'_> {
     /// Compares directories in several threads, and returns what could not be read beside them.
     pub(super) fn at(
         self,
@@ -70,7 +70,10 @@ impl Looking<'_> {
         let context = self.how.context;
         match place {
             Where::Named(keys) => {
-                let named = |key: &Key| (walk_named(context, key).map(seen), Vec::new());
+                let named = |key: &Key| {
+                    let (walked, trouble) = walk_named(context, key);
+                    (walked.map(seen), trouble)
+                };
                 parallel::each(keys, Results::Little, named, consume).map(|()| Vec::new())
             }
             Where::All(dirs, beside) => {

@@ -2,8 +2,8 @@
 
 use super::plan_scope;
 use super::refresh::{Fresh, IndexCheck, Refresh, Wanted};
-use super::settled::{self, Files, Rests};
-use super::step_scope::{self, Own};
+use super::settled::{self, DecisionFiles, Files};
+use super::step_scope::{self, Overlay};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::index::Generation;
@@ -22,7 +22,7 @@ pub(crate) struct LoadQuery<'a, S = Scope<'a>> {
     scope: S,
     check: IndexCheck,
     claims: ClaimView,
-    settled: Option<Rests<'a>>,
+    settled: Option<DecisionFiles<'a>>,
 }
 
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub(crate) enum Scope<'a> {
     All,
     Plan { id: &'a PlanId, with_dependents: bool },
     PlanAndNamed(&'a PlanId),
-    Step(&'a StepId, Option<Own<'a>>),
+    Step(&'a StepId, Option<Overlay<'a>>),
 }
 
 /// Which claims are added to the steps.
@@ -50,7 +50,7 @@ enum ClaimView {
 pub(crate) struct Loaded<P = Plans> {
     pub(crate) plans: P,
     /// What no plan could be made of: broken links, unreadable directories, special files. Complete only after a
-    /// [scan](LoadQuery::scan) of all plans.
+    /// [scan](LoadQuery::scan) of all plans, or if [all problems](LoadQuery::with_other_problems) were asked for.
     pub(crate) problems: Vec<Problem>,
     /// The commit of the index that holds just these plans, if there is one.
     pub(crate) commit: Option<Generation>,
@@ -109,7 +109,7 @@ impl<'a> LoadQuery<'a> {
     }
 
     /// As [`Self::step`], as if the step's file held these bytes.
-    pub(crate) fn step_with(id: &'a StepId, own: Own<'a>) -> Self {
+    pub(crate) fn step_with(id: &'a StepId, own: Overlay<'a>) -> Self {
         Self::new(Scope::Step(id, Some(own)), ClaimView::None)
     }
 }
@@ -120,13 +120,19 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
     }
 
     /// For callers that load often: a few changed plans are not written into the index.
-    pub(crate) fn for_a_moment(self) -> Self {
+    pub(crate) fn lazily(self) -> Self {
         Self { check: IndexCheck::Lazy, ..self }
     }
 
     /// Compares all files with the index, even if a daemon attests it, so that every [problem](Loaded::problems) is found.
     pub(crate) fn scan(self) -> Self {
         Self { check: IndexCheck::Scan, ..self }
+    }
+
+    /// Finds every [problem](Loaded::problems). Compares all files with the index, unless a daemon attests that all problems are
+    /// in the index.
+    pub(crate) fn with_other_problems(self) -> Self {
+        Self { check: IndexCheck::AttestedComplete, ..self }
     }
 
     /// Uses an earlier answer of the daemon about the index.
@@ -145,7 +151,7 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
     }
 
     /// Refuses while a file on which the decision depends is being saved.
-    pub(crate) fn settled(self, rests: Rests<'a>) -> Self {
+    pub(crate) fn settled(self, rests: DecisionFiles<'a>) -> Self {
         Self { settled: Some(rests), ..self }
     }
 

@@ -9,9 +9,9 @@ use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::thread::{self, ScopedJoinHandle};
 
-use super::collect::{FromIndex, Gathered, InDirectory, Looking, Seen, Where};
+use super::collect::{Comparison, FromIndex, Gathered, InDirectory, Seen, Where};
 use super::parallel::{self, Results};
-use super::scan::{How, RowState, reader};
+use super::scan::{ReadContext, RowState, reader};
 use crate::api::context::{Context, Notice, Reading};
 use crate::api::daemon::Freshness;
 use crate::index::{
@@ -59,11 +59,14 @@ pub(crate) enum IndexCheck {
     /// A daemon that sees every change says which commit of the index is current. Without a daemon all files are compared
     /// with the index, and it is updated.
     Attested,
-    /// The same, where the daemon has already been asked.
+    /// The same, but nothing is taken from the index while there are problems that belong to no plan. So every problem is
+    /// found.
+    AttestedComplete,
+    /// As `Attested`, where the daemon has already been asked.
     AttestedBy(Option<Generation>),
     /// As `Attested`, for callers that load often: a few changed plans are not written into the index.
     Lazy,
-    /// All files are compared with the index, and it is updated. This also finds what no plan can be made of.
+    /// All files are compared with the index, and it is updated.
     Scan,
 }
 
@@ -97,17 +100,23 @@ impl<'a> Refresh<'a> {
 
     /// As [`Self::run`], with an index that is open already.
     pub(crate) fn run_in(&self, context: &Context, mut index: Option<Index>) -> Fresh {
+        let ask = || match self.check {
+            IndexCheck::AttestedComplete => complete_commit(context),
+            _ => attested_commit(context),
+        };
         let (mut commit, most_asked) = match self.check {
             IndexCheck::Scan => (None, 0),
             IndexCheck::AttestedBy(commit) => (commit, MOST_ASKED),
-            IndexCheck::Attested => (index.as_ref().and_then(|_| attested_commit(context)), MOST_ASKED),
-            IndexCheck::Lazy => (index.as_ref().and_then(|_| attested_commit(context)), 1),
+            IndexCheck::Attested | IndexCheck::AttestedComplete => {
+                (index.as_ref().and_then(|_| ask()), MOST_ASKED)
+            }
+            IndexCheck::Lazy => (index.as_ref().and_then(|_| ask()), 1),
         };
         let mut n_asked = 1;
         while let (Some(attested), Some(it)) = (commit, index.as_mut()) {
             match from_commit(context, it, attested, self.wanted) {
                 FromCommit::Loaded(found) => return Fresh { index, ..*found },
-                FromCommit::OtherCommit if n_asked < most_asked => commit = attested_commit(context),
+                FromCommit::OtherCommit if n_asked < most_asked => commit = ask(),
                 FromCommit::OtherCommit | FromCommit::Unusable => break,
             }
             n_asked += 1;
@@ -129,7 +138,7 @@ pub(crate) struct Fresh {
     pub(crate) summaries: Vec<PlanSummary>,
     /// The files of the plans by path, in no order; if files are wanted.
     pub(crate) files: Vec<(String, FileRow)>,
-    /// What no plan could be made of; only after a comparison with the files.
+    /// What no plan could be made of; only after a comparison with the files, and only in the directories that were compared.
     pub(crate) problems: Vec<Problem>,
     /// Plans that differed from the index, or that were removed.
     pub(crate) changed: BTreeSet<PlanId>,
@@ -158,6 +167,14 @@ enum FromCommit {
 pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     match &context.freshness {
         Freshness::Attested(daemon) => daemon.commit(),
+        Freshness::Unknown => None,
+    }
+}
+
+/// As [`attested_commit`]; none while there are problems that the index does not hold.
+fn complete_commit(context: &Context) -> Option<Generation> {
+    match &context.freshness {
+        Freshness::Attested(daemon) => daemon.complete_commit(),
         Freshness::Unknown => None,
     }
 }
@@ -246,14 +263,16 @@ fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) 
     for n in 1..=MOST_ATTEMPTS {
         let Some(it) = &mut index else { break };
         match attempt(context, Some(it), refresh) {
-            Ok((fresh, Held::BesideOthers)) if refresh.wanted == Wanted::Nothing && n < MOST_ATTEMPTS => {
+            Ok((fresh, IndexWrite::BesideOthers))
+                if refresh.wanted == Wanted::Nothing && n < MOST_ATTEMPTS =>
+            {
                 changed.extend(fresh.changed);
             }
             Ok((mut fresh, held)) => {
                 fresh.changed.append(&mut changed);
                 return match held {
-                    Held::At(commit) => Fresh { index, commit, ..fresh },
-                    Held::Not | Held::BesideOthers => fresh,
+                    IndexWrite::At(commit) => Fresh { index, commit, ..fresh },
+                    IndexWrite::Not | IndexWrite::BesideOthers => fresh,
                 };
             }
             Err(error) => index = after(context, index, &error),
@@ -280,14 +299,14 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
 }
 
 /// Whether the index holds all of it now.
-enum Held {
+enum IndexWrite {
     At(Option<Generation>),
     /// Another process wrote meanwhile, perhaps from an older comparison.
     BesideOthers,
     Not,
 }
 
-impl Held {
+impl IndexWrite {
     /// The state after writing on top of the compared commit.
     fn by(context: &Context, written: Result<Option<Generation>, IndexError>) -> Result<Self, IndexError> {
         match written {
@@ -306,20 +325,20 @@ fn attempt(
     context: &Context,
     index: Option<&mut Index>,
     refresh: &Refresh<'_>,
-) -> Result<(Fresh, Held), IndexError> {
+) -> Result<(Fresh, IndexWrite), IndexError> {
     let &Refresh { wanted, only, .. } = refresh;
     let clock = OnceLock::new();
-    let how = How::new(context, &clock);
+    let how = ReadContext::new(context, &clock);
     let Some(index) = index else {
         let mut gathered = Gathered::new(wanted, &[], None);
-        let looking = Looking { how, wanted, bodies: Bodies::Drop, heads: &[], summaries: None };
+        let looking = Comparison { how, wanted, bodies: Bodies::Drop, heads: &[], summaries: None };
         let trouble = looking.at(Where::of(context, only), |all| {
             for it in all {
                 gathered.take(it)?;
             }
             Ok(())
         })?;
-        return Ok((gathered.finish(context, trouble)?, Held::Not));
+        return Ok((gathered.finish(context, trouble)?, IndexWrite::Not));
     };
     let snapshot = index.snapshot()?;
     // The index is read first, so that no row is newer than the list of directories.
@@ -341,7 +360,7 @@ fn attempt(
         let unchanged = FromIndex::of(&snapshot, heads.len(), wanted, scope);
         let mut gathered = Gathered::new(wanted, &heads, Some(unchanged));
         let summaries = summaries.as_ref();
-        let looking = Looking { how, wanted, bodies: Bodies::Drop, heads: &heads, summaries };
+        let looking = Comparison { how, wanted, bodies: Bodies::Drop, heads: &heads, summaries };
         let trouble = looking.at(place, |all| {
             for it in all {
                 changes.extend(gathered.take(it)?);
@@ -354,9 +373,9 @@ fn attempt(
     drop(snapshot);
     fresh.before = before;
     let held = match changes.len() {
-        0 => Held::At(before),
-        n if n <= refresh.most_unwritten() => Held::Not,
-        _ => Held::by(context, index.write_after(before, &mut changes.into_iter()))?,
+        0 => IndexWrite::At(before),
+        n if n <= refresh.most_unwritten() => IndexWrite::Not,
+        _ => IndexWrite::by(context, index.write_after(before, &mut changes.into_iter()))?,
     };
     Ok((fresh, held))
 }
@@ -392,15 +411,15 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
 
 /// Fills an empty index while the files are read, so that only a few plans wait in memory.
 fn first(
-    how: How<'_>,
+    how: ReadContext<'_>,
     index: &mut Index,
     refresh: &Refresh<'_>,
     (before, place): (Option<Generation>, Where<'_>),
-) -> Result<(Fresh, Held), IndexError> {
+) -> Result<(Fresh, IndexWrite), IndexError> {
     let mut gathered = Gathered::new(refresh.wanted, &[], None);
-    let (mut held, is_writing, n_texts) = (Ok(Held::Not), Cell::new(true), Cell::new(0));
+    let (mut held, is_writing, n_texts) = (Ok(IndexWrite::Not), Cell::new(true), Cell::new(0));
     let bodies = if refresh.texts.is_some() { Bodies::Keep } else { Bodies::Drop };
-    let looking = Looking { how, wanted: refresh.wanted, bodies, heads: &[], summaries: None };
+    let looking = Comparison { how, wanted: refresh.wanted, bodies, heads: &[], summaries: None };
     let trouble = looking.at(place, |all| {
         let mut changes = all.filter_map(|mut it| {
             let texts = it.0.as_mut().and_then(|it| it.texts.take());
@@ -411,7 +430,7 @@ fn first(
             }
             Some(change)
         });
-        held = Held::by(how.context, index.write_after(before, &mut changes));
+        held = IndexWrite::by(how.context, index.write_after(before, &mut changes));
         is_writing.set(false);
         // The rest is part of the result, even if it could not be written.
         changes.for_each(drop);

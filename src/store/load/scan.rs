@@ -16,7 +16,7 @@ use crate::plan::time::Time;
 
 /// Identifies how plans are read: with other words in the configuration, the same files are read differently.
 pub(crate) fn reader(context: &Context) -> u64 {
-    How::new(context, &OnceLock::new()).reader
+    ReadContext::new(context, &OnceLock::new()).reader
 }
 
 /// What a walk found in a plan's directory: at least one file of a plan.
@@ -43,7 +43,7 @@ pub(super) enum RowState {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct How<'a> {
+pub(crate) struct ReadContext<'a> {
     pub(crate) context: &'a Context,
     /// A number that differs if the same bytes may be read differently.
     pub(super) reader: u64,
@@ -51,7 +51,7 @@ pub(crate) struct How<'a> {
     read_at: &'a OnceLock<i64>,
 }
 
-impl<'a> How<'a> {
+impl<'a> ReadContext<'a> {
     pub(crate) fn new(context: &'a Context, read_at: &'a OnceLock<i64>) -> Self {
         let hash = blake3::hash(format!("{:?}", context.config.words).as_bytes());
         let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
@@ -96,9 +96,9 @@ pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Tro
 }
 
 /// As [`walk`], by name; the directory need not exist.
-pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
+pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<Trouble>) {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
-    walked(context, key.clone(), &mut scan)
+    (walked(context, key.clone(), &mut scan), scan.trouble)
 }
 
 /// The files of a plan, each with its hash and modification time, sorted by path. None if the directory also has files
@@ -154,7 +154,7 @@ impl Walked {
 
 /// Compares a directory with its row, and reads it if they differ or a stamp is doubtful. `bodies` says whether texts are
 /// loaded.
-pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> RowState {
+pub(super) fn look(how: ReadContext<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> RowState {
     if head.is_some_and(|it| it.is_current_for(how.reader, &walked.stamps())) {
         return RowState::Same;
     }
@@ -201,8 +201,8 @@ fn restamped(head: &Head, new: Head) -> RowState {
 }
 
 /// Reads a plan with its texts, and packs it as [`look`] does.
-pub(crate) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
-    let found = walk_named(how.context, key)?.into_found();
+pub(crate) fn read_whole(how: ReadContext<'_>, key: &Key) -> Option<(Packed, Plan)> {
+    let found = walk_named(how.context, key).0?.into_found();
     let (sources, files) = read_sources(how, key, &found);
     let plan = plan_of(how.context, key, &sources, Bodies::Keep);
     Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
@@ -210,7 +210,7 @@ pub(crate) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
 
 /// Reads a plan; none if there is none in the directory.
 pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<Plan> {
-    let walked = walk_named(context, key)?;
+    let walked = walk_named(context, key).0?;
     let mut sources = PlanSources::default();
     for it in walked.into_found() {
         take(context, &it, &mut sources);
@@ -218,7 +218,7 @@ pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<
     Some(plan_of(context, key, &sources, bodies))
 }
 
-fn read_sources(how: How<'_>, key: &Key, found: &[PlanEntry]) -> (PlanSources, Vec<FileRow>) {
+fn read_sources(how: ReadContext<'_>, key: &Key, found: &[PlanEntry]) -> (PlanSources, Vec<FileRow>) {
     let names = directory(key).len() + 1;
     let read_at = how.read_at();
     let mut sources = PlanSources::default();
@@ -237,7 +237,7 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
 
 /// Returns the files with their stamps if their content and modification times match the row. Only files with a changed or
 /// doubtful stamp are read.
-fn same_content(how: How<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
+fn same_content(how: ReadContext<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
     let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
     let names = directory(key).len() + 1;
     let of_same_name = |(old, it): (&FileRow, &PlanEntry)| {

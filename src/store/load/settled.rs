@@ -27,7 +27,7 @@ const LOADS: usize = 5;
 
 /// The files on which a decision depends.
 #[derive(Clone, Copy)]
-pub(crate) enum Rests<'a> {
+pub(crate) enum DecisionFiles<'a> {
     /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
     Plan(&'a PlanId),
     /// As of a plan, but not the step's own file: it is checked when it is changed.
@@ -66,7 +66,7 @@ pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec
         Ok(((plans, problems), existing_plan(context, id)?))
     };
     settled(context, load, |((plans, _), own)| {
-        let mut files = Files::of(plans, Rests::All);
+        let mut files = Files::of(plans, DecisionFiles::All);
         files.add_whole(own);
         files
     })
@@ -105,19 +105,19 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn of(plans: &'a Plans, rests: Rests<'_>) -> Self {
+    pub(super) fn of(plans: &'a Plans, rests: DecisionFiles<'_>) -> Self {
         let mut files = Self::default();
         let is_changed =
-            |it: &Plan| matches!(rests, Rests::PlanFile(id) if it.id == *id) && it.etag.is_some();
+            |it: &Plan| matches!(rests, DecisionFiles::PlanFile(id) if it.id == *id) && it.etag.is_some();
         plans.iter().filter(|it| !is_changed(it)).for_each(|it| files.add_plan(it));
         let (own, skipped) = match rests {
-            Rests::All | Rests::Others(_) => {
-                let is_other = |it: &&Step| !matches!(rests, Rests::Others(path) if it.path == path);
+            DecisionFiles::All | DecisionFiles::Others(_) => {
+                let is_other = |it: &&Step| !matches!(rests, DecisionFiles::Others(path) if it.path == path);
                 plans.iter().flat_map(|it| &it.steps).filter(is_other).for_each(|it| files.add_step(it));
                 return files;
             }
-            Rests::Plan(id) | Rests::PlanFile(id) => (id, None),
-            Rests::Step(id) => (&id.plan, Some(id)),
+            DecisionFiles::Plan(id) | DecisionFiles::PlanFile(id) => (id, None),
+            DecisionFiles::Step(id) => (&id.plan, Some(id)),
         };
         let mut elsewhere = BTreeSet::new();
         for step in plans.iter().filter(|it| it.id == *own).flat_map(|it| &it.steps) {

@@ -15,7 +15,7 @@ use crate::plan::step_number::StepNumber;
 
 /// The new content of a step's file, which is used instead of the one on disk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Own<'a> {
+pub(crate) struct Overlay<'a> {
     /// Below the plans directory; the file need not exist.
     pub(crate) path: &'a str,
     pub(crate) bytes: &'a [u8],
@@ -40,7 +40,7 @@ fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
 }
 
 /// Loads a step's plan with this step and all that it waits for, and the other plans that those name.
-pub(super) fn load(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Result<Plans, Error> {
+pub(super) fn load(context: &Context, id: &StepId, own: Option<Overlay<'_>>) -> Result<Plans, Error> {
     let (directory, is_archived) =
         directory_of(context, &id.plan, Side::LiveFirst).ok_or_else(|| missing(context, &id.plan))?;
     let plan_id = PlanId::new(directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.plan.as_str()));
@@ -66,7 +66,7 @@ pub(super) fn load(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Resu
         let paths = files.remove(number).unwrap_or_default().into_iter();
         let source = |path: String| {
             let content = match own.filter(|own| own.path == path) {
-                Some(Own { bytes, .. }) => Ok(Content::new(bytes.to_vec(), context.now)),
+                Some(Overlay { bytes, .. }) => Ok(Content::new(bytes.to_vec(), context.now)),
                 None => read_source(context, &path),
             };
             Source { path, content }

@@ -171,7 +171,7 @@ impl Rig<'_> {
 }
 
 fn is_fresh(answer: &Receiver<Answer>) -> bool {
-    matches!(answer.try_recv(), Ok(Answer::Sync { fresh: true, generation: Some(_) }))
+    matches!(answer.try_recv(), Ok(Answer::Sync { fresh: true, generation: Some(_), .. }))
 }
 
 /// Writes as a planwatch command does.
@@ -233,7 +233,7 @@ fn missing_events_lead_to_polling() {
         while rig.daemon.watching.polling_reason().is_none() {
             rig.turn();
         }
-        assert_eq!(answer.recv(), Ok(Answer::Sync { fresh: false, generation: None }));
+        assert_eq!(answer.recv(), Ok(Answer::Sync { fresh: false, generation: None, is_complete: false }));
         // Polling finds changes; events that arrive again end it.
         rig.write("a/step-1.md", "done");
         while rig.indexed("a").as_deref() != Some("completed") {

@@ -47,6 +47,24 @@ fn a_plan_that_another_process_has_indexed_is_read_again() {
     assert!(heard.events.ends_with(&expected), "{:?}", heard.events);
 }
 
+/// `status` takes all problems from the index if the daemon says that they are complete.
+#[test]
+fn the_problems_in_the_index_are_complete_until_one_belongs_to_no_plan() {
+    with_rig(|rig| {
+        let is_complete = |rig: &mut Rig<'_>| {
+            let (answer, _done) = rig.ask();
+            rig.let_through_all();
+            answer.try_recv().map(Answer::complete_commit).is_ok_and(|it| it.is_some())
+        };
+        assert!(is_complete(rig));
+        rig.write("b/step-1.md", "unknown-word");
+        std::fs::remove_file(rig.home.join("plans/a/step-1.md")).unwrap();
+        assert!(is_complete(rig), "the index holds the problems of plans, and a plan may go");
+        std::os::unix::fs::symlink("nowhere", rig.home.join("plans/c")).unwrap();
+        assert!(!is_complete(rig), "a link that leads to nothing");
+    });
+}
+
 #[test]
 fn simultaneous_requests_share_one_cookie() {
     with_rig(|rig| {
@@ -171,6 +189,9 @@ fn the_cached_answer_of_next_comes_with_the_commit() {
         // Where events are missing, the daemon does not know the commit.
         rig.poll();
         let (answer, _done) = rig.ask_for(Request::Next);
-        assert_eq!(answer.try_recv(), Ok(Answer::Sync { fresh: false, generation: None }));
+        assert_eq!(
+            answer.try_recv(),
+            Ok(Answer::Sync { fresh: false, generation: None, is_complete: false })
+        );
     });
 }
