@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use super::displaced;
 use super::error::DiskError;
 use super::fs_ops::{Safe, is, make_dirs, rename_new, write_new};
+use super::in_mount::is_elsewhere;
 use super::names::{BUILDING, Content, VersionName, checked};
-use super::near::is_elsewhere;
 use super::undo::Record;
 use super::write_lock::{Done, Draft, Locked, Written};
 

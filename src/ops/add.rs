@@ -31,7 +31,8 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let plan_id = resolve::plan(context, &request.plan)?;
     let elsewhere = branches::numbers_elsewhere(context, &plan_id, !request.ignores_branches);
     let mut writing = Transaction::begin(context, "add", request.mode)?;
-    let plans = LoadQuery::plan_and_named(&plan_id).settled(load::Rests::Plan(&plan_id)).load(context)?.plans;
+    let plans =
+        LoadQuery::plan_and_named(&plan_id).settled(load::DecisionFiles::Plan(&plan_id)).load(context)?.plans;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;

@@ -11,7 +11,7 @@ use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::load::{self, LoadQuery, Side};
 use crate::store::removed::ARCHIVE;
 use crate::store::resolve::{self, Target};
@@ -29,7 +29,9 @@ pub struct ArchiveRequest {
 /// Moves plans into the archive or out of it. Each is one atomic change, which `undo` can undo.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
     let act = if request.restores { put_back } else { put_away };
-    change_each(context, "archive", &request.plans, request.mode, |writing, text| act(context, writing, text))
+    change_one_by_one(context, "archive", &request.plans, request.mode, |writing, text| {
+        act(context, writing, text)
+    })
 }
 
 fn put_away(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Result<Changed, Error> {

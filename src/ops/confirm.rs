@@ -14,7 +14,7 @@ use crate::plan::plans::Plans;
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{StepStatus, nearest};
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, NamedStep, Target};
@@ -34,8 +34,12 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
     {
         return Err(Error::PersonNeeded { command: command(request, &target) });
     }
-    change_each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
-        match (&target, &request.phase) {
+    change_one_by_one(
+        context,
+        "confirm",
+        std::slice::from_ref(&request.id),
+        request.mode,
+        |writing, _| match (&target, &request.phase) {
             (Target::Step(step), None) => {
                 step_file::update(context, writing, step, &|now| of_step(context, request, now.placed()))
             }
@@ -48,8 +52,8 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
                 let hint = format!("name a step, or a phase as in `{command}`");
                 Err(Error::usage(format!("`{plan}` is a plan; steps and phases are confirmed"), hint))
             }
-        }
-    })
+        },
+    )
 }
 
 fn not_both(step: &NamedStep) -> Error {

@@ -9,10 +9,10 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views;
 use crate::disk::{DiskError, OutsideFile, OutsideFiles};
-use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
 use crate::plan::change::{set_text, set_word};
 use crate::plan::file_name::{PLAN_FILE, step_file};
 use crate::plan::id::{self, PlanId};
+use crate::plan::import::{self, Draft, Form, Imported, ImportedPlan, Nothing, SourceFile, Unmapped};
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::store::new_plan::{self, Files};
@@ -40,13 +40,13 @@ pub struct ImportReport {
 
 impl ImportReport {
     pub fn to_json(&self) -> Value {
-        let more = imported(self.form, &self.unmapped, &self.already, &self.unread);
+        let more = report_keys(self.form, &self.unmapped, &self.already, &self.unread);
         views::with(&self.change.to_json(), more.into())
     }
 }
 
 /// What an import answers beside its change.
-fn imported(
+fn report_keys(
     form: Form,
     unmapped: &[Unmapped],
     already: &[(String, PlanId)],
@@ -66,10 +66,10 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let heading = heading(request)?;
     let (mut sources, unread) = sources(context, request)?;
     let name = name_of(request);
-    let mut brought =
-        bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
-    brought.unread.extend(unread);
-    let n_plans = brought.plans.len();
+    let mut imported =
+        import::convert(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
+    imported.unread.extend(unread);
+    let n_plans = imported.plans.len();
     for (of_one, what, option) in
         [(request.name.is_some(), "name", "--as"), (request.title.is_some(), "title", "--title")]
     {
@@ -78,25 +78,27 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
             return Err(Error::usage(message, format!("leave {option} out, or name one of the files")));
         }
     }
-    for plan in &mut brought.plans {
+    for plan in &mut imported.plans {
         head(plan, request, &heading);
     }
     let mut writing = Transaction::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
-    let news = news(context, request, &mut brought, &mut sources)?;
+    let news = news(context, request, &mut imported, &mut sources)?;
     change.hints.extend(news.hints);
-    let plans = made(context, request, &brought, &news.sources)?;
+    let plans = made(context, request, &imported, &news.sources)?;
     let about = plans.first().map(|it| &it.0);
-    let recorded = decisions::recorded(context, about, &brought.decisions, &mut brought.unmapped);
+    let recorded = decisions::recorded(context, about, &imported.decisions, &mut imported.unmapped);
     let texts: Vec<_> = plans.iter().flat_map(|(_, files)| files).map(|it| it.1.as_slice()).collect();
     let texts: Vec<_> = texts.into_iter().chain(recorded.files.iter().map(|it| it.1.as_slice())).collect();
-    let is_read = |it: &&SourceFile| brought.unread.iter().all(|problem| problem.path != it.path);
+    let is_read = |it: &&SourceFile| imported.unread.iter().all(|problem| problem.path != it.path);
     let readable: Vec<_> = sources.iter().filter(is_read).collect();
-    let unmapped = with_lost_words(brought.form, &readable, &texts, brought.unmapped);
+    let unmapped = with_lost_words(imported.form, &readable, &texts, imported.unmapped);
     change.changes.extend(plans.iter().map(|(id, files)| new_plan::changed(context, id, files)));
     change.changes.extend(recorded.changes.iter().cloned());
     idempotency::record(context, || change.changes.clone());
-    idempotency::record_import(context, || imported(brought.form, &unmapped, &news.already, &brought.unread));
+    idempotency::record_import(context, || {
+        report_keys(imported.form, &unmapped, &news.already, &imported.unread)
+    });
     match plans.as_slice() {
         [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
         several => {
@@ -108,11 +110,11 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     change.diff = writing.diff;
     change.hints.extend(hints(context, &plans));
     Ok(ImportReport {
-        form: brought.form,
+        form: imported.form,
         change,
         plans,
         unmapped,
-        unread: brought.unread,
+        unread: imported.unread,
         already: news.already,
     })
 }
@@ -133,13 +135,13 @@ struct News {
 fn news(
     context: &Context,
     request: &ImportRequest,
-    brought: &mut Brought,
+    imported: &mut Imported,
     sources: &mut Vec<SourceFile>,
 ) -> Result<News, Error> {
-    let form = brought.form;
-    let of = |plan: &BroughtPlan| again::Source::of(context, request, form, plan, sources);
-    let origins: Vec<_> = brought.plans.iter().map(of).collect();
-    let known = again::known(context, &brought.plans, &origins)?;
+    let form = imported.form;
+    let of = |plan: &ImportedPlan| again::Source::of(context, request, form, plan, sources);
+    let origins: Vec<_> = imported.plans.iter().map(of).collect();
+    let known = again::known(context, &imported.plans, &origins)?;
     let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
     if request.again {
         let hint = |it: &PlanId| format!("`{it}` was already imported from this source");
@@ -151,7 +153,7 @@ fn news(
         return Err(again::refused(request, &known.into_iter().flatten().collect::<Vec<_>>()));
     }
     let mut plans = Vec::new();
-    for ((plan, origin), known) in std::mem::take(&mut brought.plans).into_iter().zip(origins).zip(known) {
+    for ((plan, origin), known) in std::mem::take(&mut imported.plans).into_iter().zip(origins).zip(known) {
         match known {
             None => {
                 plans.push(plan);
@@ -161,12 +163,12 @@ fn news(
                 let own = plan.path.clone().unwrap_or_default();
                 let is_of = |path: &str| path == own || path.rsplit_once('/').map_or("", |it| it.0) == own;
                 sources.retain(|it| !is_of(&it.path));
-                brought.unmapped.retain(|it| !is_of(&it.path));
+                imported.unmapped.retain(|it| !is_of(&it.path));
                 news.already.push((if own.is_empty() { plan.title } else { own }, id));
             }
         }
     }
-    brought.plans = plans;
+    imported.plans = plans;
     Ok(news)
 }
 
@@ -189,7 +191,7 @@ fn heading(request: &ImportRequest) -> Result<Vec<Change>, Error> {
 }
 
 /// Gives a plan what the request says; one without a `plan.md` gets one for it.
-fn head(plan: &mut BroughtPlan, request: &ImportRequest, heading: &[Change]) {
+fn head(plan: &mut ImportedPlan, request: &ImportRequest, heading: &[Change]) {
     if heading.is_empty() {
         return;
     }
@@ -288,12 +290,12 @@ type Made = Vec<(PlanId, Files)>;
 fn made(
     context: &Context,
     request: &ImportRequest,
-    brought: &Brought,
+    imported: &Imported,
     sources: &[Option<again::Source>],
 ) -> Result<Made, Error> {
     let mut taken: Vec<String> = crate::store::load::taken_names(context);
     let mut made = Vec::new();
-    for (plan, source) in brought.plans.iter().zip(sources) {
+    for (plan, source) in imported.plans.iter().zip(sources) {
         let is_taken = |it: &str| taken.iter().any(|name| name.eq_ignore_ascii_case(it));
         let wanted = request.name.as_deref().unwrap_or(&plan.title);
         let id = match &request.name {
@@ -312,7 +314,7 @@ fn made(
 fn files(
     context: &Context,
     id: &PlanId,
-    plan: &BroughtPlan,
+    plan: &ImportedPlan,
     source: Option<&again::Source>,
 ) -> Result<Files, Error> {
     let mut files = Vec::new();

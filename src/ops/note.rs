@@ -4,7 +4,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewNote;
 use crate::plan::records::NoteType;
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
@@ -20,7 +20,7 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
     let note = NewNote { at: context.now, kind, by, text: request.text.clone() };
     let did = || "noted".to_owned();
-    change_each(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+    change_one_by_one(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         match resolve::target(context, id)? {
             Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, _| {
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })

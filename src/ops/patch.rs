@@ -9,7 +9,7 @@ use crate::plan::model::Step;
 use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
@@ -28,7 +28,7 @@ const RESULT: &str = "result";
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
     let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
     let wanted = request.status.as_deref().map(status).transpose()?;
-    change_each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+    change_one_by_one(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
         step_file::update(context, writing, &named, &|now| {

@@ -7,7 +7,7 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::idempotency;
 use crate::store::load::LoadQuery;
@@ -24,7 +24,7 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
     if request.expired && request.ids.is_empty() {
         return release_all_expired(context, request);
     }
-    change_each(context, "release", &request.ids, request.mode, |writing, id| {
+    change_one_by_one(context, "release", &request.ids, request.mode, |writing, id| {
         let id = resolve::step(context, id)?;
         release_one(context, writing, &id, request)
     })

@@ -14,7 +14,7 @@ use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::load::{self, LoadQuery};
 use crate::store::relink::{self, Gone, Orphans};
@@ -27,7 +27,7 @@ pub use crate::api::requests::RemoveRequest;
 
 /// Moves steps or plans to the archive. Steps that depended on a removed step then depend on its dependencies.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
-    change_each(context, "remove", &request.ids, request.mode, |writing, id| {
+    change_one_by_one(context, "remove", &request.ids, request.mode, |writing, id| {
         match resolve::target(context, id)? {
             Target::Step(step) => remove_step(context, writing, &step, request),
             Target::Plan(plan) => remove_plan(context, writing, &plan, request),

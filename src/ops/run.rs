@@ -28,7 +28,7 @@ use crate::api::views::value;
 use crate::disk::Process;
 
 pub use drive::run;
-pub use outcome::{How, Outcome};
+pub use outcome::{ExitKind, Outcome};
 pub use preview::{Preview, preview};
 
 /// The time limit of an attempt, if none is given.
@@ -122,7 +122,7 @@ pub enum Told<'a> {
 
 #[derive(Debug, Clone)]
 pub struct Ended {
-    pub how: How,
+    pub how: ExitKind,
     /// The exit code, as a shell reports it.
     pub exit_code: Option<i32>,
     /// The end of its output, at most some hundred thousand bytes.

@@ -12,9 +12,9 @@ use crate::plan::records::NoteType;
 use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller, Owner};
-use crate::store::load::{self, LoadQuery, Own, Rests};
+use crate::store::load::{self, DecisionFiles, LoadQuery, Overlay};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, Current, StepUpdate};
@@ -92,7 +92,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
         return Err(Error::usage("the key is empty", hint));
     }
-    change_each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+    change_one_by_one(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
         match target {
@@ -198,8 +198,9 @@ fn set_in_step(
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
     // Only the steps that it leads to show whether a dependency is missing or closes a cycle.
-    let own = Own { path: &step.path, bytes: &after };
-    let plans = LoadQuery::step_with(&step.id, own).settled(Rests::Others(&step.path)).load(context)?.plans;
+    let own = Overlay { path: &step.path, bytes: &after };
+    let plans =
+        LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)

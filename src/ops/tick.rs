@@ -3,7 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::page::markdown::line_hash;
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller};
 use crate::store::resolve;
 use crate::store::step_file::{self, StepUpdate};
@@ -24,7 +24,7 @@ pub struct TickRequest {
 
 /// Ticks the task if its line is still the one that was shown. A box that is already so stays.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
-    change_each(context, "tick", std::slice::from_ref(&request.id), Mode::Write, |writing, id| {
+    change_one_by_one(context, "tick", std::slice::from_ref(&request.id), Mode::Write, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Caller::of(context, &named.id, request.by.as_deref(), None, false);
         step_file::update(context, writing, &named, &|now| {

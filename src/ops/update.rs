@@ -5,7 +5,7 @@ use crate::api::error::Error;
 use crate::plan::time::Time;
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
-use crate::store::change_each::change_each;
+use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::decision::Decision;
 use crate::store::fencing::Caller;
 use crate::store::resolve::{self, NamedStep, Target};
@@ -19,12 +19,13 @@ pub use crate::store::step_moves::{AttemptRequest, MoveRequest};
 ///
 /// If the only id is refused, that is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
-    let mut report = change_each(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
-        match resolve::target(context, id)? {
-            Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
-            Target::Step(step) => move_step(context, writing, &step, request),
-        }
-    })?;
+    let mut report =
+        change_one_by_one(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
+            match resolve::target(context, id)? {
+                Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
+                Target::Step(step) => move_step(context, writing, &step, request),
+            }
+        })?;
     report.hints.dedup();
     Ok(report)
 }
@@ -54,7 +55,7 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);
     let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
     let wanted = request.status.as_deref().map(status).transpose()?;
-    change_each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+    change_one_by_one(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who =
             Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);

@@ -43,7 +43,7 @@ pub enum Holding {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldClaim {
     pub claim: String,
     pub by: Option<String>,
     pub at: Option<Time>,
@@ -68,7 +68,7 @@ pub struct InForce {
 
 impl InForce {
     /// A recorded claim; none if its step is closed on another branch.
-    pub fn of(held: &Held) -> Option<Self> {
+    pub fn of(held: &HeldClaim) -> Option<Self> {
         let worktree = match &held.holding {
             Holding::Here => None,
             Holding::Elsewhere { worktree, .. } => Some(worktree.clone()),
@@ -81,7 +81,7 @@ impl InForce {
 /// All claims that are recorded on this machine, by the step that they are for.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
-    held: HashMap<StepId, Vec<Held>>,
+    held: HashMap<StepId, Vec<HeldClaim>>,
     /// The ids of claims that ended.
     ended: HashMap<StepId, Vec<String>>,
     /// The limit of workers' tries per step; `None`: not needed by the caller.
@@ -89,7 +89,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    pub fn add(&mut self, step: StepId, held: Held) {
+    pub fn add(&mut self, step: StepId, held: HeldClaim) {
         self.held.entry(step).or_default().push(held);
     }
 
@@ -131,7 +131,7 @@ impl Claims {
         !self.of(step).is_empty()
     }
 
-    fn of(&self, step: &StepId) -> &[Held] {
+    fn of(&self, step: &StepId) -> &[HeldClaim] {
         self.held.get(step).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -148,25 +148,25 @@ impl Claims {
     }
 
     /// Returns the later claim that took the step over from the one in its file, in another working tree.
-    pub fn overtaken_by(&self, step: &Step) -> Option<&Held> {
+    pub fn overtaken_by(&self, step: &Step) -> Option<&HeldClaim> {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         let records = self.of(&step.id);
         if records.iter().any(|it| is_live(it) && it.claim == claim.id) {
             return None;
         }
-        let is_later = |it: &&Held| it.claim != claim.id && it.at >= claim.at;
+        let is_later = |it: &&HeldClaim| it.claim != claim.id && it.at >= claim.at;
         records.iter().filter(|it| it.holding != Holding::Here).find(is_later)
     }
 
     /// Returns the claim that holds a step although its file does not contain it.
     ///
     /// A step that is closed in its own file ends every claim on it.
-    pub fn holder(&self, step: &Step) -> Option<&Held> {
+    pub fn holder(&self, step: &Step) -> Option<&HeldClaim> {
         if step.is_closed() {
             return None;
         }
         let own = step.claim.as_ref().filter(|_| step.standing().is(StepStatus::InProgress));
-        let is_own = |it: &Held| own.is_some_and(|own| own.id == it.claim);
+        let is_own = |it: &HeldClaim| own.is_some_and(|own| own.id == it.claim);
         self.of(&step.id).iter().find(|it| it.lapse.is_none() && !is_own(it))
     }
 
@@ -182,7 +182,7 @@ impl Claims {
     }
 
     /// Returns the claim that a working tree made which has been removed since; only its lease holds it.
-    pub fn left_behind(&self, step: &Step) -> Option<&Held> {
+    pub fn left_behind(&self, step: &Step) -> Option<&HeldClaim> {
         self.holder(step).filter(|it| matches!(it.holding, Holding::Elsewhere { is_gone: true, .. }))
     }
 
@@ -194,11 +194,11 @@ impl Claims {
     }
 
     /// Returns this machine's claim on a step whose file lost it: by a checkout, an undo or a manual edit.
-    pub fn taken_back(&self, step: &Step) -> Option<&Held> {
+    pub fn taken_back(&self, step: &Step) -> Option<&HeldClaim> {
         self.holder(step).filter(|it| it.holding == Holding::Here)
     }
 }
 
-fn is_live(held: &Held) -> bool {
+fn is_live(held: &HeldClaim) -> bool {
     !matches!(held.holding, Holding::Closed { .. })
 }

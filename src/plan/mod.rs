@@ -3,7 +3,6 @@
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 
 pub mod binary;
-pub mod bring;
 pub mod change;
 pub mod claims;
 pub mod decision;
@@ -11,6 +10,7 @@ pub mod entry;
 pub mod file_name;
 pub mod history;
 pub mod id;
+pub mod import;
 pub mod insight;
 pub mod merge;
 pub mod model;

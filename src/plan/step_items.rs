@@ -3,8 +3,8 @@
 mod json;
 mod places;
 
-use crate::plan::bring::{self, Draft, SourceFile};
 use crate::plan::id::{PlanId, StepId};
+use crate::plan::import::{self, Draft, SourceFile};
 use crate::plan::model::Plan;
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
@@ -87,7 +87,7 @@ fn at(Place { line, column }: Place, reason: String) -> NotSteps {
 fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
     // The name prevents detection as another tool's store.
     let (steps, around) = match is_bare(text) {
-        true => bring::list(text, words),
+        true => import::list(text, words),
         false => sectioned(text, words)?,
     };
     let has_more = !steps_are_in(&around) && around.lines().any(|it| !it.trim().is_empty() && !is_title(it));
@@ -142,8 +142,8 @@ fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, Str
     check_own_list(text)?;
     // The name prevents detection as another tool's store.
     let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
-    let brought = bring::bring("steps", &[file], words).map_err(|_| NotSteps::None)?;
-    let plan = brought.plans.into_iter().next().ok_or(NotSteps::None)?;
+    let imported = import::convert("steps", &[file], words).map_err(|_| NotSteps::None)?;
+    let plan = imported.plans.into_iter().next().ok_or(NotSteps::None)?;
     Ok((plan.steps, plan.plan.map(|it| it.text).unwrap_or_default()))
 }
 

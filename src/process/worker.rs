@@ -24,7 +24,7 @@ use rustix::process::{
 use crate::api::agents::{AgentCommand, PromptBy};
 use crate::disk::{Process, ProcessState, RealDisk};
 use crate::git;
-use crate::ops::run::{Ended, How, Job, Told, Workers};
+use crate::ops::run::{Ended, ExitKind, Job, Told, Workers};
 use crate::process::orphans;
 
 /// How long a group has to end after SIGTERM.
@@ -104,10 +104,10 @@ impl Workers for Processes {
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended {
         let without_process = |how| Ended { how, exit_code: None, output: Vec::new() };
         if self.is_stopped() {
-            return without_process(How::Stopped);
+            return without_process(ExitKind::Stopped);
         }
         match Running::start(job, &self.stop) {
-            Err(error) => without_process(How::NotStarted(why_not_started(job.command, &error))),
+            Err(error) => without_process(ExitKind::NotStarted(why_not_started(job.command, &error))),
             Ok(mut running) => {
                 told(Told::Started(running.child.id()));
                 let how = running.watch(job, &self.stop, told);
@@ -188,24 +188,24 @@ impl Running {
     }
 
     /// Waits for the exit of the first process, or for a reason to end it.
-    fn watch(&mut self, job: &Job<'_>, stop: &Stop, told: &dyn Fn(Told<'_>)) -> How {
+    fn watch(&mut self, job: &Job<'_>, stop: &Stop, told: &dyn Fn(Told<'_>)) -> ExitKind {
         let begun = Instant::now();
         let mut last = begun;
         loop {
             if stop.is_stopped() {
-                return How::Stopped;
+                return ExitKind::Stopped;
             }
             let now = Instant::now();
             let left = job.timeout.saturating_sub(now - begun);
             let quiet = job.idle.map(|it| it.saturating_sub(now - last));
             if left.is_zero() {
-                return How::TimedOut;
+                return ExitKind::TimedOut;
             }
             if quiet.is_some_and(|it| it.is_zero()) {
-                return How::Idle;
+                return ExitKind::Idle;
             }
             match self.messages.recv_timeout(quiet.map_or(left, |it| it.min(left))) {
-                Ok(Message::Exited) => return How::Exited,
+                Ok(Message::Exited) => return ExitKind::Exited,
                 Ok(Message::Output(bytes)) => {
                     last = Instant::now();
                     self.hear(&bytes, told);
@@ -213,7 +213,7 @@ impl Running {
                 Ok(Message::Silence) => self.is_silent = true,
                 Ok(Message::Stop | Message::Nothing) | Err(RecvTimeoutError::Timeout) => {}
                 // Both threads have ended, so no message can arrive.
-                Err(RecvTimeoutError::Disconnected) => return How::Exited,
+                Err(RecvTimeoutError::Disconnected) => return ExitKind::Exited,
             }
         }
     }
@@ -229,8 +229,8 @@ impl Running {
     }
 
     /// Ends the rest of the group, reaps the first process, and reads the remaining output.
-    fn end(mut self, how: How, command: &AgentCommand, told: &dyn Fn(Told<'_>)) -> Ended {
-        if how != How::Exited {
+    fn end(mut self, how: ExitKind, command: &AgentCommand, told: &dyn Fn(Told<'_>)) -> Ended {
+        if how != ExitKind::Exited {
             kill_process_group(self.group, Signal::TERM).ok();
             if !self.hear_until(GRACE, told, |it| matches!(it, Message::Exited)) {
                 kill_process_group(self.group, Signal::KILL).ok();
@@ -249,9 +249,9 @@ impl Running {
         // The exit codes of a shell for a command that it cannot find or start.
         let is_line = matches!(command, AgentCommand::Line(_));
         let how = match (how, exit_code) {
-            (How::Exited, Some(code @ (126 | 127))) if is_line => {
+            (ExitKind::Exited, Some(code @ (126 | 127))) if is_line => {
                 let what = if code == 127 { "find" } else { "start" };
-                How::NotStarted(format!("the shell could not {what} its command (it ended with {code})"))
+                ExitKind::NotStarted(format!("the shell could not {what} its command (it ended with {code})"))
             }
             (how, _) => how,
         };

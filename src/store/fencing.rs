@@ -3,7 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::{EndedClaim, NewAttempt, NewNote};
-use crate::plan::claims::{Held, Holding, Lapse};
+use crate::plan::claims::{HeldClaim, Holding, Lapse};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -71,7 +71,7 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
 
 /// Checks the claim of another working tree, which this tree's file does not show.
 fn check_elsewhere(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
-    let is_elsewhere = |it: &&Held| matches!(it.holding, Holding::Elsewhere { .. });
+    let is_elsewhere = |it: &&HeldClaim| matches!(it.holding, Holding::Elsewhere { .. });
     match plans.claims().holder(step).filter(is_elsewhere) {
         Some(held) if held.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         Some(_) if who.force => Ok(Owner::Forced),

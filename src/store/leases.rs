@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::context::Context;
 use crate::disk::{self, Head, Process, ProcessState, Records, Stat, Worktree};
 use crate::index::{Stamp, stamps};
-use crate::plan::claims::{Claims, Held, Holding, Lapse};
+use crate::plan::claims::{Claims, HeldClaim, Holding, Lapse};
 use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -328,7 +328,7 @@ impl<'a> Leases<'a> {
         let (claim, by) = (record.claim.clone(), record.by.clone());
         let log = record.run.as_ref().map(|it| it.log.clone());
         let until = self.ends_at(record.until, record.process.as_ref());
-        claims.add(id, Held { claim, by, at: record.at, lapse, holding, until, log });
+        claims.add(id, HeldClaim { claim, by, at: record.at, lapse, holding, until, log });
     }
 
     fn add_closed(
@@ -359,7 +359,7 @@ impl<'a> Leases<'a> {
         if is_there {
             let holding = Holding::Closed { branch };
             let log::Closed { claim, by, at, .. } = closed;
-            claims.add(id, Held { claim, by, at, lapse: None, holding, until: None, log: None });
+            claims.add(id, HeldClaim { claim, by, at, lapse: None, holding, until: None, log: None });
         }
     }
 
@@ -372,7 +372,7 @@ impl<'a> Leases<'a> {
         let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
         let lapse = self.lapse(until, process.as_ref());
         let until = self.ends_at(until, process.as_ref());
-        claims.add(id, Held { claim, by, at, lapse, holding, until, log: None });
+        claims.add(id, HeldClaim { claim, by, at, lapse, holding, until, log: None });
     }
 
     fn elsewhere(&self, place: &Place) -> Holding {

@@ -34,9 +34,9 @@ pub(crate) use parallel::{at_once, map};
 pub(crate) use query::{LoadQuery, Loaded};
 pub(crate) use refresh::{Fresh, IndexCheck, Refresh, Wanted};
 pub(crate) use scan::hashes_in;
-pub(crate) use settled::{Rests, settled_all, settled_plan};
+pub(crate) use settled::{DecisionFiles, settled_all, settled_plan};
 pub(crate) use state::{IndexState, index_state, reindex};
-pub(crate) use step_scope::Own;
+pub(crate) use step_scope::Overlay;
 
 impl<'a> Views<'a> {
     /// Views of loaded plans.

@@ -3,7 +3,7 @@
 //! Reading goes through `load`, writing through `transaction`. Claims of steps are looked up in `leases` and `claims`.
 
 pub(crate) mod branches;
-pub(crate) mod change_each;
+pub(crate) mod change_one_by_one;
 pub(crate) mod claims;
 pub(crate) mod commit;
 pub(crate) mod decision;

@@ -12,7 +12,7 @@ use crate::plan::read::{self, PLAN_KEYS};
 use crate::plan::words::PlanStatus;
 use crate::store::decision::Decision;
 use crate::store::idempotency;
-use crate::store::load::{self, LoadQuery, Rests};
+use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::transaction::{self, Applied, Changed, Transaction};
 use crate::text::header_edit::Change;
 
@@ -26,7 +26,7 @@ pub(crate) struct PlanUpdate {
 }
 
 /// Decides on a plan's file from its bytes; empty if it has no file.
-pub(crate) type Decide<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
+pub(crate) type DecidePlan<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
 
 impl PlanUpdate {
     fn changes(&self, plan: &Plan) -> Vec<Change> {
@@ -43,9 +43,9 @@ pub(crate) fn update(
     context: &Context,
     writing: &mut Transaction<'_>,
     id: &PlanId,
-    decide: Decide<'_>,
+    decide: DecidePlan<'_>,
 ) -> Result<Changed, Error> {
-    let plans = LoadQuery::plan_and_named(id).settled(Rests::PlanFile(id)).load(context)?.plans;
+    let plans = LoadQuery::plan_and_named(id).settled(DecisionFiles::PlanFile(id)).load(context)?.plans;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;

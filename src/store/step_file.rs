@@ -17,7 +17,7 @@ use crate::plan::words::StepStatus;
 use crate::store::decision::Decision;
 use crate::store::idempotency;
 use crate::store::leases::{self, Leases};
-use crate::store::load::{self, LoadQuery, Own, Rests};
+use crate::store::load::{self, DecisionFiles, LoadQuery, Overlay};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::transaction::{self, Applied, Changed, Transaction};
 use crate::text::front_matter;
@@ -66,7 +66,7 @@ impl<'a> Current<'a> {
     }
 }
 
-pub(crate) type Decide<'a, T, L> = &'a dyn Fn(Current<'_>) -> Result<Decision<StepUpdate, T, L>, Error>;
+pub(crate) type DecideStep<'a, T, L> = &'a dyn Fn(Current<'_>) -> Result<Decision<StepUpdate, T, L>, Error>;
 
 impl StepUpdate {
     fn with_attempts_for_notes(&self) -> Self {
@@ -111,7 +111,7 @@ pub(crate) fn update_with<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
     named: &NamedStep,
-    decide: Decide<'_, T, L>,
+    decide: DecideStep<'_, T, L>,
 ) -> Result<Decision<Done, T, L>, Error> {
     let is_dry_run = writing.is_dry_run();
     write(context, writing, named, None, decide)?.try_map(|made, value| {
@@ -146,10 +146,10 @@ pub(crate) fn write<T, L>(
     writing: &mut Transaction<'_>,
     named: &NamedStep,
     records: Option<&leases::Locked<'_>>,
-    decide: Decide<'_, T, L>,
+    decide: DecideStep<'_, T, L>,
 ) -> Result<Decision<Made, T, L>, Error> {
     let id = &named.id.plan;
-    let rests = Rests::Step(&named.id);
+    let rests = DecisionFiles::Step(&named.id);
     let plans = LoadQuery::step(&named.id).settled(rests).load(context)?.plans;
     let plans = match records {
         Some(records) => records.annotate(plans),
@@ -292,7 +292,7 @@ fn as_it_is<'a>(
         || now.ranges != step.ranges
         || references::say_all(&step.id, bytes)
     {
-        let own = Own { path: &step.path, bytes };
+        let own = Overlay { path: &step.path, bytes };
         let around = through(&LoadQuery::step_with(&step.id, own))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }

@@ -121,7 +121,7 @@ impl ChangeReport {
 }
 
 /// Decides on the new content of a file, only from the given bytes. May run more than once.
-pub(crate) type Decide<'a, T, L> = &'a dyn Fn(&[u8]) -> Result<Decision<Vec<u8>, T, L>, Error>;
+pub(crate) type DecideBytes<'a, T, L> = &'a dyn Fn(&[u8]) -> Result<Decision<Vec<u8>, T, L>, Error>;
 
 /// A change of one file that was made, or found not to be needed.
 pub(crate) struct Applied {
@@ -208,7 +208,7 @@ pub(crate) struct Transaction<'a> {
     context: &'a Context,
     verb: String,
     /// None: nothing is written.
-    locked: Option<Held<'a>>,
+    locked: Option<LockedPlans<'a>>,
     pub(crate) diff: String,
     pub(crate) hints: Vec<String>,
     pub(crate) not_repointed: Vec<String>,
@@ -217,12 +217,12 @@ pub(crate) struct Transaction<'a> {
 }
 
 /// The lock. Displaced texts are reported at the latest when it is released, also if the change failed.
-struct Held<'a> {
+struct LockedPlans<'a> {
     context: &'a Context,
     locked: Locked<'a>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedPlans<'_> {
     fn drop(&mut self) {
         tell_kept(self.context, &std::mem::take(&mut self.locked.news));
         if self.locked.take_unrecorded() {
@@ -249,7 +249,7 @@ impl Shown {
 }
 
 impl<'a> Transaction<'a> {
-    fn new(context: &'a Context, verb: &str, locked: Option<Held<'a>>, at_end: Option<Shown>) -> Self {
+    fn new(context: &'a Context, verb: &str, locked: Option<LockedPlans<'a>>, at_end: Option<Shown>) -> Self {
         let (verb, diff, hints, not_repointed) = (verb.to_owned(), String::new(), Vec::new(), Vec::new());
         Self { context, verb, locked, diff, hints, not_repointed, at_end }
     }
@@ -258,7 +258,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
-            Mode::Write => Some(Held { context, locked: lock(context, verb)? }),
+            Mode::Write => Some(LockedPlans { context, locked: lock(context, verb)? }),
         };
         Ok(Self::new(context, verb, locked, None))
     }
@@ -276,8 +276,10 @@ impl<'a> Transaction<'a> {
     /// The same change for another thread, which writes other files: another step of `undo`, the `nth` after this one's.
     pub(crate) fn beside(&self, nth: u64, verb: &str, by: &str) -> Self {
         let at = self.context.now.to_string();
-        let beside =
-            |it: &Held<'a>| Held { context: self.context, locked: it.locked.beside(nth, (verb, &at, by)) };
+        let beside = |it: &LockedPlans<'a>| LockedPlans {
+            context: self.context,
+            locked: it.locked.beside(nth, (verb, &at, by)),
+        };
         let locked = self.locked.as_ref().map(beside);
         Self::new(self.context, verb, locked, Some(Shown::default()))
     }
@@ -298,9 +300,9 @@ impl<'a> Transaction<'a> {
     pub(crate) fn change<T, L>(
         &mut self,
         path: &str,
-        decide: Decide<'_, T, L>,
+        decide: DecideBytes<'_, T, L>,
     ) -> Result<Decision<Applied, T, L>, Error> {
-        let Some(Held { locked, .. }) = &mut self.locked else {
+        let Some(LockedPlans { locked, .. }) = &mut self.locked else {
             let base = self.context.plans.read(Path::new(path))?.bytes;
             return decide(&base)?.try_map(|ours, value| {
                 let applied = Applied { was_written: base != ours, bytes: ours.clone() };

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use planwatch::ops::import::source_text;
-use planwatch::plan::bring::{Form, SourceFile};
+use planwatch::plan::import::{Form, SourceFile};
 use planwatch::text::{front_matter, word_loss, yaml};
 use serde_json::Value;
 

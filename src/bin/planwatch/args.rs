@@ -1,9 +1,9 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
 pub(crate) mod agents;
-pub(crate) mod bring;
 pub(crate) mod draft;
 pub(crate) mod git;
+pub(crate) mod import;
 pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod run;
@@ -191,11 +191,11 @@ verbs! {
     /// Choose which commands of this repository may run
     Trust(know::Trust) = "trust";
     /// Create plans from Markdown documents and other tools' data
-    Import(bring::Import) = "import";
+    Import(import::Import) = "import";
     /// Print a plan as one document
-    Export(bring::Export) = "export";
+    Export(import::Export) = "export";
     /// List, show or try the plan templates and prompts
-    Template(bring::Template) = "template";
+    Template(import::Template) = "template";
     /// Print changes as they happen
     Watch(setup::Watch) = "watch";
     /// Show the plans in a browser

@@ -14,7 +14,7 @@ use crate::plan::{change, touches};
 use crate::store::decision::Decision;
 use crate::store::fencing;
 use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
-use crate::store::load::{self, LoadQuery, Rests};
+use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, is_half_saved, once_saved};
@@ -67,7 +67,7 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
     let mut wanted = wanted(context, ask.plan)?;
     if wanted.is_empty() {
         // The run may end here, so a step must not be missed because its file is being saved.
-        let plans = LoadQuery::plan(ask.plan).settled(Rests::Plan(ask.plan)).load(context)?.plans;
+        let plans = LoadQuery::plan(ask.plan).settled(DecisionFiles::Plan(ask.plan)).load(context)?.plans;
         wanted = wanted_in(context, ask.plan, plans)?;
     }
     if wanted.is_empty() {

@@ -22,7 +22,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
         None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
     };
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
-    let loaded = LoadQuery::step(&step).settled(load::Rests::Plan(&step.plan)).load(context);
+    let loaded = LoadQuery::step(&step).settled(load::DecisionFiles::Plan(&step.plan)).load(context);
     let plans = locked.annotate(loaded.map_err(|it| if is_half_saved(&it) { it } else { gone() })?.plans);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim = step.claim_in_force().filter(|it| it.id == request.claim);

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::bring::{BroughtPlan, Draft, Form, SourceFile, set_metadata, to_value};
 use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
+use crate::plan::import::{Draft, Form, ImportedPlan, SourceFile, set_metadata, to_value};
 use crate::plan::model::Plan;
 use crate::plan::read;
-use crate::store::load::{self, LoadQuery, Rests};
+use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::{new_plan, relink};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
@@ -35,7 +35,7 @@ impl Source {
         context: &Context,
         request: &ImportRequest,
         form: Form,
-        plan: &BroughtPlan,
+        plan: &ImportedPlan,
         all: &[SourceFile],
     ) -> Option<Self> {
         let drafts = plan.plan.iter().chain(plan.steps.iter().map(|it| &it.1));
@@ -132,10 +132,10 @@ fn path(context: &Context, request: &ImportRequest, documents: &[&str]) -> Optio
 /// For each plan to be made the one that was made of the same source, if there is one.
 pub(super) fn known(
     context: &Context,
-    plans: &[BroughtPlan],
+    plans: &[ImportedPlan],
     sources: &[Option<Source>],
 ) -> Result<Vec<Option<PlanId>>, Error> {
-    let there = LoadQuery::all().settled(Rests::All).load(context)?.plans;
+    let there = LoadQuery::all().settled(DecisionFiles::All).load(context)?.plans;
     let found = plans.iter().zip(sources).map(|(plan, source)| match source {
         Some(source) => there.iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
         None => copied(context, plan),
@@ -144,7 +144,7 @@ pub(super) fn known(
 }
 
 /// A plan with the name that a copy would get, whose steps have the same numbers and titles.
-fn copied(context: &Context, plan: &BroughtPlan) -> Option<PlanId> {
+fn copied(context: &Context, plan: &ImportedPlan) -> Option<PlanId> {
     let name = id::slug(&plan.title, &|_| false);
     let is_name = |it: &String| {
         let rest = it.strip_prefix(&name);

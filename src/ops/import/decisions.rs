@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::api::context::Context;
 use crate::disk::FileOp;
 use crate::ops::decide;
-use crate::plan::bring::{BroughtDecision, Unmapped, set_metadata};
 use crate::plan::decision::{self, NewDecision};
 use crate::plan::entry;
 use crate::plan::id::PlanId;
+use crate::plan::import::{ImportedDecision, Unmapped, set_metadata};
 use crate::store::transaction::Changed;
 use crate::text::header_edit::Change;
 
@@ -31,7 +31,7 @@ impl Recorded {
 pub(super) fn recorded(
     context: &Context,
     plan: Option<&PlanId>,
-    all: &[BroughtDecision],
+    all: &[ImportedDecision],
     unmapped: &mut Vec<Unmapped>,
 ) -> Recorded {
     let mut made = Recorded::default();
@@ -74,6 +74,6 @@ pub(super) fn recorded(
     made
 }
 
-fn set_metadata_of(decision: &BroughtDecision) -> Option<Change> {
+fn set_metadata_of(decision: &ImportedDecision) -> Option<Change> {
     decision.metadata.iter().next().and_then(|(from, inner)| set_metadata(from, inner.as_object()?))
 }

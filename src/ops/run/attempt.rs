@@ -9,7 +9,7 @@ use crate::api::views::shown_path;
 use crate::disk::Process;
 use crate::ops::claim::{Begun, Task};
 use crate::ops::prompt;
-use crate::ops::run::outcome::{self, ClaimState, How, Outcome, Verdict, Verified};
+use crate::ops::run::outcome::{self, ClaimState, ExitKind, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, environment};
 use crate::plan::model::Step;
@@ -46,12 +46,12 @@ impl Attempt<'_> {
             Task::Verify => None,
             Task::Work => Some(self.work(&context, &log)?),
         };
-        let how = ended.as_ref().map_or(How::Exited, |it| it.how.clone());
+        let how = ended.as_ref().map_or(ExitKind::Exited, |it| it.how.clone());
         let (answer, cost) = ended.as_ref().map_or((String::new(), None), |it| self.answer(it));
         let facts = Facts {
             by: self.request.by().to_owned(),
             exit_code: match how {
-                How::Stopped => Some(130),
+                ExitKind::Stopped => Some(130),
                 _ => ended.as_ref().and_then(|it| it.exit_code),
             },
             cost,
@@ -118,7 +118,7 @@ impl Attempt<'_> {
 
     fn settle(
         &self,
-        how: &How,
+        how: &ExitKind,
         mut facts: Facts,
         trusted: Option<&str>,
         log: &std::fs::File,
@@ -201,8 +201,8 @@ impl Attempt<'_> {
                 }
             });
             match (&ended.how, ended.exit_code) {
-                (How::Stopped, _) => return Ok(Verified::Stopped),
-                (How::Exited, Some(0)) => {}
+                (ExitKind::Stopped, _) => return Ok(Verified::Stopped),
+                (ExitKind::Exited, Some(0)) => {}
                 (how, code) => return Ok(Verified::Failed(why_failed(&check.command, how, code, &ended))),
             }
         }
@@ -256,10 +256,10 @@ fn last_object(text: &str) -> Option<Value> {
     starts.iter().rev().find_map(read)
 }
 
-fn why_failed(command: &str, how: &How, code: Option<i32>, ended: &Ended) -> String {
+fn why_failed(command: &str, how: &ExitKind, code: Option<i32>, ended: &Ended) -> String {
     let why = match (how, code) {
-        (How::TimedOut | How::Idle, _) => "took too long".to_owned(),
-        (How::NotStarted(why), _) => format!("could not be started: {why}"),
+        (ExitKind::TimedOut | ExitKind::Idle, _) => "took too long".to_owned(),
+        (ExitKind::NotStarted(why), _) => format!("could not be started: {why}"),
         (_, Some(code)) => format!("ended with {code}"),
         (_, None) => "was ended by a signal".to_owned(),
     };

@@ -20,7 +20,7 @@ use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::load::{self, LoadQuery, Loaded, Rests};
+use crate::store::load::{self, DecisionFiles, LoadQuery, Loaded};
 use crate::store::transaction::once_saved;
 use crate::store::{commit, resolve, verify};
 use crate::text::typed::quoted;
@@ -254,7 +254,7 @@ impl Driver<'_> {
 
     /// Nothing can be begun: others may be at work, or it is over.
     fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
-        let load = || LoadQuery::plan(&self.plan).settled(Rests::Plan(&self.plan)).load(context);
+        let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(context);
         let plans = once_saved(context, load)?.plans;
         let own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, &self.plan));
         let live = Leases::of(context).runs().into_iter().filter(|(_, is_live)| *is_live);

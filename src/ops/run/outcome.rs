@@ -4,7 +4,7 @@ use crate::plan::words::StepStatus;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum ExitKind {
     /// On its own, or by a signal from outside.
     Exited,
     TimedOut,
@@ -87,7 +87,7 @@ impl Outcome {
 }
 
 /// Decides what the end of an attempt means; `verified` is none until the commands have run.
-pub(crate) fn decide(found: ClaimState, how: &How, verified: Option<&Verified>) -> Verdict {
+pub(crate) fn decide(found: ClaimState, how: &ExitKind, verified: Option<&Verified>) -> Verdict {
     match (found, how, verified) {
         (ClaimState::Lost, ..) => Verdict::Lost,
         (ClaimState::Unclear, ..) => Verdict::Unclear,
@@ -97,10 +97,10 @@ pub(crate) fn decide(found: ClaimState, how: &How, verified: Option<&Verified>) 
         (ClaimState::Completed, _, Some(Verified::Failed(_))) => Verdict::Attempt(Outcome::VerifyFailed),
         (ClaimState::Completed, _, Some(Verified::Changed)) => Verdict::VerifyChanged,
         (ClaimState::Completed, _, Some(Verified::Stopped)) => Verdict::Leave,
-        (ClaimState::Open, How::Exited, _) => Verdict::Attempt(Outcome::NoOutcome),
-        (ClaimState::Open, How::TimedOut | How::Idle, _) => Verdict::Attempt(Outcome::TimedOut),
-        (ClaimState::Open, How::Stopped, _) => Verdict::Attempt(Outcome::Interrupted),
-        (ClaimState::Open, How::NotStarted(why), _) => Verdict::GiveBack(why.clone()),
+        (ClaimState::Open, ExitKind::Exited, _) => Verdict::Attempt(Outcome::NoOutcome),
+        (ClaimState::Open, ExitKind::TimedOut | ExitKind::Idle, _) => Verdict::Attempt(Outcome::TimedOut),
+        (ClaimState::Open, ExitKind::Stopped, _) => Verdict::Attempt(Outcome::Interrupted),
+        (ClaimState::Open, ExitKind::NotStarted(why), _) => Verdict::GiveBack(why.clone()),
     }
 }
 
@@ -112,8 +112,8 @@ mod tests {
     fn the_file_decides_and_then_how_the_process_ended() {
         use Outcome::{Interrupted, NoOutcome, TimedOut, VerifyFailed};
         let failed = || Verified::Failed("no".to_owned());
-        let not_started = || How::NotStarted("no such file".to_owned());
-        let all = [How::Exited, How::TimedOut, How::Idle, How::Stopped, not_started()];
+        let not_started = || ExitKind::NotStarted("no such file".to_owned());
+        let all = [ExitKind::Exited, ExitKind::TimedOut, ExitKind::Idle, ExitKind::Stopped, not_started()];
         // The file decides, not the process.
         for how in &all {
             let said = |found, verified: Option<&Verified>| decide(found, how, verified);
@@ -130,11 +130,11 @@ mod tests {
                 assert_eq!(said(ClaimState::Ended(status), None), Verdict::AsItIs(status));
             }
         }
-        let open = |how: How| decide(ClaimState::Open, &how, None);
-        assert_eq!(open(How::Exited), Verdict::Attempt(NoOutcome));
-        assert_eq!(open(How::TimedOut), Verdict::Attempt(TimedOut));
-        assert_eq!(open(How::Idle), Verdict::Attempt(TimedOut));
-        assert_eq!(open(How::Stopped), Verdict::Attempt(Interrupted));
+        let open = |how: ExitKind| decide(ClaimState::Open, &how, None);
+        assert_eq!(open(ExitKind::Exited), Verdict::Attempt(NoOutcome));
+        assert_eq!(open(ExitKind::TimedOut), Verdict::Attempt(TimedOut));
+        assert_eq!(open(ExitKind::Idle), Verdict::Attempt(TimedOut));
+        assert_eq!(open(ExitKind::Stopped), Verdict::Attempt(Interrupted));
         assert_eq!(open(not_started()), Verdict::GiveBack("no such file".to_owned()));
     }
 }

@@ -11,7 +11,7 @@ use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
 use crate::store::decision::Decision;
 use crate::store::leases::Leases;
-use crate::store::load::{LoadQuery, Rests};
+use crate::store::load::{DecisionFiles, LoadQuery};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
@@ -33,7 +33,7 @@ pub(crate) struct Facts {
 pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(ClaimState, Option<Step>), Error> {
     once_saved(context, || {
         let id = &begun.step.id;
-        let plans = match LoadQuery::step(id).settled(Rests::Plan(&id.plan)).load(context) {
+        let plans = match LoadQuery::step(id).settled(DecisionFiles::Plan(&id.plan)).load(context) {
             Ok(loaded) => Some(Leases::of(context).annotate(loaded.plans)),
             Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(error),

@@ -15,7 +15,7 @@ use crate::plan::model::Plan;
 use crate::plan::read::{body, etag};
 use crate::store::load::parallel::{in_order, taken};
 use crate::store::load::refresh::is_commit;
-use crate::store::load::scan::{How, read_whole, reader};
+use crate::store::load::scan::{ReadContext, read_whole, reader};
 use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
 
 /// How many plans may wait on either side; it bounds the memory.
@@ -50,7 +50,7 @@ pub(crate) fn fill(
     let n_threads =
         thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)).min(state.missing.len());
     let clock = OnceLock::new();
-    let how = How::new(context, &clock);
+    let how = ReadContext::new(context, &clock);
     thread::scope(|scope| {
         let writer = scope.spawn(|| write(texts, read, state, seen, origin));
         for _ in 0..n_threads {
@@ -137,7 +137,7 @@ fn feed<'a>(
     Ok(())
 }
 
-fn run<'a>(how: How<'_>, jobs: &Jobs<'a>, done: &SyncSender<Read<'a>>) {
+fn run<'a>(how: ReadContext<'_>, jobs: &Jobs<'a>, done: &SyncSender<Read<'a>>) {
     for (nth, head, data) in taken(jobs) {
         if done.send((nth, (head, texts_of(how, head, &data)))).is_err() {
             return;
@@ -173,7 +173,7 @@ fn write(
 
 /// Adds the bodies to what the index holds of a plan; where a file is not what it was, all of them are read as the plan
 /// is now. None if there is no plan any more.
-fn texts_of(how: How<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
+fn texts_of(how: ReadContext<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
     let mut plan = head.plan(data)?;
     if add_bodies(how.context, &mut plan).is_some() {
         return Ok(Some(Texts::of_head(head, &plan)));

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::plan::claims::{Claims, Held, Holding, Lapse};
+use crate::plan::claims::{Claims, HeldClaim, Holding, Lapse};
 use crate::plan::id::read_step_id;
 use crate::plan::ranges::StepRange;
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
@@ -211,8 +211,8 @@ fn a_long_chain_and_a_long_cycle_are_judged_without_recursion() {
     assert!(plan.steps.iter().all(Step::is_faulty));
 }
 
-fn held(claim: &str, lapse: Option<Lapse>, holding: Holding) -> Held {
-    Held {
+fn held(claim: &str, lapse: Option<Lapse>, holding: Holding) -> HeldClaim {
+    HeldClaim {
         claim: claim.to_owned(),
         by: Some("bob".to_owned()),
         at: None,
@@ -225,7 +225,7 @@ fn held(claim: &str, lapse: Option<Lapse>, holding: Holding) -> Held {
 
 /// One step, what is recorded of it, and what `next` says.
 #[track_caller]
-fn check_held(step: &str, held: &[Held], state: State, problems: usize) {
+fn check_held(step: &str, held: &[HeldClaim], state: State, problems: usize) {
     let mut claims = Claims::default();
     for it in held {
         let id = read_step_id("p:1").expect("a step's id");

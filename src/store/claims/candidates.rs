@@ -37,13 +37,13 @@ pub(crate) fn look(
     tried: &HashSet<StepId>,
 ) -> Result<Vec<Ready>, Error> {
     let Some(id) = plan else {
-        let all = LoadQuery::all().for_a_moment().with_unfinished_claims_free();
+        let all = LoadQuery::all().lazily().with_unfinished_claims_free();
         let plans = all.load_summaries(context).plans;
         let queue = queue_of(plans.with_reduced_steps(), context.now, tried, |_| true);
         load::drop_in_background(plans);
         return Ok(queue);
     };
-    let plans = LoadQuery::plan(id).for_a_moment().with_unfinished_claims_free().load(context)?.plans;
+    let plans = LoadQuery::plan(id).lazily().with_unfinished_claims_free().load(context)?.plans;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
     let is_child = |it: &Plan| is_program && it.program.as_ref() == Some(id);

@@ -44,13 +44,13 @@ struct CachedQueue {
     environment: String,
     basis: CacheKey,
     /// The files of the plans from which the steps come, by their directories, sorted by path.
-    files: HashMap<String, Vec<Noted>>,
+    files: HashMap<String, Vec<RecordedClaim>>,
     /// The paths of steps that were claimed since.
     claimed: HashSet<String>,
 }
 
 /// A file that a queue was made from: path, hash, and modification time, unless that does not matter.
-type Noted = (String, String, Option<Time>);
+type RecordedClaim = (String, String, Option<Time>);
 
 /// What a queue was made from, except the files.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ fn directory(path: &str) -> &str {
 fn look(context: &Context, environment: &str) -> Option<(Option<CachedQueue>, Vec<Ready>)> {
     let leases = Leases::of(context);
     let listed = leases.listed(&|_| true);
-    let plans = LoadQuery::all().for_a_moment().without_claims().load(context).ok()?.plans;
+    let plans = LoadQuery::all().lazily().without_claims().load(context).ok()?.plans;
     let begun = appeared(&listed, leases.listed(&|_| false));
     let plans = leases.annotate_optimistically(plans);
     let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(LONGEST).collect();
@@ -138,7 +138,7 @@ fn look(context: &Context, environment: &str) -> Option<(Option<CachedQueue>, Ve
 }
 
 /// The files of the plans from which a queue's steps come.
-fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<Noted>> {
+fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<RecordedClaim>> {
     let names: HashSet<_> = basis.steps.iter().map(|it| directory(&it.path)).collect();
     let is_asked = |it: &&Plan| names.contains(directory(&it.path));
     let files = |plan: &Plan| {
@@ -155,8 +155,8 @@ fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<Noted>> {
 }
 
 /// Whether files are unchanged. Modification times are compared where they affect the order, for steps without a date.
-fn is_same(noted: &[Noted], now: &[(String, String, Time)]) -> bool {
-    let is_one = |((path, hash, at), now): (&Noted, &(String, String, Time))| {
+fn is_same(noted: &[RecordedClaim], now: &[(String, String, Time)]) -> bool {
+    let is_one = |((path, hash, at), now): (&RecordedClaim, &(String, String, Time))| {
         *path == now.0 && *hash == now.1 && at.is_none_or(|it| it == now.2)
     };
     noted.len() == now.len() && noted.iter().zip(now).all(is_one)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use planwatch::ops::export::{self, ExportForm, ExportRequest};
 
-use crate::args::bring::Export;
+use crate::args::import::Export;
 use crate::context::Session;
 use crate::failure::{self, Failure};
 

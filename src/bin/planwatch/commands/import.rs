@@ -1,10 +1,10 @@
 //! `import`: other forms of plans as plans.
 
 use planwatch::ops::import::{self, ImportReport, ImportRequest};
-use planwatch::plan::bring::Unmapped;
+use planwatch::plan::import::Unmapped;
 use planwatch::store::transaction::Mode;
 
-use crate::args::bring::Import;
+use crate::args::import::Import;
 use crate::commands::new::looking;
 use crate::context::Session;
 use crate::failure::Failure;

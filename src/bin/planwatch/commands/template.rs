@@ -5,7 +5,7 @@ use planwatch::ops::prompt::Origin;
 use planwatch::ops::prompt::{self, Prompt, Rendered};
 use planwatch::ops::template::{self, Named, Template};
 
-use crate::args::bring::{self, What};
+use crate::args::import::{self, What};
 use crate::commands::new::looking;
 use crate::context::Session;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::screens::{BOLD, DIM};
 use crate::table::{Table, Yields, cell, column, numbers, paint, styled};
 use planwatch::text::typed::shell_word;
 
-pub(crate) fn run(session: &Session, args: bring::Template) -> Result<u8, Failure> {
+pub(crate) fn run(session: &Session, args: import::Template) -> Result<u8, Failure> {
     match args.what {
         What::List => list(session),
         What::Show => {

@@ -5,7 +5,7 @@ use crate::api::error::Error;
 use crate::store::idempotency;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
 
-pub(crate) fn change_each(
+pub(crate) fn change_one_by_one(
     context: &Context,
     verb: &'static str,
     ids: &[String],

@@ -53,18 +53,18 @@ impl Form {
 }
 
 #[derive(Debug, Clone)]
-pub struct Brought {
+pub struct Imported {
     pub form: Form,
-    pub plans: Vec<BroughtPlan>,
+    pub plans: Vec<ImportedPlan>,
     /// Those of a store; there is one plan beside them.
-    pub decisions: Vec<BroughtDecision>,
+    pub decisions: Vec<ImportedDecision>,
     pub unmapped: Vec<Unmapped>,
     /// Files that could not be read, beside others that could.
     pub unread: Vec<Problem>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct BroughtDecision {
+pub struct ImportedDecision {
     pub path: String,
     pub topic: String,
     pub text: String,
@@ -77,7 +77,7 @@ pub struct BroughtDecision {
 }
 
 #[derive(Debug, Clone)]
-pub struct BroughtPlan {
+pub struct ImportedPlan {
     /// The document or the directory that it is made of; none: all files together.
     pub path: Option<String>,
     /// Its id is made of this.
@@ -119,8 +119,8 @@ pub enum Nothing {
 
 /// Recognizes files by their names and maps them; `name` is what was named, without its ending.
 ///
-/// A file that is not UTF-8 is one of [`Brought::unread`], unless there is no other.
-pub fn bring(name: &str, files: &[SourceFile], words: &Words) -> Result<Brought, Nothing> {
+/// A file that is not UTF-8 is one of [`Imported::unread`], unless there is no other.
+pub fn convert(name: &str, files: &[SourceFile], words: &Words) -> Result<Imported, Nothing> {
     let (mut texts, mut unread, mut readable) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
         match std::str::from_utf8(&file.bytes) {
@@ -135,19 +135,19 @@ pub fn bring(name: &str, files: &[SourceFile], words: &Words) -> Result<Brought,
     if texts.is_empty() && !unread.is_empty() {
         return Err(Nothing::NotUtf8 { path: first() });
     }
-    let brought = match form(&readable) {
-        Form::Beads => beads::bring(name, &texts)?,
-        Form::Backlog => backlog::bring(name, &texts, words),
-        Form::Plans => verbatim::bring(name, &texts, words),
+    let imported = match form(&readable) {
+        Form::Beads => beads::convert(name, &texts)?,
+        Form::Backlog => backlog::convert(name, &texts, words),
+        Form::Plans => verbatim::convert(name, &texts, words),
         Form::Markdown => documents(&texts, words),
     };
-    if brought.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(Brought { unread, ..brought }) }
+    if imported.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(Imported { unread, ..imported }) }
 }
 
 /// Each document with steps becomes a plan; if none has any, each becomes one without steps.
-fn documents(texts: &[(&str, &str)], words: &Words) -> Brought {
+fn documents(texts: &[(&str, &str)], words: &Words) -> Imported {
     let all: Vec<_> =
-        texts.iter().map(|(path, text)| (path, text, markdown::bring(path, text, words))).collect();
+        texts.iter().map(|(path, text)| (path, text, markdown::convert(path, text, words))).collect();
     let has_steps = all.iter().any(|(_, _, (plan, _))| !plan.steps.is_empty());
     let (mut plans, mut unmapped) = (Vec::new(), Vec::new());
     for (path, text, (plan, more)) in all {
@@ -158,7 +158,7 @@ fn documents(texts: &[(&str, &str)], words: &Words) -> Brought {
         plans.push(plan);
         unmapped.extend(more);
     }
-    Brought { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
+    Imported { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }
 
 /// Why a document beside others is no plan; named alone it would be one.

@@ -10,15 +10,15 @@ fn task(id: &str, more: &str) -> String {
     format!("---\nid: {id}\ntitle: About {id}\nstatus: To Do\n{more}---\n\nText.\n")
 }
 
-fn brought(files: &[(&str, &str)]) -> Brought {
-    bring("store", files, &Words::default())
+fn imported(files: &[(&str, &str)]) -> Imported {
+    convert("store", files, &Words::default())
 }
 
 /// What each step waits for, by the ids of the tasks.
-fn waits(brought: &Brought) -> BTreeMap<String, BTreeSet<String>> {
+fn waits(imported: &Imported) -> BTreeMap<String, BTreeSet<String>> {
     let title =
         |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# About ").to_owned();
-    let steps = || brought.plans.iter().flat_map(|it| &it.steps);
+    let steps = || imported.plans.iter().flat_map(|it| &it.steps);
     let names: BTreeMap<_, _> = steps().map(|(number, it)| (number.to_string(), title(&it.text))).collect();
     let one = |draft: &Draft| {
         let depends = draft.changes.iter().find(|it| it.key() == "depends");
@@ -42,10 +42,10 @@ fn check(dependencies: &str, expected: &[&str], listed: &[&str]) {
         ("backlog/tasks/b-3 - Three.md", task("BACK-3", &format!("dependencies: {dependencies}\n"))),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let brought = brought(&files);
+    let imported = imported(&files);
     let expected: BTreeSet<_> = expected.iter().map(|it| (*it).to_owned()).collect();
-    assert_eq!(waits(&brought)["BACK-3"], expected, "{dependencies}");
-    let found: Vec<_> = brought.unmapped.iter().map(|it| (it.text.as_str(), it.line)).collect();
+    assert_eq!(waits(&imported)["BACK-3"], expected, "{dependencies}");
+    let found: Vec<_> = imported.unmapped.iter().map(|it| (it.text.as_str(), it.line)).collect();
     assert_eq!(found, listed.iter().map(|it| (*it, Some(5))).collect::<Vec<_>>(), "{dependencies}");
 }
 
@@ -72,17 +72,17 @@ fn milestones_are_phases_and_part_of_the_plan() {
         ("backlog/tasks/t-3 - C.md", task("t-3", "milestone: Later\nparent_task_id: t-9\n")),
     ];
     let files: Vec<_> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let brought = brought(&files);
-    let plan = brought.plans[0].plan.as_ref().expect("there is a plan");
+    let imported = imported(&files);
+    let plan = imported.plans[0].plan.as_ref().expect("there is a plan");
     assert_eq!(plan.text, "# store\n\n## Milestones\n\n### First\n\n#### Description\n\nShip.\n");
     let value = |nth: usize, key: &str| {
-        let changes = &brought.plans[0].steps[nth].1.changes;
+        let changes = &imported.plans[0].steps[nth].1.changes;
         changes.iter().find(|it| it.key() == key).map(|it| format!("{it:?}")).unwrap_or_default()
     };
     assert!(value(0, "phase").contains("First"));
     assert!(value(1, "phase").contains("About t-1") && value(1, "tags").contains("First"));
     assert!(value(2, "phase").contains("Later"));
-    assert_eq!(brought.unmapped.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(), ["t-9"]);
+    assert_eq!(imported.unmapped.iter().map(|it| it.text.as_str()).collect::<Vec<_>>(), ["t-9"]);
 }
 
 #[test]
@@ -94,14 +94,14 @@ fn decisions_are_mapped_and_documents_are_listed() {
         ("backlog/decisions/decision-3 - Empty.md", "---\nid: decision-3\ntitle: Empty\n---\n"),
         ("backlog/docs/doc-1 - How.md", "---\nid: doc-1\ntitle: How\n---\nText\n"),
     ];
-    let brought = brought(&files);
-    let [cards, plain] = brought.decisions.as_slice() else { panic!("{:?}", brought.decisions) };
+    let imported = imported(&files);
+    let [cards, plain] = imported.decisions.as_slice() else { panic!("{:?}", imported.decisions) };
     assert_eq!((cards.topic.as_str(), cards.text.as_str()), ("Use Cards", "Cards.\n\n### How\n\nSo."));
     assert_eq!(cards.reasoning.as_deref(), Some("### Context\n\nWhy.\n\n### Consequences\n\nFees."));
     assert_eq!(cards.tags, ["accepted"]);
     assert_eq!(cards.at.map(|it| it.to_string()).as_deref(), Some("2026-01-02T00:00:00Z"));
     assert_eq!((plain.text.as_str(), plain.reasoning.as_deref()), ("Only text.", None));
-    let listed: Vec<_> = brought.unmapped.iter().map(|it| it.path.as_str()).collect();
+    let listed: Vec<_> = imported.unmapped.iter().map(|it| it.path.as_str()).collect();
     assert_eq!(listed, ["backlog/decisions/decision-3 - Empty.md", "backlog/docs/doc-1 - How.md"]);
 }
 
@@ -115,14 +115,14 @@ proptest! {
             (format!("backlog/tasks/task-{n} - X.md", n = nth + 1), task(&format!("task-{}", nth + 1), &list))
         }).collect();
         let files: Vec<_> = texts.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        let brought = brought(&files);
-        let waits = waits(&brought);
+        let imported = imported(&files);
+        let waits = waits(&imported);
         for (nth, on) in all.iter().enumerate() {
             let id = format!("task-{}", nth + 1);
             for other in on {
                 let name = format!("task-{other}");
                 let path = files[nth].0;
-                let is_listed = brought.unmapped.iter().any(|it| it.path == path && it.text == name && it.line.is_some());
+                let is_listed = imported.unmapped.iter().any(|it| it.path == path && it.text == name && it.line.is_some());
                 let can_be_mapped = *other <= all.len() && *other != nth + 1;
                 prop_assert_eq!(waits[&id].contains(&name), can_be_mapped, "{} on {}", id, name);
                 prop_assert_eq!(is_listed, !can_be_mapped, "{} on {}", id, name);

@@ -147,7 +147,7 @@ struct Made {
     waits: BTreeSet<String>,
 }
 
-fn made(plan: &BroughtPlan) -> Vec<Made> {
+fn made(plan: &ImportedPlan) -> Vec<Made> {
     let value = |draft: &Draft, wanted: &str| {
         draft.changes.iter().find_map(|it| match it {
             Change::Set { key, value } if key == wanted => Some(value.clone()),
@@ -219,7 +219,7 @@ proptest! {
         all in prop::collection::vec(wanted(), 2..8),
     ) {
         let (text, claims) = written(shape, &all);
-        let (plan, unmapped) = bring("a.md", &text, &Words::default());
+        let (plan, unmapped) = convert("a.md", &text, &Words::default());
         let made = made(&plan);
         prop_assert_eq!(made.len(), all.len(), "{}", text);
         let broken = broken(&claims, &made, &unmapped);
@@ -235,7 +235,7 @@ fn the_law_sees_each_loss() {
         step(Some((Place::Line, "wobbly")), vec![(Place::Title, 1), (Place::Line, 8)]),
     ];
     let (text, claims) = written(Shape::Tasks, &all);
-    let (plan, unmapped) = bring("a.md", &text, &Words::default());
+    let (plan, unmapped) = convert("a.md", &text, &Words::default());
     let whole = made(&plan);
     assert_eq!(broken(&claims, &whole, &unmapped), Vec::<String>::new());
     let mut without_status = whole.clone();

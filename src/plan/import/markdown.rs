@@ -11,7 +11,7 @@ use super::label::{self, Label, Rank};
 use super::pieces::{self, From, Piece, Pieces};
 use super::statements::{self, Form, Kind, Statement};
 use super::waits::{self, Called, Name, Wait};
-use super::{BroughtPlan, Draft, Unmapped, own, set_all_depends, set_metadata};
+use super::{Draft, ImportedPlan, Unmapped, own, set_all_depends, set_metadata};
 use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::step_number::StepNumber;
@@ -82,7 +82,7 @@ impl<'a> Document<'a> {
 }
 
 /// Maps one document; what it is called counts where it has no title.
-pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<Unmapped>) {
+pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, Vec<Unmapped>) {
     let (front, body) = cut(text);
     let of = Document::new(path, text, body, words);
     let keys = foreign::keys(text.as_bytes()).unwrap_or_default();
@@ -125,7 +125,7 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     changes.extend(is_sequential.then(|| set_word("order", "sequential")));
     let plan = Draft { text: format!("{front}{rest}"), changes, ..Draft::default() };
     let steps = in_line_ends_of(text, steps);
-    (BroughtPlan { path: Some(path.to_owned()), title, plan: Some(plan), steps }, unmapped)
+    (ImportedPlan { path: Some(path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
 /// Maps a document that is one list of steps. The second value is the text around the list.
@@ -139,7 +139,7 @@ pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
 }
 
 /// What `export` printed becomes the plan that it was, but for what a document does not say.
-fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<Unmapped>) {
+fn of_export(of: &Document<'_>, exported: &own::Exported) -> (ImportedPlan, Vec<Unmapped>) {
     let mut unmapped = Vec::new();
     let rest = rest(of, &exported.pieces, &mut unmapped);
     let (rest, changes, sum) = exported.plan(of.path, of.body, &rest);
@@ -168,7 +168,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
     let steps = in_line_ends_of(of.text, numbered(found, &mut lost));
     let title = label::clean(of.outline.title().unwrap_or_default());
     let plan = Draft { text: rest, changes, ..Draft::default() };
-    (BroughtPlan { path: Some(of.path.to_owned()), title, plan: Some(plan), steps }, unmapped)
+    (ImportedPlan { path: Some(of.path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
 /// Cuts a document before its body; what looks like a front matter and is none belongs to the body.

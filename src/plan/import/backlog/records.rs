@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 
 use super::{plain, time};
-use crate::plan::bring::BroughtDecision;
+use crate::plan::import::ImportedDecision;
 use crate::text::front_matter;
 use crate::text::markdown::{self, Outline};
 use crate::text::placeholders::one_line;
@@ -41,7 +41,7 @@ impl Milestone {
 /// Maps a decision: its section of that name is what was decided, all others are why.
 ///
 /// None: the file says nothing that was decided.
-pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<BroughtDecision> {
+pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<ImportedDecision> {
     let body = text[front_matter::split(text.as_bytes()).body_start()..].trim();
     // A section of ours ends at a heading of level 2.
     let up_to_3 = |level: u8| 3_u8.saturating_sub(level);
@@ -63,7 +63,7 @@ pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Opt
     }
     let status = keys.get("status").map(plain).filter(|it| !it.trim().is_empty());
     let at = ["date", "decided_at", "created_date"].iter().find_map(|it| time(keys.get(*it)));
-    Some(BroughtDecision {
+    Some(ImportedDecision {
         path: path.to_owned(),
         topic: one_line(&title),
         text: text.trim().to_owned(),

@@ -8,7 +8,7 @@ use crate::text::{header_edit, word_loss};
 
 /// Each step as `number status title | phase | depends`.
 fn shown(text: &str) -> Vec<String> {
-    let (plan, _) = bring("a.md", text, &Words::default());
+    let (plan, _) = convert("a.md", text, &Words::default());
     let value = |draft: &Draft, key: &str| {
         let change = draft.changes.iter().find(|it| it.key() == key)?;
         let Change::Set { value, .. } = change else { return None };
@@ -140,7 +140,7 @@ fn dependencies_mean_steps_whatever_the_form() {
 
 #[track_caller]
 fn unmapped(text: &str, expected: &[(u32, &str)]) {
-    let (_, found) = bring("a.md", text, &Words::default());
+    let (_, found) = convert("a.md", text, &Words::default());
     let found: Vec<_> = found.iter().filter_map(|it| Some((it.line?, it.text.as_str()))).collect();
     assert_eq!(found, expected, "{text}");
 }
@@ -183,7 +183,7 @@ proptest! {
     #[test]
     fn no_word_is_lost(blocks in prop::collection::vec(block(), 0..14)) {
         let text: String = blocks.concat();
-        let (plan, unmapped) = bring("a.md", &text, &Words::default());
+        let (plan, unmapped) = convert("a.md", &text, &Words::default());
         let edit = |draft: &Draft, order| {
             let bytes = header_edit::edit(draft.text.as_bytes(), &draft.changes, order).expect("it can be edited");
             word_loss::text_of(&bytes)
@@ -197,8 +197,8 @@ proptest! {
 
     #[test]
     fn nothing_panics(text in any::<String>()) {
-        bring("a.md", &text, &Words::default());
-        bring("a.md", &format!("## Task 1: {text}\n- [ ] {text}\n1. {text}"), &Words::default());
+        convert("a.md", &text, &Words::default());
+        convert("a.md", &format!("## Task 1: {text}\n- [ ] {text}\n1. {text}"), &Words::default());
     }
 }
 
@@ -215,7 +215,7 @@ fn indented_code_below_a_box_stays_code() {
         ("- [ ] one\n\n    Prose.\n", "# one\n\nProse.\n"),
         ("- [ ] one\n\n  ```\n  code\n  ```\n", "# one\n\n```\ncode\n```\n"),
     ] {
-        let (plan, _) = bring("plan.md", &format!("# P\n\n{text}"), &Words::default());
+        let (plan, _) = convert("plan.md", &format!("# P\n\n{text}"), &Words::default());
         assert_eq!(plan.steps[0].1.text, expected, "{text}");
     }
 }

@@ -14,9 +14,9 @@ use super::displaced::{Kept, KeptWhy, dir, keep, kept_name};
 use super::error::DiskError;
 use super::file_system::{FileKind, Rename};
 use super::fs_ops::{is, is_one_file, make_dirs, read_own, rename_new};
+use super::in_mount::is_elsewhere;
 use super::journal::{FileOp, Journal, Source};
 use super::names::{Content, NamedPath, Origin, VersionName};
-use super::near::is_elsewhere;
 use super::write_lock::{Locked, Version};
 
 /// How many names are tried for a text that is displaced.

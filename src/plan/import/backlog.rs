@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use records::Milestone;
 
 use super::waits::{ITSELF, NO_STEP};
-use super::{Brought, BroughtPlan, Draft, Form, NO_DAY, Unmapped, left, set_depends, set_metadata};
+use super::{Draft, Form, Imported, ImportedPlan, NO_DAY, Unmapped, left, set_depends, set_metadata};
 use crate::plan::change::{set_status, set_text, set_texts, set_word};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
@@ -66,11 +66,11 @@ struct Store<'a> {
     title: Option<String>,
     tasks: Vec<Task<'a>>,
     milestones: Vec<Milestone>,
-    decisions: Vec<super::BroughtDecision>,
+    decisions: Vec<super::ImportedDecision>,
     unmapped: Vec<Unmapped>,
 }
 
-pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brought {
+pub(super) fn convert(name: &str, files: &[(&str, &str)], words: &Words) -> Imported {
     let mut store = Store::default();
     for (path, text) in files {
         store.read(path, text);
@@ -102,9 +102,9 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
     let plans = if steps.is_empty() {
         Vec::new()
     } else {
-        vec![BroughtPlan { path: None, title, plan: Some(plan), steps }]
+        vec![ImportedPlan { path: None, title, plan: Some(plan), steps }]
     };
-    Brought { form: Form::Backlog, plans, decisions: store.decisions, unmapped, unread: Vec::new() }
+    Imported { form: Form::Backlog, plans, decisions: store.decisions, unmapped, unread: Vec::new() }
 }
 
 impl<'a> Store<'a> {

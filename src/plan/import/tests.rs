@@ -6,13 +6,13 @@ fn check(files: &[(&str, &[u8])], plans: &[(&str, usize)], left: &[&str], unread
     let source =
         |(path, bytes): &(&str, &[u8])| SourceFile { path: (*path).to_owned(), bytes: bytes.to_vec() };
     let files: Vec<_> = files.iter().map(source).collect();
-    let brought = bring("top", &files, &Words::default()).expect("there is a plan");
-    let found: Vec<_> = brought.plans.iter().map(|it| (it.title.as_str(), it.steps.len())).collect();
+    let imported = convert("top", &files, &Words::default()).expect("there is a plan");
+    let found: Vec<_> = imported.plans.iter().map(|it| (it.title.as_str(), it.steps.len())).collect();
     assert_eq!(found, plans);
     let found: Vec<_> =
-        brought.unmapped.iter().filter(|it| it.line.is_none()).map(|it| it.path.as_str()).collect();
+        imported.unmapped.iter().filter(|it| it.line.is_none()).map(|it| it.path.as_str()).collect();
     assert_eq!(found, left);
-    let found: Vec<_> = brought.unread.iter().map(|it| (it.path.as_str(), it.line, it.column)).collect();
+    let found: Vec<_> = imported.unread.iter().map(|it| (it.path.as_str(), it.line, it.column)).collect();
     assert_eq!(found, unread);
 }
 
@@ -35,7 +35,7 @@ fn each_document_with_steps_is_a_plan() {
 fn a_file_that_is_not_utf8_keeps_no_other_out() {
     check(&[("a.md", b"# A\n- [ ] x\n"), ("b.md", b"# B\n- caf\xe9\n")], &[("A", 1)], &[], &[("b.md", 2, 6)]);
     let broken = [SourceFile { path: "b.md".to_owned(), bytes: vec![0xe9] }];
-    let error = bring("b", &broken, &Words::default()).expect_err("there is nothing else");
+    let error = convert("b", &broken, &Words::default()).expect_err("there is nothing else");
     assert_eq!(error, Nothing::NotUtf8 { path: "b.md".to_owned() });
 }
 
@@ -45,14 +45,15 @@ fn check_store(path: &str, text: &str, key: &str, value: Option<&str>, listed: &
     let file = |path: &str, text: &str| SourceFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() };
     let config = path.ends_with(".md").then(|| file("backlog/config.yml", "project_name: Shop\n"));
     let files: Vec<_> = [file(path, text)].into_iter().chain(config).collect();
-    let brought = bring("store", &files, &Words::default()).expect("there is a plan");
-    let (_, step) = &brought.plans[0].steps[0];
+    let imported = convert("store", &files, &Words::default()).expect("there is a plan");
+    let (_, step) = &imported.plans[0].steps[0];
     let found = step.changes.iter().find(|it| it.key() == key).map(|it| match it {
         Change::Set { value: NewValue::Word(it), .. } => it.as_str(),
         other => panic!("{other:?} sets no word"),
     });
     assert_eq!(found, value, "{text}");
-    let found: Vec<_> = brought.unmapped.iter().filter_map(|it| Some((it.text.as_str(), it.line?))).collect();
+    let found: Vec<_> =
+        imported.unmapped.iter().filter_map(|it| Some((it.text.as_str(), it.line?))).collect();
     assert_eq!(found, listed, "{text}");
 }
 

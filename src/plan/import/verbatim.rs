@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Brought, BroughtPlan, Draft, Form, NO_STEPS, left, markdown};
+use super::{Draft, Form, Imported, ImportedPlan, NO_STEPS, left, markdown};
 use crate::plan::file_name::{FileName, PLAN_FILE, classify};
 use crate::plan::words::Words;
 
@@ -22,15 +22,15 @@ fn split(path: &str) -> (&str, &str) {
 /// Each directory that holds such files is a plan; the top one is called `name`.
 ///
 /// A `plan.md` without steps beside it is a document if it has steps in itself, and so is every other file.
-pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brought {
+pub(super) fn convert(name: &str, files: &[(&str, &str)], words: &Words) -> Imported {
     let with_steps: BTreeSet<&str> =
         files.iter().map(|it| split(it.0)).filter(|it| is_step(it.1)).map(|it| it.0).collect();
-    let mut plans: BTreeMap<&str, BroughtPlan> = BTreeMap::new();
+    let mut plans: BTreeMap<&str, ImportedPlan> = BTreeMap::new();
     let (mut documents, mut unmapped) = (Vec::new(), Vec::new());
     for (path, text) in files {
         let (directory, file) = split(path);
         if !is_own(path) || !with_steps.contains(directory) {
-            let (plan, more) = markdown::bring(path, text, words);
+            let (plan, more) = markdown::convert(path, text, words);
             if !plan.steps.is_empty() {
                 documents.push(plan);
                 unmapped.extend(more);
@@ -47,7 +47,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
             continue;
         }
         let title = directory.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(name);
-        let plan = plans.entry(directory).or_insert_with(|| BroughtPlan {
+        let plan = plans.entry(directory).or_insert_with(|| ImportedPlan {
             path: Some(directory.to_owned()),
             title: title.to_owned(),
             plan: None,
@@ -66,5 +66,5 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
         plan.steps.sort_by(|a, b| a.0.cmp(&b.0));
     }
     let plans = plans.into_values().chain(documents).collect();
-    Brought { form: Form::Plans, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
+    Imported { form: Form::Plans, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{Brought, BroughtPlan, Draft, Form, NO_DAY, Nothing, Unmapped, left, set_depends, set_metadata};
+use super::{
+    Draft, Form, Imported, ImportedPlan, NO_DAY, Nothing, Unmapped, left, set_depends, set_metadata,
+};
 use crate::plan::change::{NewAttempt, NewNote, set_status, set_text, set_texts, set_word};
 use crate::plan::records::{NoteType, Priority};
 use crate::plan::step_number::StepNumber;
@@ -40,7 +42,7 @@ impl Issue {
     }
 }
 
-pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothing> {
+pub(super) fn convert(name: &str, files: &[(&str, &str)]) -> Result<Imported, Nothing> {
     let mut unmapped = Vec::new();
     let mut issues: Vec<Issue> = Vec::new();
     for (path, text) in files {
@@ -63,9 +65,9 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothi
         changes: vec![set_word("status", "active")],
         ..Draft::default()
     };
-    let made = BroughtPlan { path: None, title: name.to_owned(), plan: Some(plan), steps };
+    let made = ImportedPlan { path: None, title: name.to_owned(), plan: Some(plan), steps };
     let plans = if issues.is_empty() { Vec::new() } else { vec![made] };
-    Ok(Brought { form: Form::Beads, plans, decisions: Vec::new(), unmapped, unread: Vec::new() })
+    Ok(Imported { form: Form::Beads, plans, decisions: Vec::new(), unmapped, unread: Vec::new() })
 }
 
 fn number(nth: usize) -> StepNumber {
