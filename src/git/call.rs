@@ -81,6 +81,13 @@ impl Call {
         }
     }
 
+    /// Reads attributes of files from a tree only, from git 2.43 on.
+    #[must_use]
+    pub fn attributes_of(mut self, tree: &Oid) -> Self {
+        self.global.push(format!("--attr-source={tree}").into());
+        self
+    }
+
     /// Sets a key of git's configuration for this call.
     #[must_use]
     pub fn config(mut self, key: &'static str, value: impl AsRef<OsStr>) -> Self {
@@ -184,33 +191,17 @@ impl Call {
             _ => GitError::NotStarted(error),
         })?;
         pipes.send(&self.input);
-        Ok(Stream { pipes, name: self.name, limit: self.limit })
+        Ok(Stream { pipes, name: self.name, limit: self.limit, most: self.most })
     }
 
     /// Runs the command to its end. An exit code other than 0 is not an error.
     pub fn output(self) -> Result<Output, GitError> {
-        let most = self.most;
-        let mut stream = self.stream()?;
-        let mut stdout = Vec::new();
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            match stream.pipes.read(&mut buffer).map_err(|it| stream.failed(it))? {
-                0 => break,
-                n => stdout.extend_from_slice(&buffer[..n]),
-            }
-            if stdout.len() > most {
-                return Err(GitError::TooMuch { command: stream.name, most });
-            }
-        }
-        let (code, stderr) = stream.end()?;
-        Ok(Output { code, stdout, stderr })
+        self.stream()?.output()
     }
 
     /// Runs the command; any exit code but 0 is an error with git's own words.
     pub fn run(self) -> Result<Vec<u8>, GitError> {
-        let command = self.name.clone();
-        let Output { code, stdout, stderr } = self.output()?;
-        if code == 0 { Ok(stdout) } else { Err(GitError::Failed { command, exit_code: code, text: stderr }) }
+        self.stream()?.run()
     }
 
     /// As [`Self::run`], for a command that prints one line.
@@ -225,9 +216,34 @@ pub struct Stream {
     pub(super) pipes: Pipes,
     name: String,
     limit: Duration,
+    most: usize,
 }
 
 impl Stream {
+    /// All output of a command that was started earlier, such as beside another one.
+    pub fn output(mut self) -> Result<Output, GitError> {
+        let mut stdout = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match self.pipes.read(&mut buffer).map_err(|it| self.failed(it))? {
+                0 => break,
+                n => stdout.extend_from_slice(&buffer[..n]),
+            }
+            if stdout.len() > self.most {
+                return Err(GitError::TooMuch { command: self.name, most: self.most });
+            }
+        }
+        let (code, stderr) = self.end()?;
+        Ok(Output { code, stdout, stderr })
+    }
+
+    /// As [`Self::output`]; any exit code but 0 is an error with git's own words.
+    pub fn run(self) -> Result<Vec<u8>, GitError> {
+        let command = self.name.clone();
+        let Output { code, stdout, stderr } = self.output()?;
+        if code == 0 { Ok(stdout) } else { Err(GitError::Failed { command, exit_code: code, text: stderr }) }
+    }
+
     pub(super) fn failed(&self, error: io::Error) -> GitError {
         match error.kind() {
             ErrorKind::TimedOut => GitError::TimedOut { command: self.name.clone(), limit: self.limit },
@@ -236,7 +252,7 @@ impl Stream {
     }
 
     fn end(self) -> Result<(i32, String), GitError> {
-        let Self { pipes, name, limit } = self;
+        let Self { pipes, name, limit, .. } = self;
         let (status, stderr) = pipes.end().map_err(|error| match error.kind() {
             ErrorKind::TimedOut => GitError::TimedOut { command: name, limit },
             _ => GitError::NotStarted(error),
@@ -256,6 +272,7 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.pipes.begin_part();
         self.pipes.read(buffer)
     }
 }

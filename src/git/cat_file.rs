@@ -62,12 +62,14 @@ pub fn read_info(line: &[u8]) -> Option<Info> {
 pub struct CatFile {
     stream: BufReader<Stream>,
     most: u64,
+    /// git printed less than it was asked for.
+    has_ended: bool,
 }
 
 impl CatFile {
     pub fn open(git: &Git) -> Result<Self, GitError> {
         let stream = git.call(&["cat-file", "--batch"]).open()?;
-        Ok(Self { stream: BufReader::with_capacity(64 << 10, stream), most: MOST })
+        Ok(Self::of(stream))
     }
 
     /// Reads one object by a name such as an oid, `OID:path` or `:2:path`. A name with a line break is missing: the
@@ -82,8 +84,36 @@ impl CatFile {
         self.answer()
     }
 
+    /// Reads many objects, and calls `each` in the order of the names.
+    pub fn read_all(
+        &mut self,
+        names: &[impl AsRef<[u8]>],
+        each: impl FnMut(usize, Found) -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        self.stream.get_mut().pipes.send(&lines(names));
+        self.answers(names, each)
+    }
+
+    fn answers(
+        &mut self,
+        names: &[impl AsRef<[u8]>],
+        mut each: impl FnMut(usize, Found) -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        for (at, name) in names.iter().enumerate() {
+            let found = if is_sendable(name.as_ref()) { self.answer()? } else { Found::Missing };
+            each(at, found)?;
+        }
+        Ok(())
+    }
+
+    fn of(stream: Stream) -> Self {
+        Self { stream: BufReader::with_capacity(64 << 10, stream), most: MOST, has_ended: false }
+    }
+
     fn answer(&mut self) -> Result<Found, GitError> {
-        let Some(info) = read_info(&line(&mut self.stream)?) else { return Ok(Found::Missing) };
+        let line = line(&mut self.stream);
+        self.has_ended = line.is_err();
+        let Some(info) = read_info(&line?) else { return Ok(Found::Missing) };
         let is_kept = info.size <= self.most;
         let mut bytes = Vec::new();
         let mut object = (&mut self.stream).take(info.size);
@@ -109,23 +139,28 @@ impl Git {
     pub fn objects(
         &self,
         names: &[impl AsRef<[u8]>],
-        mut each: impl FnMut(usize, Found) -> Result<(), GitError>,
+        each: impl FnMut(usize, Found) -> Result<(), GitError>,
     ) -> Result<(), GitError> {
-        let sent: Vec<_> = names.iter().map(AsRef::as_ref).filter(|it| is_sendable(it)).collect();
-        let call = self.call(&["cat-file", "--batch", "--buffer"]);
-        let stream = call.input(lines(&sent)).stream()?;
-        let mut objects = CatFile { stream: BufReader::with_capacity(64 << 10, stream), most: MOST };
-        for (at, name) in names.iter().enumerate() {
-            let found = if is_sendable(name.as_ref()) { objects.answer()? } else { Found::Missing };
-            each(at, found)?;
+        if names.is_empty() {
+            return Ok(());
         }
-        objects.stream.into_inner().finish()
+        let call = self.call(&["cat-file", "--batch", "--buffer"]);
+        let stream = call.input(lines(names)).stream()?;
+        let mut objects = CatFile::of(stream);
+        let answered = objects.answers(names, each);
+        if objects.has_ended || answered.is_ok() {
+            // git's own words say more.
+            objects.stream.into_inner().finish().map_err(not_fetched)?;
+        }
+        answered
     }
 
     /// What each name stands for, without the objects' bytes, with one process.
     pub fn object_infos(&self, names: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Info>>, GitError> {
-        let sent: Vec<_> = names.iter().map(AsRef::as_ref).filter(|it| is_sendable(it)).collect();
-        let answers = self.call(&["cat-file", "--batch-check", "--buffer"]).input(lines(&sent)).run()?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers = self.call(&["cat-file", "--batch-check", "--buffer"]).input(lines(names)).run()?;
         let mut answers = answers.split(|it| *it == b'\n');
         let mut answer = || {
             let line = answers.next().filter(|it| !it.is_empty());
@@ -135,12 +170,25 @@ impl Git {
     }
 }
 
+/// A git before 2.45 ends with an error where a later one says that the object is missing.
+fn not_fetched(error: GitError) -> GitError {
+    match error {
+        GitError::Failed { text, .. } if text.contains("from promisor remote") => {
+            let oid = text.split_whitespace().find(|it| Oid::read(it.as_bytes()).is_some());
+            GitError::NotFetched { oid: oid.unwrap_or_default().to_owned() }
+        }
+        error => error,
+    }
+}
+
 fn is_sendable(name: &[u8]) -> bool {
     !name.is_empty() && !name.iter().any(|it| matches!(it, b'\n' | 0))
 }
 
-fn lines(names: &[&[u8]]) -> Vec<u8> {
-    names.iter().flat_map(|it| [it, &b"\n"[..]].concat()).collect()
+/// The names that the protocol can express, one a line.
+fn lines(names: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let sendable = names.iter().map(AsRef::as_ref).filter(|it| is_sendable(it));
+    sendable.flat_map(|it| [it, &b"\n"[..]].concat()).collect()
 }
 
 fn line(from: &mut impl BufRead) -> Result<Vec<u8>, GitError> {

@@ -22,6 +22,8 @@ pub enum GitError {
     TimedOut { command: String, limit: Duration },
     #[error("git {command} printed more than {most} bytes")]
     TooMuch { command: String, most: usize },
+    #[error("the object {oid} is not in this clone")]
+    NotFetched { oid: String },
     /// A commit would disturb something else.
     #[error("nothing was committed: {why}")]
     Refused { why: String, hint: &'static str },
@@ -72,6 +74,9 @@ impl GitError {
                 "`git log --oneline --all` lists commits, `git branch --all` lists branches"
             }
             Self::TimedOut { .. } => "try again; if it happens again, run `git status` and `git fsck`",
+            Self::NotFetched { .. } => {
+                "in a partial clone, `git log -p --all -- plans` fetches what is missing"
+            }
             Self::Refused { hint, .. } => hint,
             _ => return None,
         };

@@ -47,6 +47,8 @@ pub struct LogQuery {
     pub paths: Vec<PathBuf>,
     /// More options of `git log`, planwatch's own.
     pub options: Vec<&'static str>,
+    /// As in [`Git::merging_by_lines`].
+    pub merges_by_lines: bool,
 }
 
 /// A byte before each commit; fields end with NUL, which no field can hold.
@@ -63,9 +65,13 @@ impl Git {
         let fixed =
             ["log", "--raw", "-z", "--no-renames", "--no-abbrev", "--root", "--encoding=UTF-8", FORMAT];
         let plain = ["--no-show-signature", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv"];
-        let call = self.call(&[&fixed[..], &plain, &query.options].concat());
-        let call = call.oids(&query.of);
-        let call = if query.not.is_empty() { call } else { call.arg("--not").oids(&query.not) };
+        let mut call = self.call(&[&fixed[..], &plain, &["--stdin"], &query.options].concat());
+        if query.merges_by_lines {
+            call = self.merging_by_lines(call)?;
+        }
+        // A command line has a limit.
+        let of = query.of.iter().map(|it| format!("{it}\n"));
+        let call = call.input(of.chain(query.not.iter().map(|it| format!("^{it}\n"))).collect::<String>());
         let paths = query.paths.iter().filter(|it| !it.as_os_str().is_empty());
         let stream = call.paths(paths).stream()?;
         Ok(LogReader::new(BufReader::with_capacity(64 << 10, stream)))

@@ -6,6 +6,9 @@ use crate::disk::ScratchFiles;
 use crate::plan::merge::{TextMerge, TextMerged};
 
 use super::call::{Call, Output};
+use super::error::GitError;
+use super::oid::Oid;
+use super::repository::Git;
 
 /// The command line of the merge driver in git's configuration.
 ///
@@ -13,6 +16,25 @@ use super::call::{Call, Output};
 /// takes every other exit code for a conflict whose markers the driver has written.
 pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwatch git merge-driver %O %A %B %L %P; \
                                 c=$?; [ $c -gt 1 ] || exit $c; fi; git merge-file --marker-size=%L %A %O %B";
+
+/// The command line of a driver that does nothing more than git itself.
+const BY_LINES: &str = "git merge-file --marker-size=%L %A %O %B";
+
+impl Git {
+    /// Merges by lines, whatever drivers a clone has set up, in a call that merges: from git 2.43 on without any
+    /// attributes, before without planwatch's own driver.
+    pub fn merging_by_lines(&self, call: Call) -> Result<Call, GitError> {
+        match self.require(2, 43, "") {
+            Ok(()) => Ok(call.attributes_of(&self.empty_tree()?)),
+            Err(_) => Ok(call.config("merge.planwatch.driver", BY_LINES)),
+        }
+    }
+
+    pub fn empty_tree(&self) -> Result<Oid, GitError> {
+        let oid = self.call(&["hash-object", "-t", "tree", "--stdin"]).line()?;
+        Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
+    }
+}
 
 /// Merges texts as git does.
 #[derive(Debug, Clone)]

@@ -32,7 +32,7 @@ pub use log::{LogEntry, LogQuery, LogReader, RawChange, read_changes};
 pub use merge_file::{Favor, LineMerge, MERGE_DRIVER};
 pub use oid::Oid;
 pub use refs::{Branch, read_branches};
-pub use repository::{Git, Range};
+pub use repository::{Git, Head, Range};
 pub use status::{FileStatus, StatusKind, read_status};
 pub use trees::{IndexEntry, TreeEntry, read_index_entries, read_tree_entries, read_tree_object};
 pub use version::Version;

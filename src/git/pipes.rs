@@ -78,15 +78,19 @@ impl Pipes {
             self.n_written = 0;
         }
         self.input.extend_from_slice(bytes);
+        self.begin_part();
+    }
+
+    /// Gives the process the whole time limit again: the caller may have been busy.
+    pub(super) fn begin_part(&mut self) {
         self.deadline = Instant::now() + self.limit;
     }
 
     /// Closes standard input when all of it is written.
     pub(super) fn end_input(&mut self) {
         self.is_last_input = true;
-        if self.n_written == self.input.len() {
-            self.stdin = None;
-        }
+        // The process gets what fits into the pipe before its output is waited for.
+        self.write();
     }
 
     /// Reads some output; 0 at its end.

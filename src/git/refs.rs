@@ -50,12 +50,11 @@ pub fn read_branches(bytes: &[u8]) -> Result<Vec<Branch>, GitError> {
 }
 
 impl Git {
-    /// All local and remote-tracking branches that hold commits which `HEAD` does not hold, newest first; all if there
-    /// is no commit yet.
-    pub fn unmerged_branches(&self) -> Result<Vec<Branch>, GitError> {
-        let head = self.head_commit()?;
+    /// All local and remote-tracking branches that hold commits which `head` does not hold, newest first; all if there
+    /// is none.
+    pub fn unmerged_branches(&self, head: Option<&Oid>) -> Result<Vec<Branch>, GitError> {
         let mut call = self.call(&["for-each-ref", "--sort=-committerdate", FORMAT]);
-        if let Some(head) = &head {
+        if let Some(head) = head {
             call = call.arg("--no-merged").oids([head]);
         }
         let branches = read_branches(&call.arg("refs/heads/").arg("refs/remotes/").run()?)?;

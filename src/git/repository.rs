@@ -22,6 +22,15 @@ pub struct Git {
     pub version: Version,
 }
 
+/// What is checked out, and whether all of its history is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// `None` before the first commit.
+    pub commit: Option<Oid>,
+    /// History was cut off by a shallow clone.
+    pub is_shallow: bool,
+}
+
 /// The commits that a person named: `REV`, `A..B` or `A...B`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Range {
@@ -40,9 +49,25 @@ pub enum Range {
 impl Git {
     /// Finds the repository whose working tree holds `directory`. In a submodule this is the submodule's own one.
     pub fn at(directory: &Path) -> Result<Self, GitError> {
-        let version = Self::version_of_program(directory)?;
-        let words = ["rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir"];
-        let Output { code, stdout, stderr } = Call::new(directory, &words).output()?;
+        Ok(Self::with_head(directory)?.0)
+    }
+
+    /// As [`Self::at`], with what the same process says of `HEAD`.
+    pub fn with_head(directory: &Path) -> Result<(Self, Head), GitError> {
+        // Starting a process takes most of its time, so both start at once.
+        let version = Call::new(directory, &["version"]).stream()?;
+        let words = [
+            "rev-parse",
+            "--show-toplevel",
+            "--absolute-git-dir",
+            "--git-common-dir",
+            "--is-shallow-repository",
+            "--revs-only",
+            "HEAD",
+        ];
+        let found = Call::new(directory, &words).output();
+        let version = read_version(&version.run()?)?;
+        let Output { code, stdout, stderr } = found?;
         let path = || directory.display().to_string();
         if code != 0 {
             let is_none =
@@ -52,20 +77,19 @@ impl Git {
                 false => GitError::Failed { command: "rev-parse".to_owned(), exit_code: code, text: stderr },
             });
         }
-        let mut lines = stdout.strip_suffix(b"\n").unwrap_or(&stdout).split(|it| *it == b'\n');
-        let mut line = || lines.next().filter(|it| !it.is_empty()).map(|it| OsString::from_vec(it.to_vec()));
-        let (Some(root), Some(git_dir), Some(common), None) = (line(), line(), line(), line()) else {
+        let lines: Vec<_> = stdout.strip_suffix(b"\n").unwrap_or(&stdout).split(|it| *it == b'\n').collect();
+        let (paths, head) = lines.split_at(lines.len().min(3));
+        let commit = head.get(1).map(|it| Oid::read(it));
+        let ([root, git_dir, common], [b"true" | b"false", ..], 1 | 2, None | Some(Some(_))) =
+            (paths, head, head.len(), &commit)
+        else {
             return Err(GitError::unexpected("rev-parse", "a path contains a line break"));
         };
+        let path = |it: &[u8]| PathBuf::from(OsString::from_vec(it.to_vec()));
         // An older git gives it relative to the working directory.
-        let common_dir = directory.join(common);
-        Ok(Self { root: root.into(), git_dir: git_dir.into(), common_dir, version })
-    }
-
-    fn version_of_program(directory: &Path) -> Result<Version, GitError> {
-        let line = Call::new(directory, &["version"]).line()?;
-        let found = Version::read(&line).ok_or_else(|| GitError::unexpected("version", line))?;
-        if found < OLDEST { Err(GitError::too_old(found)) } else { Ok(found) }
+        let common_dir = directory.join(path(common));
+        let head = Head { commit: commit.flatten(), is_shallow: head[0] == b"true" };
+        Ok((Self { root: path(root), git_dir: path(git_dir), common_dir, version }, head))
     }
 
     /// Refuses a git that lacks a feature.
@@ -78,8 +102,12 @@ impl Git {
     }
 
     /// A call in the working tree's top directory. The words are planwatch's own; see [`Call`] for everything else.
+    ///
+    /// It does not fetch what a partial clone lacks. A git before 2.45 does not know the variable for that; it fetches nothing
+    /// if it may use no protocol.
     pub fn call(&self, words: &[&str]) -> Call {
-        Call::new(&self.root, words)
+        let call = Call::new(&self.root, words);
+        if self.require(2, 45, "").is_ok() { call } else { call.config("protocol.allow", "never") }
     }
 
     /// A path relative to the top directory; `None` if it is outside. The directory's links are resolved first.
@@ -163,11 +191,6 @@ impl Git {
         }
     }
 
-    /// Whether history was cut off by a shallow clone.
-    pub fn is_shallow(&self) -> Result<bool, GitError> {
-        Ok(self.call(&["rev-parse", "--is-shallow-repository"]).line()? == "true")
-    }
-
     /// The value of a key of git's configuration; `None` if it is not set.
     pub fn config(&self, key: &'static str) -> Result<Option<String>, GitError> {
         self.config_value(&[key])
@@ -204,4 +227,10 @@ impl Git {
         let oid = self.call(words).arg(option).input(bytes).line()?;
         Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
     }
+}
+
+fn read_version(printed: &[u8]) -> Result<Version, GitError> {
+    let line = String::from_utf8_lossy(printed);
+    let found = Version::read(&line).ok_or_else(|| GitError::unexpected("version", line.trim()))?;
+    if found < OLDEST { Err(GitError::too_old(found)) } else { Ok(found) }
 }

@@ -160,7 +160,7 @@ fn trees_the_index_and_branches_are_listed() {
     let paths = |entries: Vec<TreeEntry>| entries.into_iter().map(|it| it.path).collect::<Vec<_>>();
     assert_eq!(paths(git.tree_entries(&base, &["plans"]).unwrap()), [&b"plans/-b"[..], b"plans/a"]);
     assert_eq!(git.tree_entries(&base, &[""]).unwrap().len(), 3);
-    let branches = git.unmerged_branches().unwrap();
+    let branches = git.unmerged_branches(git.head_commit().unwrap().as_ref()).unwrap();
     let names: Vec<_> = branches.iter().map(|it| (it.short(), it.author.as_str())).collect();
     assert_eq!(names, [("side", "Ann")]);
     assert_eq!(git.operation().unwrap(), None);

@@ -5,12 +5,10 @@ use std::collections::HashMap;
 use rusqlite::{OptionalExtension, ToSql, params};
 
 use crate::index::error::IndexError;
+use crate::index::row::{self, half};
 use crate::index::schema::Content;
 use crate::index::store::Store;
 use crate::index::{Opened, Place};
-
-/// The bytes of the hash after a value.
-const HASH: usize = 16;
 
 /// The commits that were read before. It can be deleted at any time.
 #[derive(Debug)]
@@ -77,15 +75,12 @@ impl History {
 }
 
 /// Proves that a value belongs to this scope and key: another process may replace rows between two reads.
-fn hash(scope: &[u8], key: &[u8], value: &[u8]) -> [u8; HASH] {
+fn hash(scope: &[u8], key: &[u8], value: &[u8]) -> row::Version {
     let mut hasher = blake3::Hasher::new();
     for part in [scope, key] {
         hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
     }
-    hasher.update(value);
-    let mut hash = [0; HASH];
-    hasher.finalize_xof().fill(&mut hash);
-    hash
+    half(&hasher.update(value).finalize())
 }
 
 /// The value with the hash that proves it.
@@ -94,7 +89,7 @@ fn proved(scope: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 fn whole(scope: &[u8], key: &[u8], mut value: Vec<u8>) -> Option<Vec<u8>> {
-    let len = value.len().checked_sub(HASH)?;
+    let len = value.len().checked_sub(size_of::<row::Version>())?;
     let is_whole = value[len..] == hash(scope, key, &value[..len]);
     value.truncate(len);
     is_whole.then_some(value)

@@ -17,6 +17,7 @@ use crate::plan::time::Time;
 use crate::plan::words::nearest;
 use crate::store::history::{self, Commit, Differing, Repository, Sides};
 use crate::store::knowledge;
+use crate::store::load;
 use crate::store::resolve::{self, Target};
 
 pub use crate::api::requests::LogRequest;
@@ -141,7 +142,7 @@ pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> 
         Err(error) if error.code() != "not-found" => return Err(error),
         Err(error) => error,
     };
-    // A plan that is gone still has a history.
+    // A plan or step that is gone still has a history.
     let is_known = |it: &Followed| groups.iter().flat_map(|it| &it.changes).any(|change| it.concerns(change));
     formerly(id).into_iter().find(is_known).map(|it| report(Some(it))).ok_or(error)
 }
@@ -233,9 +234,14 @@ fn events(
 
 /// The plan or step that a reference means.
 fn followed(context: &Context, id: &str) -> Result<Followed, Error> {
-    Ok(match resolve::for_reading(context, id)?.0 {
-        Target::Plan(plan) => Followed::plan(&plan),
-        Target::Step(step) => Followed::step(&step.id),
+    Ok(match resolve::for_reading(context, id)? {
+        (Target::Plan(plan), _) => Followed::plan(&plan),
+        (Target::Step(step), side) => {
+            if let Some(plan) = load::plan_at(context, &step.id.plan, side)? {
+                resolve::shown_step(&plan, &step)?;
+            }
+            Followed::step(&step.id)
+        }
     })
 }
 

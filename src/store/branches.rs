@@ -3,13 +3,16 @@
 //! Reading only, with a few processes for any number of branches: equal trees and files are read once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::Open;
-use crate::git::{Branch, Found, Git, GitError, LogQuery, Oid, TreeEntry, read_tree_object};
+use crate::git::{
+    Branch, CatFile, Found, Git, GitError, LogQuery, LogReader, Oid, Stream, TreeEntry, read_tree_object,
+};
 use crate::plan::file_name::{FileName, PLAN_FILE, classify};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
@@ -56,16 +59,20 @@ fn number(name: &[u8]) -> Option<StepNumber> {
 }
 
 fn numbers_of_branches(context: &Context, plan: &PlanId) -> Result<Option<BTreeSet<StepNumber>>, GitError> {
-    let git = Git::at(context.plans.root())?;
+    let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(None) };
     let path = path.join(plan.as_str());
-    let trees = trees_at(&git, &path, &git.unmerged_branches()?)?;
+    let trees = trees_at(&git, &path, &git.unmerged_branches(head.commit.as_ref())?)?;
     let trees: Vec<_> = trees.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
-    let entries = read_trees(&git, &trees)?;
+    if trees.is_empty() {
+        return Ok(None);
+    }
+    let mut objects = CatFile::open(&git)?;
+    let entries = read_trees(&mut objects, &trees)?;
     let mut numbers: BTreeSet<_> = entries.values().flatten().filter_map(|it| number(&it.path)).collect();
     let files = entries.values().flatten().filter(|it| it.path == PLAN_FILE.as_bytes());
     let files: BTreeSet<_> = files.map(|it| it.oid.as_str()).collect();
-    git.objects(&files.into_iter().collect::<Vec<_>>(), |_, found| {
+    objects.read_all(&files.into_iter().collect::<Vec<_>>(), |_, found| {
         numbers.extend(found.blob().iter().flat_map(|it| listed(plan, it)));
         Ok(())
     })?;
@@ -80,10 +87,10 @@ fn trees_at(git: &Git, path: &Path, branches: &[Branch]) -> Result<Vec<Option<Oi
     Ok(infos.into_iter().map(|it| it.filter(|it| it.kind == "tree").map(|it| it.oid)).collect())
 }
 
-fn read_trees(git: &Git, trees: &[Oid]) -> Result<HashMap<Oid, Vec<TreeEntry>>, GitError> {
+fn read_trees(objects: &mut CatFile, trees: &[Oid]) -> Result<HashMap<Oid, Vec<TreeEntry>>, GitError> {
     let mut read = HashMap::new();
     let names: Vec<_> = trees.iter().map(Oid::as_str).collect();
-    git.objects(&names, |nth, found| {
+    objects.read_all(&names, |nth, found| {
         if let Found::Object(object) = found {
             let entries = read_tree_object(&object.bytes, trees[nth].as_str().len());
             read.insert(trees[nth].clone(), entries.unwrap_or_default());
@@ -104,14 +111,18 @@ pub(crate) struct Elsewhere {
 
 /// The steps' files in which unmerged branches have changed the status, in versions that `HEAD` does not have.
 pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
-    let git = Git::at(context.plans.root())?;
+    let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
-    let branches = git.unmerged_branches()?;
-    let versions = versions(&git, &path, &branches)?;
+    let branches = git.unmerged_branches(head.commit.as_ref())?;
+    if branches.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut objects = CatFile::open(&git)?;
+    let versions = versions(&git, &mut objects, (&path, head.commit.as_ref()), &branches)?;
     // Each version, and after it the one that the branch began with.
     let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
     let mut read = Vec::new();
-    git.objects(&blobs, |nth, object| {
+    objects.read_all(&blobs, |nth, object| {
         let Version { id, path, .. } = &versions[nth / 2];
         let content = object.blob().map(|bytes| Content::new(bytes, context.now));
         read.push(content.map(|it| read::read_step_alone(id, path, it, &context.config.words)));
@@ -137,16 +148,22 @@ struct Version {
 }
 
 /// The step files of the branches that their own commits have written, each version once.
-fn versions(git: &Git, path: &Path, branches: &[Branch]) -> Result<Vec<Version>, GitError> {
-    let head = git.head_commit()?;
-    let of_head = head.map(|tip| Branch { name: String::new(), tip, at: 0, author: String::new() });
+fn versions(
+    git: &Git,
+    objects: &mut CatFile,
+    (path, head): (&Path, Option<&Oid>),
+    branches: &[Branch],
+) -> Result<Vec<Version>, GitError> {
+    // It runs while the trees are read.
+    let written = Written::ask(git, path, head, branches)?;
+    let of_head = head.cloned().map(|tip| Branch { name: String::new(), tip, at: 0, author: String::new() });
     let all: Vec<_> = branches.iter().cloned().chain(of_head.clone()).collect();
     let mut trees = trees_at(git, path, &all)?;
     let own = of_head.and_then(|_| trees.pop()).flatten();
     let wanted =
         |of: &[Option<Oid>]| of.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect();
     let tops: Vec<Oid> = wanted(&[&trees[..], std::slice::from_ref(&own)].concat());
-    let tops = read_trees(git, &tops)?;
+    let tops = read_trees(objects, &tops)?;
     let entries = |tree: &Oid, of: &HashMap<Oid, Vec<TreeEntry>>| of.get(tree).cloned().unwrap_or_default();
     let known: HashSet<Oid> = own.iter().flat_map(|it| entries(it, &tops)).map(|it| it.oid).collect();
     // The plans that differ from those of `HEAD`, and where they are.
@@ -161,8 +178,8 @@ fn versions(git: &Git, path: &Path, branches: &[Branch]) -> Result<Vec<Version>,
         return Ok(Vec::new());
     }
     let directories: BTreeSet<_> = plans.keys().map(|it| it.1.clone()).collect();
-    let directories = read_trees(git, &directories.into_iter().collect::<Vec<_>>())?;
-    let written = written_by(git, path, branches)?;
+    let directories = read_trees(objects, &directories.into_iter().collect::<Vec<_>>())?;
+    let written = written.read()?;
     let mut versions: BTreeMap<(StepId, Oid), Version> = BTreeMap::new();
     for ((plan, directory), of) in plans {
         let Ok(plan) = std::str::from_utf8(&plan) else { continue };
@@ -196,21 +213,28 @@ fn begun_with(written: &HashMap<Oid, Oid>, version: &Oid) -> Oid {
     at.clone()
 }
 
-/// The files that commits of the branches have written which `HEAD` does not hold, each with the version before it. Older versions of `HEAD`'s own history,
-/// which a branch that is behind still has, are not among them.
-fn written_by(git: &Git, path: &Path, branches: &[Branch]) -> Result<HashMap<Oid, Oid>, GitError> {
-    let of = branches.iter().map(|it| it.tip.clone()).collect();
-    let not = git.head_commit()?.into_iter().collect();
-    let query = LogQuery { of, not, paths: vec![path.to_path_buf()], ..LogQuery::default() };
-    let mut written = HashMap::new();
-    let mut log = git.log(&query)?;
-    for entry in log.by_ref() {
-        let changes = entry?.changes.into_iter().filter(|it| !it.new.is_null());
-        // The oldest commit counts: it says what was there before all of them.
-        written.extend(changes.map(|it| (it.new, it.old)));
+/// A `git log` of the commits of the branches that `HEAD` does not hold.
+struct Written(LogReader<BufReader<Stream>>);
+
+impl Written {
+    fn ask(git: &Git, path: &Path, head: Option<&Oid>, branches: &[Branch]) -> Result<Self, GitError> {
+        let of = branches.iter().map(|it| it.tip.clone()).collect();
+        let not = head.into_iter().cloned().collect();
+        git.log(&LogQuery { of, not, paths: vec![path.to_path_buf()], ..LogQuery::default() }).map(Self)
     }
-    log.into_inner().finish()?;
-    Ok(written)
+
+    /// The files that these commits have written, each with the version before it. Older versions of `HEAD`'s own
+    /// history, which a branch that is behind still has, are not among them.
+    fn read(mut self) -> Result<HashMap<Oid, Oid>, GitError> {
+        let mut written = HashMap::new();
+        for entry in self.0.by_ref() {
+            let changes = entry?.changes.into_iter().filter(|it| !it.new.is_null());
+            // The oldest commit counts: it says what was there before all of them.
+            written.extend(changes.map(|it| (it.new, it.old)));
+        }
+        self.0.into_inner().finish()?;
+        Ok(written)
+    }
 }
 
 /// A number after `number` that is free here and elsewhere; `next` is the step that follows it here.

@@ -53,7 +53,9 @@ pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
         if let (Some(first), Some(last)) = (group.first(), group.last()) {
             let (old, new) = (first.old_range().start, first.new_range().start);
             let n_lines = (last.old_range().end - old, last.new_range().end - new);
-            let head = format!("@@ -{},{} +{},{} @@", old + 1, n_lines.0, new + 1, n_lines.1);
+            // As in git, nothing is before the first line.
+            let (old, new) = (old + n_lines.0.min(1), new + n_lines.1.min(1));
+            let head = format!("@@ -{old},{} +{new},{} @@", n_lines.0, n_lines.1);
             found.push(DiffLine { kind: LineKind::Head, parts: vec![(false, head)] });
         }
         for change in group.iter().flat_map(|it| diff.iter_inline_changes(it)) {
@@ -106,6 +108,14 @@ mod tests {
             found[3].parts.iter().any(|(differs, text)| !*differs && text.contains("words")),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_new_text_begins_behind_line_0() {
+        let head = |old: &str, new: &str| lines(old, new)[0].parts[0].1.clone();
+        assert_eq!(head("", "a\nb\n"), "@@ -0,0 +1,2 @@");
+        assert_eq!(head("a\nb\n", ""), "@@ -1,2 +0,0 @@");
+        assert_eq!(head("a\n", "b\n"), "@@ -1,1 +1,1 @@");
     }
 
     #[test]

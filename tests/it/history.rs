@@ -2,6 +2,9 @@
 #![expect(clippy::disallowed_methods, reason = "tests change and move files")]
 #![expect(clippy::unwrap_used, reason = "a failure ends the test")]
 
+mod repositories;
+mod table;
+
 use serde_json::Value;
 
 use crate::random::Random;
@@ -343,19 +346,6 @@ fn nothing_in_a_repository_is_started_or_misread() {
         assert_eq!(refused.code, 3, "{refused:?}");
     }
     assert!(!place.file("x").exists());
-}
-
-#[test]
-fn a_repository_with_long_ids_is_read() {
-    let place = Place::new();
-    place.git("init -q --object-format=sha256");
-    place.write("plans/a/plan.md", "# A\n");
-    place.write("plans/a/step-1.md", STEP);
-    commit(&place, 1, "plan a");
-    status(&place, "pending", "failed");
-    commit(&place, 2, "failed");
-    check(&place, "log --what status", &["failed: status a:1 pending failed"]);
-    assert_eq!(events(&place, "log")[0]["commit"].as_str().unwrap().len(), 64);
 }
 
 #[test]

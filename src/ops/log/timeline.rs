@@ -100,7 +100,7 @@ fn rows(plan: &Plan, groups: &[Group]) -> BTreeMap<StepNumber, StepTimeline> {
             step: step.id.to_string(),
             title: step.title.clone(),
             status: step.status.word().to_owned(),
-            spans: spans(&events),
+            spans: spans(&events, step.status.word()),
             attempts: events.iter().filter(|it| it.1.what == What::Attempt).map(tried).collect(),
         };
         (step.id.number.clone(), row)
@@ -112,8 +112,8 @@ fn tried((at, change): &(Time, &Change)) -> Try {
     Try { at: *at, by: change.by.clone(), outcome: change.outcome.clone() }
 }
 
-/// The times of each status. A status never begins before the one that it follows.
-fn spans(events: &[(Time, &Change)]) -> Vec<Span> {
+/// The times of each status, up to the present one. A status never begins before the one that it follows.
+fn spans(events: &[(Time, &Change)], now: &str) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for (at, change) in events {
         let is_status = matches!(change.what, What::Created | What::Status);
@@ -124,6 +124,12 @@ fn spans(events: &[(Time, &Change)]) -> Vec<Span> {
             last.to = Some(from);
         }
         spans.push(Span { status, from, to: None });
+    }
+    // A git before 2.35 does not say which of two sides a merge chose.
+    if let Some(last) = spans.last_mut().filter(|it| it.status != now) {
+        let from = events.last().map_or(last.from, |it| it.0.max(last.from));
+        last.to = Some(from);
+        spans.push(Span { status: now.to_owned(), from, to: None });
     }
     spans
 }

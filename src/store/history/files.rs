@@ -1,14 +1,13 @@
 //! The files that differ between two states of the plans: commits, the index of git, and the working tree.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::history::{FileChange, Version};
 use crate::plan::time::Time;
-use crate::store::history::commits::{Versions, place};
-use crate::store::history::repository::{RawChange, Repository};
+use crate::store::history::repository::Repository;
+use crate::store::history::versions::{Versions, place};
 use crate::store::load;
 
 /// The two states that are compared; commits by their ids.
@@ -46,7 +45,7 @@ pub(crate) fn between(
         Sides::Staged { since } => repository.raw_uncommitted(since.as_deref(), true)?,
         Sides::WorkingTree { since } => return in_working_tree(context, repository, since.as_deref()),
     };
-    let files = Versions::new(context, repository, raw.iter()).of(&raw)?;
+    let files = Versions::new(context, repository).read(&raw)?;
     Ok(files.into_iter().map(|change| Differing { change, saved: None }).collect())
 }
 
@@ -56,17 +55,15 @@ fn in_working_tree(
     repository: &Repository,
     since: Option<&str>,
 ) -> Result<Vec<Differing>, Error> {
-    let mut raw = repository.raw_uncommitted(since, false)?;
-    let known: HashSet<String> = raw.iter().map(|it| it.path.clone()).collect();
-    let untracked = repository.untracked(since)?.into_iter().filter(|it| !known.contains(it));
-    raw.extend(untracked.map(|path| RawChange { path, old: None, new: None }));
+    let mut raw = repository.raw_in_working_tree(since)?;
     // What git says of the new side does not count: the files are read below.
     raw.iter_mut().for_each(|it| it.new = None);
-    let mut olds = Versions::new(context, repository, raw.iter());
+    let mut versions = Versions::new(context, repository);
+    let asked: Vec<_> = raw.iter().map(|it| versions.ask(std::slice::from_ref(it))).collect();
     let mut found = Vec::new();
-    for file in &raw {
+    for (file, asked) in raw.iter().zip(asked) {
         let Some((place, path)) = place(repository, file) else { continue };
-        let old = olds.of(std::slice::from_ref(file))?.pop().and_then(|it| it.old);
+        let old = versions.get(asked)?.pop().and_then(|it| it.old);
         let content = load::read_source(context, &path).ok();
         let saved = content.as_ref().map(|it| it.modified);
         let new = content.map(|it| Rc::new(Version::read(&place, &path, it.bytes, &context.config.words)));

@@ -5,28 +5,36 @@ use std::rc::Rc;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::history::{Change, FileChange, Version, changes};
-use crate::store::history::commits::{Versions, place};
+use crate::plan::history::{Change, FileChange, Version, What, changes};
 use crate::store::history::repository::{LogCommit, RawChange, Repository};
+use crate::store::history::versions::{Versions, place};
 
-/// Returns the changes of those merges that have any of their own, by commit. A git before 2.35 cannot say.
+/// Returns the changes of those merges that have any of their own, by commit.
 pub(super) fn resolutions(
     context: &Context,
     repository: &Repository,
-    commits: &[LogCommit],
+    merges: &[LogCommit],
 ) -> Result<HashMap<String, Vec<Change>>, Error> {
-    let merges: Vec<String> =
-        commits.iter().filter(|it| it.parents.len() == 2).map(|it| it.oid.clone()).collect();
+    let (pairs, octopuses): (Vec<_>, Vec<_>) = merges.iter().partition(|it| it.parents.len() == 2);
+    let pairs: Vec<String> = pairs.into_iter().map(|it| it.oid.clone()).collect();
     let mut found = HashMap::new();
-    for merge in repository.remerges(&merges)? {
+    for merge in repository.remerges(&pairs)? {
         let mut files = Vec::new();
         for raw in merge.files.iter().filter(|it| place(repository, it).is_some()) {
             files.extend(remerged(context, repository, &merge.oid, raw)?);
         }
         let (clean, conflicts): (Vec<_>, Vec<_>) = files.into_iter().partition(|it| !is_conflict(it));
         let mut own = changes(&clean);
-        own.extend(settled(context, repository, &merge, &conflicts)?);
+        if !conflicts.is_empty() {
+            let paths: Vec<_> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
+            own.extend(Settled { context, repository, merge: &merge, paths: &paths }.changes()?);
+        }
         found.insert(merge.oid, own);
+    }
+    // git cannot say what it would have merged of more than two sides.
+    for merge in octopuses {
+        let settled = Settled { context, repository, merge, paths: &[] };
+        found.insert(merge.oid.clone(), settled.common()?.0);
     }
     Ok(found)
 }
@@ -41,7 +49,7 @@ fn remerged(
     let Some((place, path)) = place(repository, raw) else { return Ok(None) };
     let read = |bytes| Rc::new(Version::read(&place, &path, bytes, &context.config.words));
     let old = raw.old.as_ref().map(|_| repository.remerged(merge, &raw.path)).transpose()?;
-    let new = repository.blobs(raw.new.iter().cloned().collect()).next().transpose()?;
+    let new = repository.contents(raw.new.as_slice())?.pop();
     let (old, new) = (old.map(read), new.map(read));
     Ok(Some(FileChange { place: place.clone(), path: path.clone(), old, new }))
 }
@@ -50,28 +58,63 @@ fn is_conflict(file: &FileChange) -> bool {
     file.old.as_ref().is_some_and(|it| it.unreadable().is_some())
 }
 
-/// What the resolution of a conflict did that neither side had done: the changes that it shows against both.
-fn settled(
-    context: &Context,
-    repository: &Repository,
-    merge: &LogCommit,
-    conflicts: &[FileChange],
-) -> Result<Vec<Change>, Error> {
-    let [ours, theirs] = &merge.parents[..] else { return Ok(Vec::new()) };
-    if conflicts.is_empty() {
-        return Ok(Vec::new());
+/// A merge compared with its parents.
+struct Settled<'a> {
+    context: &'a Context,
+    repository: &'a Repository,
+    merge: &'a LogCommit,
+    /// The files that are compared; all if there are none.
+    paths: &'a [String],
+}
+
+impl Settled<'_> {
+    /// What the resolution of a conflict did: what neither side had done, and which of two values it chose.
+    fn changes(&self) -> Result<Vec<Change>, Error> {
+        let (mut own, sides) = self.common()?;
+        let chosen = sides.into_iter().flatten().filter(|it| matches!(it.what, What::Status | What::Title));
+        let chosen: Vec<_> = chosen.filter(|it| !own.iter().any(|own| self.is_same(own, it))).collect();
+        if chosen.is_empty() {
+            return Ok(own);
+        }
+        let base = match self.repository.merge_base(&self.merge.parents)? {
+            Some(base) => self.since(&base)?,
+            None => Vec::new(),
+        };
+        for change in chosen {
+            // Both sides may tell it, each with another attempt.
+            if own.iter().any(|it| (it.what, &it.path, &it.to) == (change.what, &change.path, &change.to)) {
+                continue;
+            }
+            let before = base.iter().find(|it| (it.what, &it.path) == (change.what, &change.path));
+            // A side that had not changed the value only received the other's.
+            if before.map_or(&change.to, |it| &it.from) != &change.from {
+                own.push(Change { by: None, at: None, ..change });
+            }
+        }
+        Ok(own)
     }
-    let paths: Vec<String> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
-    let against = |parent: &str| {
-        let raw = repository.raw_between(parent, &merge.oid, &paths)?;
-        let files = Versions::new(context, repository, raw.iter()).of(&raw)?;
-        Ok::<_, Error>(changes(&files))
-    };
-    let (ours, theirs) = (against(ours)?, against(theirs)?);
-    // The state before differs from side to side.
-    let is_same = |a: &Change, b: &Change| {
-        let result = |it: &Change| Change { from: None, lines: None, keys: Vec::new(), ..it.clone() };
+
+    /// The changes that the merge shows against every parent, and those against each.
+    fn common(&self) -> Result<(Vec<Change>, Vec<Vec<Change>>), Error> {
+        let sides: Vec<_> = self.merge.parents.iter().map(|it| self.since(it)).collect::<Result<_, _>>()?;
+        let in_all = |it: &&Change| sides.iter().all(|side| side.iter().any(|other| self.is_same(it, other)));
+        let common = sides.first().into_iter().flatten().filter(in_all).cloned().collect();
+        Ok((common, sides))
+    }
+
+    fn since(&self, commit: &str) -> Result<Vec<Change>, Error> {
+        let raw = self.repository.raw_between(commit, &self.merge.oid, self.paths)?;
+        Ok(changes(&Versions::new(self.context, self.repository).read(&raw)?))
+    }
+
+    /// Whether two changes have the same result; the state before differs from side to side.
+    fn is_same(&self, a: &Change, b: &Change) -> bool {
+        // Without a conflict the text of two sides differs from both of them, and nobody else wrote any of it.
+        let is_conflict = !self.paths.is_empty();
+        let result = |it: &Change| {
+            let it = Change { from: None, ..it.clone() };
+            if is_conflict { Change { lines: None, keys: Vec::new(), ..it } } else { it }
+        };
         result(a) == result(b)
-    };
-    Ok(ours.into_iter().filter(|it| theirs.iter().any(|other| is_same(it, other))).collect())
+    }
 }

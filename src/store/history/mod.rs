@@ -7,6 +7,7 @@ mod commits;
 mod files;
 mod merges;
 mod repository;
+mod versions;
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +26,7 @@ pub(crate) use repository::Repository;
 use repository::LogCommit;
 
 /// Raised when other changes are read from the same files.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What one commit did to the plans.
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -69,14 +70,16 @@ pub(crate) fn history(
     let mut cache = open_cache(context);
     let scope = scope(context, repository);
     let stored = cache.as_ref().map(|it| (it, &scope[..]));
+    let list = stored.and_then(|(cache, scope)| cache.list(scope).ok()).unwrap_or_default();
+    let known = Known::try_from_slice(&list).unwrap_or_default();
+    // Without a list no commit is known.
+    let stored = stored.filter(|_| !known.tip.is_empty());
     let mut reader = Reader { context, repository, stored, new: HashMap::new(), most };
     let begins_at = repository.boundaries().to_vec();
     if range.is_some() || !begins_at.is_empty() {
         let order = reader.walk(&range.unwrap_or_else(|| vec![head]))?;
         return Ok(History { commits: reader.commits(&order)?, begins_at });
     }
-    let list = stored.and_then(|(cache, scope)| cache.list(scope).ok()).unwrap_or_default();
-    let known = Known::try_from_slice(&list).unwrap_or_default();
     let is_current = known.tip == head;
     let order = if is_current { known.order } else { reader.order(known, &head)? };
     let commits = reader.commits(&order)?;
@@ -118,14 +121,15 @@ impl Reader<'_> {
 
     /// Reads the commits of a range that are not known yet, and returns all of them, newest first.
     fn walk(&mut self, range: &[String]) -> Result<Vec<String>, Error> {
-        let found = self.repository.log(range)?;
-        let order = found.iter().map(|it| it.oid.clone()).collect();
-        self.read(found)?;
+        let mut order = Vec::new();
+        let log = self.repository.log(range)?;
+        self.read(log.inspect(|it| order.extend(it.as_ref().ok().map(|it| it.oid.clone()))))?;
         Ok(order)
     }
 
-    fn read(&mut self, mut found: Vec<LogCommit>) -> Result<(), Error> {
-        found.retain(|it| self.stored(&it.oid).is_none());
+    fn read(&mut self, found: impl Iterator<Item = Result<LogCommit, Error>>) -> Result<(), Error> {
+        let is_new = |it: &LogCommit| self.stored(&it.oid).is_none();
+        let found = found.filter(|it| it.as_ref().map_or(true, is_new));
         for commit in commits::read(self.context, self.repository, found)? {
             self.new.insert(commit.oid.clone(), commit);
         }
@@ -134,12 +138,12 @@ impl Reader<'_> {
 
     /// The order of the commits of `head`, from what is known of another commit.
     fn order(&mut self, known: Known, head: &str) -> Result<Vec<String>, Error> {
-        if known.tip.is_empty() || !self.repository.exists(&known.tip)? {
-            return self.walk(&[head.to_owned()]);
-        }
         let range = [head.to_owned(), format!("^{}", known.tip)];
+        // A commit that was rewritten may be gone.
+        let parents = if known.tip.is_empty() { None } else { self.repository.parents(&range).ok() };
+        let Some(parents) = parents else { return self.walk(&range[..1]) };
         let mut order = self.walk(&range)?;
-        if is_linear(&self.repository.parents(&range)?, &known.tip) {
+        if is_linear(&parents, &known.tip) {
             order.extend(known.order);
             return Ok(order);
         }
@@ -166,8 +170,7 @@ impl Reader<'_> {
             }
         }
         if !missing.is_empty() {
-            let commits = self.repository.log_of(&missing)?;
-            self.read(commits)?;
+            self.read(self.repository.log_of(&missing)?)?;
         }
         let commit = |oid: &String| found.remove(oid).or_else(|| self.new.get(oid).cloned());
         Ok(order[..n_seen].iter().filter_map(commit).filter(|it| !it.changes.is_empty()).collect())

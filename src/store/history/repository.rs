@@ -1,13 +1,13 @@
 //! The repository of a plans directory, as history asks it.
 
+use std::collections::HashSet;
+use std::io::BufReader;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
 use std::time::Duration;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::git::{self, Call, Found, Git, GitError, LogEntry, LogQuery, Oid, Range};
+use crate::git::{self, Call, Found, Git, GitError, LogEntry, LogQuery, LogReader, Oid, Range, Stream};
 use crate::store::history::Sides;
 use crate::text::front_matter::MAX_FILE;
 
@@ -16,9 +16,6 @@ const MOST_VERSIONS: &str = "--max-count=50";
 
 /// What git may take for one part of its output. A first reading may wait for a merge with many conflicts.
 const LIMIT: Duration = Duration::from_secs(300);
-
-/// Blobs that wait while the ones before are compared.
-const WAITING: usize = 256;
 
 /// More context than a file can have lines, so that a patch holds the whole file.
 const WHOLE_FILE: &str = "-U10000000";
@@ -60,17 +57,21 @@ pub(crate) struct Repository {
 
 impl Repository {
     pub(crate) fn open(context: &Context) -> Result<Self, Error> {
-        let git = Git::at(context.plans.root())?;
+        let (git, state) = Git::with_head(context.plans.root())?;
         let inside = git.relative(context.plans.root()).unwrap_or_default();
         // Names that are not UTF-8 do not fit any path below.
         let prefix = inside.to_string_lossy().into_owned();
         let prefix = if prefix.is_empty() { prefix } else { format!("{prefix}/") };
-        let head = git.head_commit()?;
+        let head = state.commit;
         let boundaries = match &head {
-            Some(head) if git.is_shallow()? => oids(&git, &["rev-list", "--max-parents=0"], &[head])?,
+            Some(head) if state.is_shallow => oids(&git, &["rev-list", "--max-parents=0"], &[head])?,
             _ => Vec::new(),
         };
         Ok(Self { git, prefix, head, boundaries })
+    }
+
+    pub(super) fn git(&self) -> &Git {
+        &self.git
     }
 
     pub(super) fn prefix(&self) -> &str {
@@ -94,10 +95,6 @@ impl Repository {
 
     pub(super) fn outside(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
-    }
-
-    pub(super) fn exists(&self, commit: &str) -> Result<bool, Error> {
-        Ok(self.git.find_revision(commit)?.is_some())
     }
 
     /// Reads a range of commits: `main..feature`, `main...feature`, or one revision with all before it. The commits that
@@ -141,36 +138,28 @@ impl Repository {
 
     /// The commits of a range that changed files below the plans directory, newest first, and without files the merges
     /// that differ from a parent there.
-    pub(super) fn log(&self, range: &[String]) -> Result<Vec<LogCommit>, Error> {
-        self.query(range, self.paths(), vec!["--full-history", "--diff-merges=off"])
+    pub(super) fn log(&self, range: &[String]) -> Result<LogCommits, Error> {
+        self.query(range, self.paths(), &["--full-history", "--diff-merges=off"], false)
+    }
+
+    /// As [`Self::log`], for exactly these commits, in their order.
+    pub(super) fn log_of(&self, commits: &[String]) -> Result<LogCommits, Error> {
+        self.query(commits, self.paths(), &["--no-walk=unsorted", "--diff-merges=off"], false)
     }
 
     fn query(
         &self,
         range: &[String],
         paths: Vec<PathBuf>,
-        options: Vec<&'static str>,
-    ) -> Result<Vec<LogCommit>, Error> {
+        options: &[&'static str],
+        merges_by_lines: bool,
+    ) -> Result<LogCommits, Error> {
         let (not, of): (Vec<_>, Vec<_>) = range.iter().partition(|it| it.starts_with('^'));
         let oid = |it: &&String| oid(it.trim_start_matches('^'));
         let of = of.iter().map(oid).collect::<Result<_, _>>()?;
         let not = not.iter().map(oid).collect::<Result<_, _>>()?;
-        let found = self.git.log(&LogQuery { of, not, paths, options })?.all()?;
-        Ok(found.into_iter().map(commit).collect())
-    }
-
-    /// As [`Self::log`], for exactly these commits, in their order.
-    pub(super) fn log_of(&self, commits: &[String]) -> Result<Vec<LogCommit>, Error> {
-        self.each(commits, "--diff-merges=off")
-    }
-
-    /// Command lines have a limit, so that many commits need several.
-    fn each(&self, commits: &[String], merges: &'static str) -> Result<Vec<LogCommit>, Error> {
-        let mut found = Vec::with_capacity(commits.len());
-        for some in commits.chunks(1000) {
-            found.extend(self.query(some, self.paths(), vec!["--no-walk=unsorted", merges])?);
-        }
-        Ok(found)
+        let query = LogQuery { of, not, paths, options: options.to_vec(), merges_by_lines };
+        Ok(LogCommits(Some(self.git.log(&query)?)))
     }
 
     /// The merges with files that differ from what git would have merged. A git before 2.35 finds none. The old blobs
@@ -179,15 +168,23 @@ impl Repository {
         if merges.is_empty() || self.git.require(2, 35, "").is_err() {
             return Ok(Vec::new());
         }
-        let found = self.each(merges, "--diff-merges=remerge")?;
-        Ok(found.into_iter().filter(|it| !it.files.is_empty()).collect())
+        let options = ["--no-walk=unsorted", "--diff-merges=remerge"];
+        // History does not depend on what a clone has set up.
+        let found = self.query(merges, self.paths(), &options, true)?;
+        found.filter(|it| it.as_ref().map_or(true, |it| !it.files.is_empty())).collect()
+    }
+
+    /// The best common ancestor of the first two commits.
+    pub(super) fn merge_base(&self, of: &[String]) -> Result<Option<String>, Error> {
+        let [a, b, ..] = of else { return Ok(None) };
+        Ok(self.git.merge_base(&oid(a)?, &oid(b)?)?.map(|it| it.to_string()))
     }
 
     /// The old side of a file of [`Self::remerges`].
     pub(super) fn remerged(&self, merge: &str, path: &str) -> Result<Vec<u8>, Error> {
         let words = ["show", "--diff-merges=remerge", "--format=", "--patch", "--text", WHOLE_FILE];
         let call = self.call(&[&words[..], &PLAIN].concat()).oids([&oid(merge)?]).paths([path]);
-        Ok(old_side(&call.run()?))
+        Ok(old_side(&self.git.merging_by_lines(call)?.run()?))
     }
 
     fn call(&self, words: &[&str]) -> Call {
@@ -210,36 +207,23 @@ impl Repository {
         Ok(String::from_utf8_lossy(&printed).lines().filter_map(line).collect())
     }
 
-    /// The contents of blobs, in this order. They are read while those before are used.
-    pub(super) fn blobs(&self, oids: Vec<String>) -> Blobs {
-        let (send, receive) = mpsc::sync_channel(WAITING);
-        if !oids.is_empty() {
-            let git = self.git.clone();
-            thread::spawn(move || {
-                let mut each = |at: usize, found: Found| {
-                    let bytes = match found {
-                        Found::Missing => return Err(unexpected(format!("{} is missing", oids[at]))),
-                        // It is reported as every file that is too large.
-                        Found::TooLarge(_) => vec![b'\n'; MAX_FILE + 1],
-                        found => found.blob().unwrap_or_default(),
-                    };
-                    // Sending fails when the receiver was dropped, which ends the thread.
-                    send.send(Ok(bytes)).map_err(|_| unexpected(String::new()))
-                };
-                if let Err(error) = git.objects(&oids, &mut each) {
-                    send.send(Err(error)).ok();
-                }
-            });
-        }
-        Blobs(receive)
+    /// The contents of blobs, in this order.
+    pub(super) fn contents(&self, oids: &[String]) -> Result<Vec<Vec<u8>>, Error> {
+        let mut contents = Vec::with_capacity(oids.len());
+        self.git.objects(oids, |at, found| {
+            contents.push(content(&oids[at], found)?);
+            Ok(())
+        })?;
+        Ok(contents)
     }
 
     /// The versions of a file at a commit and before, newest first.
     pub(super) fn versions_before(&self, commit: &str, path: &str) -> Result<Vec<Vec<u8>>, Error> {
-        let options = vec!["--diff-merges=off", MOST_VERSIONS];
-        let found = self.query(&[commit.to_owned()], vec![self.outside(path).into()], options)?;
-        let oids = found.into_iter().flat_map(|it| it.files).filter_map(|it| it.new).collect();
-        self.blobs(oids).collect()
+        let (path, options) = (self.outside(path).into(), ["--diff-merges=off", MOST_VERSIONS]);
+        let found = self.query(&[commit.to_owned()], vec![path], &options, false)?;
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let oids: Vec<_> = found.into_iter().flat_map(|it| it.files).filter_map(|it| it.new).collect();
+        self.contents(&oids)
     }
 
     /// The files that differ between two commits; of these paths, if there are any.
@@ -264,10 +248,7 @@ impl Repository {
         let staged: &[&str] = if is_staged { &["--cached"] } else { &[] };
         let since = match since {
             Some(commit) => oid(commit)?,
-            None if is_staged => {
-                let empty = self.call(&["hash-object", "-t", "tree", "--stdin"]).line()?;
-                oid(&empty)?
-            }
+            None if is_staged => self.git.empty_tree()?,
             None => return Ok(Vec::new()),
         };
         let words = ["diff", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all"];
@@ -275,24 +256,46 @@ impl Repository {
         Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
     }
 
-    /// The files that no commit has; before the first commit those in the index, too.
-    pub(super) fn untracked(&self, since: Option<&str>) -> Result<Vec<String>, Error> {
+    /// The files of the working tree that differ from a commit, or that it does not have.
+    pub(super) fn raw_in_working_tree(&self, since: Option<&str>) -> Result<Vec<RawChange>, Error> {
+        // Before the first commit those in the index, too.
         let cached: &[&str] = if since.is_none() { &["--cached"] } else { &[] };
         let words = ["ls-files", "-z", "--others", "--exclude-standard"];
-        let printed = self.call(&[&words[..], cached].concat()).paths(self.paths()).run()?;
+        // Both processes run at once.
+        let untracked = self.call(&[&words[..], cached].concat()).paths(self.paths()).stream()?;
+        let mut found = self.raw_uncommitted(since, false)?;
+        let known: HashSet<String> = found.iter().map(|it| it.path.clone()).collect();
+        let printed = untracked.run()?;
         let paths = printed.split(|it| *it == 0).filter(|it| !it.is_empty());
-        Ok(paths.filter_map(|it| String::from_utf8(it.to_vec()).ok()).collect())
+        let paths = paths.filter_map(|it| String::from_utf8(it.to_vec()).ok());
+        let new = paths.filter(|it| !known.contains(it));
+        found.extend(new.map(|path| RawChange { path, old: None, new: None }));
+        Ok(found)
     }
 }
 
-/// Blobs while they arrive.
-pub(super) struct Blobs(Receiver<Result<Vec<u8>, GitError>>);
+/// Commits while git lists them.
+pub(super) struct LogCommits(Option<LogReader<BufReader<Stream>>>);
 
-impl Iterator for Blobs {
-    type Item = Result<Vec<u8>, Error>;
+impl Iterator for LogCommits {
+    type Item = Result<LogCommit, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.recv().ok().map(|it| it.map_err(Error::from))
+        if let Some(entry) = self.0.as_mut()?.next() {
+            return Some(entry.map(commit).map_err(Error::from));
+        }
+        // A failure of git itself.
+        self.0.take()?.into_inner().finish().err().map(|it| Err(it.into()))
+    }
+}
+
+/// The bytes of a file's blob.
+pub(super) fn content(oid: &str, found: Found) -> Result<Vec<u8>, GitError> {
+    match found {
+        Found::Missing => Err(GitError::NotFetched { oid: oid.to_owned() }),
+        // It is reported as every file that is too large.
+        Found::TooLarge(_) => Ok(vec![b'\n'; MAX_FILE + 1]),
+        found => Ok(found.blob().unwrap_or_default()),
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) ->
 }
 
 /// How many threads run at once; determined once, because the system reads files for it.
-fn n_threads() -> usize {
+pub(crate) fn n_threads() -> usize {
     static N: OnceLock<usize> = OnceLock::new();
     *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
 }

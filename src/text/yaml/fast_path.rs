@@ -1,7 +1,7 @@
 //! A short way for front matters as most are written, about ten times as fast as the scanner.
 //!
-//! Block mappings and lists, texts on one line (plain or quoted, without escapes), lists in brackets on one line, and
-//! literal texts. It gives exactly the tree that the scanner's events give, or none: whatever is unusual in any way,
+//! Block mappings and lists, texts on one line (plain or quoted, without escapes), lists in brackets and mappings in
+//! braces on one line, and literal texts. It gives exactly the tree that the scanner's events give, or none: whatever is unusual in any way,
 //! and every error, is left to the scanner. Nothing is repaired and no error is reported here.
 
 use super::resolve::plain_kind;
@@ -162,7 +162,8 @@ impl Reader<'_> {
     fn inline(&mut self, indent: usize, lead: u32) -> Option<NodeId> {
         let start = self.at;
         let node = match self.bytes.get(start)? {
-            b'[' => self.brackets(lead)?,
+            b'[' => self.flow(Kind::List, b']', lead)?,
+            b'{' => self.flow(Kind::Map, b'}', lead)?,
             b'"' | b'\'' => self.quoted(lead)?,
             // It reads its lines itself.
             b'|' => return self.literal(indent, lead),
@@ -184,50 +185,69 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// A list in brackets, whose items are plain or quoted texts.
-    fn brackets(&mut self, lead: u32) -> Option<NodeId> {
+    /// A list in brackets or a mapping in braces, on one line, whose items or values are plain or quoted texts.
+    fn flow(&mut self, kind: Kind, end: u8, lead: u32) -> Option<NodeId> {
         let start = self.at;
-        let list = self.add(Kind::List, Style::Flow, (start, start), lead)?;
+        let collection = self.add(kind, Style::Flow, (start, start), lead)?;
         let mut last = NONE;
         self.at = start + 1;
-        if self.bytes.get(self.skip_blanks()) != Some(&b']') {
+        if self.bytes.get(self.skip_blanks()) != Some(&end) {
             loop {
                 let from = self.skip_blanks();
-                let item = match self.bytes.get(from)? {
-                    b'"' | b'\'' => self.quoted(NONE)?,
-                    _ => self.plain_item(from)?,
+                let lead = match kind {
+                    Kind::Map => {
+                        let colon = self.key_end(from)?;
+                        let word = plain_kind(&self.yaml[from..colon]);
+                        let key = self.scalar(word, Style::Plain, (from, colon), NONE)?;
+                        self.append(collection, last, key);
+                        last = key;
+                        self.at = colon + 1;
+                        u32::try_from(colon).ok()?
+                    }
+                    _ => NONE,
                 };
-                self.append(list, last, item);
+                let from = self.skip_blanks();
+                let item = match self.bytes.get(from)? {
+                    b'"' | b'\'' => self.quoted(lead)?,
+                    _ => self.plain_item(from, lead)?,
+                };
+                self.append(collection, last, item);
                 last = item;
                 let behind = self.skip_blanks();
                 match self.bytes.get(behind)? {
                     b',' => self.at = behind + 1,
-                    b']' => break,
+                    it if *it == end => break,
                     _ => return None,
                 }
             }
         }
         self.at += 1;
-        self.tree.nodes[list as usize].end = u32::try_from(self.at).ok()?;
-        Some(list)
+        self.tree.nodes[collection as usize].end = u32::try_from(self.at).ok()?;
+        if kind == Kind::Map {
+            keys::check(&mut self.tree, collection).ok()?;
+        }
+        Some(collection)
     }
 
-    fn plain_item(&mut self, from: usize) -> Option<NodeId> {
+    fn plain_item(&mut self, from: usize, lead: u32) -> Option<NodeId> {
         // No further than the item: a line may hold a hundred thousand of them.
         let rest = &self.bytes[from..];
-        let len = rest.iter().position(|it| matches!(it, b',' | b']' | b'\n'))?;
+        let len = rest.iter().position(|it| matches!(it, b',' | b']' | b'}' | b'\n'))?;
         let limit = from + len;
-        if rest[len] == b'\n' {
-            return None;
-        }
-        // In brackets more is an indicator, and a comment goes on to the end of the line.
-        if self.yaml[from..limit].contains(['[', '{', '}', '#', '?', ':']) {
+        // In brackets and braces more is an indicator, and a comment goes on to the end of the line.
+        let is_indicator = |(at, it): (usize, &u8)| match it {
+            b'[' | b'{' | b'#' | b'?' => true,
+            // As in a time.
+            b':' => !rest[at + 1].is_ascii_alphanumeric(),
+            _ => false,
+        };
+        if rest[len] == b'\n' || rest[..len].iter().enumerate().any(is_indicator) {
             return None;
         }
         let end = self.plain_end(from, limit)?;
         let text = &self.yaml[from..end];
         self.at = limit;
-        self.scalar(plain_kind(text), Style::Plain, (from, end), NONE)
+        self.scalar(plain_kind(text), Style::Plain, (from, end), lead)
     }
 
     /// The end of a plain text that goes no further than `limit`: before a comment, or the blanks at the end.
@@ -389,7 +409,7 @@ mod tests {
     use crate::text::yaml::parse::scanned;
     use proptest::prelude::*;
 
-    const USUAL: &str = "title: \"Add: it\"  # why\nstatus: in_progress\n\n# a comment\ndepends: [1, 'two', a-3]\ntags: []\nat: 2026-01-02T03:04:05Z\n\
+    const USUAL: &str = "title: \"Add: it\"  # why\nstatus: in_progress\n\n# a comment\ndepends: [1, 'two', a-3, b:2]\ntags: []\nclaim: {id: \"h4\", by: 'x y', at: 2026-01-02T03:04:05Z}\nmore: {}\nat: 2026-01-02T03:04:05Z\n\
         phase:\ngoals:\n- é one\n- 2 # c\nmetadata:\n  a: 1.5\n  b:\n    - c\nattempts:\n  - at: 2026-01-02\n    notes: |\n      first\n\n        deeper # text\n\
         \x20   by: 'x y'\n  - notes: |-\n      last: one\n\nverify:\n  - cargo test -- a:b\n";
 
@@ -406,7 +426,15 @@ mod tests {
 
     #[test]
     fn usual_front_matters_are_read_without_the_scanner() {
-        for yaml in ["a: b\n", "a:\nb:  'c'\n", "a: |\n  b\n", "\n# c\na: []\n", USUAL] {
+        for yaml in [
+            "a: b\n",
+            "a:\nb:  'c'\n",
+            "a: |\n  b\n",
+            "\n# c\na: []\n",
+            "a: {b: c}\n",
+            "a:\n- {b: c:d}\n",
+            USUAL,
+        ] {
             assert!(is_same(yaml).is_ok_and(|it| it), "{yaml:?}");
         }
     }
@@ -426,7 +454,13 @@ mod tests {
             "a: &b c\n",
             "a: *b\n",
             "a: !b c\n",
-            "a: {b: c}\n",
+            "a: {b}\n",
+            "a: {b: }\n",
+            "a: {b: c,}\n",
+            "a: {b: {c: d}}\n",
+            "a: {b: c: d}\n",
+            "a: {b: c, b: d}\n",
+            "a: {b: c,\n d: e}\n",
             "a: [b: c]\n",
             "a: [b,]\n",
             "a: [[b]]\n",
@@ -483,6 +517,19 @@ mod tests {
             "[y",
             "z]",
             "{}",
+            "{u: v}",
+            "{ u: 'v',w:x:y , y: 2026-01-02T03:04:05Z }",
+            "{u:v}",
+            "{u: , v: w}",
+            "{u: [v]}",
+            "{u, v: w}",
+            "{\"u\": v}",
+            "{u: v]",
+            "{u: v",
+            "[u}",
+            "{u: v:}",
+            "{u: -v}",
+            "{<<: v}",
             "|",
             "|-",
             "|+",

@@ -1,0 +1,245 @@
+"""G4: a week of a team, read back from its history; and what 500 branches cost.
+
+Five people work on four branches of one repository and merge them. Each writes down what the command did, from what the command was
+asked for and what the step said before, never from the history. At the end `planwatch log --json` must tell exactly that of each
+commit: nothing missing, nothing twice, nothing else. What is told of a merge must be a value that one side had, both sides had
+changed, and the merge chose. The timeline of each step must end in its status.
+"""
+import collections
+import json
+import random
+import statistics
+import subprocess
+import tempfile
+import time
+
+from git_trials_parts.week import BRANCHES, PEOPLE, STATUS, Week
+
+
+class Story(Week):
+    def __init__(self, binary, root, seed):
+        self.expected = collections.Counter()
+        self.merge_tells = 0
+        super().__init__(binary, root, seed, True)
+
+    def environment(self, by):
+        environment = super().environment(by)
+        at = environment["PLANWATCH_NOW"]
+        return {**environment, "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
+
+    def text(self, path, number):
+        return (path / "plans" / "auth" / f"step-{number}.md").read_text()
+
+    def tell(self, subject, step, what, **values):
+        known = {key: value for key, value in values.items() if value is not None}
+        self.expected[event(subject, step, what, known)] += 1
+
+    def work(self, branch, by):
+        path, steps = self.path(branch), self.steps(self.path(branch))
+        number, token = self.random.choice(steps), self.token()
+        step, subject = f"auth:{number}", f"commit-{token}"
+        status = STATUS.search(self.text(path, number)).group(1)
+        is_closed = status == "completed"
+        kinds = ["reopen"] if is_closed else ["done"] * 4 + ["fail", "start", "claim", "release", "move", "remove"]
+        kind = self.random.choice(kinds + ["note", "title", "text", "tag", "depends", "add"])
+        others = [it for it in steps if it != number]
+        if kind == "remove" and len(steps) < 6:
+            return
+        tag = f"tag-{token}"
+        words = {
+            "done": ["done", step, "-m", token],
+            "fail": ["fail", step, "-m", token],
+            "reopen": ["reopen", step, "-m", token],
+            "start": ["start", step],
+            "claim": ["claim", step],
+            "release": ["release", step],
+            "note": ["note", step, token],
+            "title": ["set", step, "title", token],
+            "tag": ["set", step, "tags+=" + tag],
+            "depends": ["set", step, "depends+=" + self.random.choice(others)],
+            "add": ["add", "auth", token, "--after", number],
+            "move": ["move", step, "--after", self.random.choice(others)],
+            "remove": ["remove", step, "--force"],
+        }.get(kind)
+        before, was = self.text(path, number), self.depends(path, by, step) if kind == "depends" else []
+        if words is None:
+            with (path / "plans" / "auth" / f"step-{number}.md").open("a") as file:
+                file.write(f"\nMore about {token}.\n")
+            answer = {}
+        else:
+            ran = self.planwatch(path, by, *words, "--json")
+            # A refusal changes nothing.
+            if ran.returncode or not self.git(path, "status", "--porcelain").stdout:
+                return
+            answer = json.loads(ran.stdout)
+        self.git(path, "add", "-A")
+        self.run(path, by, "git", "commit", "-q", "--no-verify", "-m", subject)
+        if kind == "depends":
+            now = self.depends(path, by, step)
+            self.tell(subject, step, "depends", **{"from": ", ".join(was) or None, "to": ", ".join(now)})
+        self.note_down(subject, kind, (step, status, token, by), before, answer)
+
+    def depends(self, path, by, step):
+        shown = json.loads(self.planwatch(path, by, "show", step, "--json").stdout)["depends"]
+        return [it.removeprefix("auth:") for it in shown]
+
+    def note_down(self, subject, kind, said, before, answer):
+        step, status, token, by = said
+        title = json_title(before)
+        becomes = {"done": "completed", "fail": "failed", "reopen": "pending", "start": "in_progress"}.get(kind)
+        outcome = {"done": "completed", "fail": "failed", "reopen": "reopened"}.get(kind)
+        if outcome:
+            self.tell(subject, step, "attempt", outcome=outcome, notes=token, by=by)
+        if becomes and becomes != status:
+            self.tell(subject, step, "status", **{"from": status, "to": becomes}, by=by if outcome else None)
+        if kind == "claim":
+            claim = answer["claim"]["id"]
+            self.tell(subject, step, "claim", to=claim, by=by)
+            self.tell(subject, step, "status", **{"from": status, "to": "in_progress"}, by=by)
+        if kind == "release":
+            # A step without a claim is only put back.
+            held = [line.split('"')[1] for line in before.splitlines() if line.startswith("claim:")]
+            if held:
+                self.tell(subject, step, "released", **{"from": held[0]})
+            self.tell(subject, step, "status", **{"from": status, "to": "pending"})
+        if kind == "note":
+            self.tell(subject, step, "note", notes=token, by=by)
+        if kind == "title":
+            self.tell(subject, step, "title", **{"from": title, "to": token})
+        if kind == "tag":
+            self.tell(subject, step, "text", keys="tags")
+        if kind == "text":
+            self.tell(subject, step, "text", lines="+2 -0")
+        if kind == "add":
+            new = next(it["id"] for it in answer["changes"] if it["did"] == "added")
+            self.tell(subject, new, "created", to="pending", notes=token)
+        if kind == "move":
+            for it in answer["changes"]:
+                if it["was"]:
+                    self.tell(subject, it["id"], "moved", **{"from": it["was"], "to": it["id"]})
+            self.renumbered(subject, answer)
+        if kind == "remove":
+            self.tell(subject, step, "removed", **{"from": status}, notes=title)
+            self.renumbered(subject, answer)
+
+    def renumbered(self, subject, answer):
+        """The steps that depended on a step that was moved or removed, from the diff of the command."""
+        for file in answer["diff"].split("diff --git ")[1:]:
+            number = file.split("step-")[1].split(".md")[0] if "step-" in file else None
+            lines = file.splitlines()
+            old = [it[len("-depends: ["):-1] for it in lines if it.startswith("-depends: [")]
+            new = [it[len("+depends: ["):-1] for it in lines if it.startswith("+depends: [")]
+            if old or new:
+                self.tell(subject, f"auth:{number}", "depends", **{"from": (old or [""])[0] or None, "to": (new or [""])[0] or None})
+
+    def exchange(self, branch, other):
+        path = self.path(branch)
+        self.git(self.path(other), "push", "-q", "-f", "origin", other)
+        self.git(path, "fetch", "-q", "origin")
+        self.git(path, "merge", "-q", "--no-edit", "-m", f"merge {self.counts['merges']}", f"origin/{other}")
+        self.counts["merges"] += 1
+        while self.settle(path, "merge"):
+            pass
+
+    def judge_log(self):
+        """What is missing, and what is told although nobody did it."""
+        path = self.path("main")
+        for branch in BRANCHES[1:]:
+            self.exchange("main", branch)
+        events = json.loads(self.planwatch(path, "ann", "log", "--json").stdout)["events"]
+        again = json.loads(self.planwatch(path, "ann", "log", "--json", "--no-index").stdout)["events"]
+        found, faults = collections.Counter(), []
+        if events != again:
+            faults.append("the answers with and without the index differ")
+        for it in events:
+            subject = it["subject"] or ""
+            if subject.startswith("merge "):
+                faults += self.judge_merge(path, it)
+            elif subject != "base":
+                keys = [("from", it["from"]), ("to", it["to"]), ("outcome", it["outcome"]), ("notes", it["notes"])]
+                lines = f"+{it['lines_added']} -{it['lines_removed']}" if it["lines_added"] is not None else None
+                keys += [("by", it["by"]), ("keys", ",".join(it["keys"])), ("lines", lines)]
+                found[event(subject, it["step"], it["what"], {key: value for key, value in keys if value})] += 1
+        faults += [f"missing: {it}" for it in (self.expected - found)]
+        faults += [f"nobody did: {it}" for it in (found - self.expected)]
+        steps = json.loads(self.planwatch(path, "ann", "log", "auth", "--timeline", "--json").stdout)["steps"]
+        faults += [f"the timeline of {it['step']} ends otherwise" for it in steps if it["spans"][-1]["status"] != it["status"]]
+        return sum(found.values()), faults
+
+    def judge_merge(self, path, told):
+        """A choice between two values that both sides had changed; anything else is for the merge itself to explain."""
+        self.merge_tells += 1
+        if told["what"] != "status":
+            return []
+        name = f"plans/auth/step-{told['step'].split(':')[1]}.md"
+        show = lambda rev: STATUS.search(self.git(path, "show", f"{rev}:{name}").stdout)
+        word = lambda rev: (show(rev) or [None, None])[1]
+        oid = told["commit"]
+        base = self.git(path, "merge-base", f"{oid}^1", f"{oid}^2").stdout.strip()
+        now, sides = word(oid), [word(f"{oid}^1"), word(f"{oid}^2")]
+        is_choice = told["to"] == now and now in sides and told["from"] in sides
+        return [] if is_choice and word(base) not in [it for it in sides if it != now] else [f"of a merge: {told}"]
+
+
+def event(subject, step, what, values):
+    return f"{subject} {step} {what} " + " ".join(f"{key}={value}" for key, value in sorted(values.items()))
+
+
+def json_title(text):
+    titles = [it[len("title: "):].strip("\"'") for it in text.splitlines() if it.startswith("title: ")]
+    headings = [it[2:] for it in text.splitlines() if it.startswith("# ")]
+    return (titles + headings)[0]
+
+
+def branches(binary, root, n_branches):
+    """How long `status --branches` takes, and how much longer `add` is than with `--no-branches`, in milliseconds."""
+    random.seed(3)
+    git = lambda data, *words: subprocess.run(["git", *words], cwd=root, input=data, check=True, capture_output=True)
+    text = lambda status, of: f"---\nstatus: {status}\n---\n# Step {of}\n\n" + "What is to be done here, in some words.\n" * 12
+    files = {f"plans/plan-{p}/step-{s}.md": text("pending", s) for p in range(100) for s in range(1, 11)}
+    stream = []
+
+    def commit(ref, mark, start, changed, at):
+        who = f"Ann <ann@example.org> {1_700_000_000 + 60 * at} +0000"
+        stream.append(f"commit {ref}\nmark :{mark}\nauthor {who}\ncommitter {who}\ndata 4\nstep\n")
+        stream.append(f"from :{start}\n" if start else "")
+        stream.extend(f"M 100644 inline {name}\ndata {len(it.encode())}\n{it}\n" for name, it in changed.items())
+
+    commit("refs/heads/main", 1, None, {**files, ".gitignore": "plans/.planwatch\n"}, 0)
+    names = list(files)
+    for at in range(2, 202):
+        commit("refs/heads/main", at, at - 1, {names[at]: text("in_progress", at)}, at)
+    for nth in range(n_branches):
+        kind = "heads" if nth % 2 else "remotes/origin"
+        commit(f"refs/{kind}/feature/{nth}", 1000 + nth, 1 + nth % 200, {names[300 + nth]: text("completed", nth)}, 300 + nth)
+    git(b"", "init", "-q", "-b", "main")
+    git("".join(stream).encode(), "fast-import", "--quiet")
+    git(b"", "reset", "-q", "--hard")
+
+    def milliseconds(*words):
+        started = time.perf_counter()
+        ran = subprocess.run([binary, *words], cwd=root, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        return 1000 * (time.perf_counter() - started), ran.stdout
+
+    said = json.loads(milliseconds("status", "--branches", "--json")[1])["branches"]
+    assert len(said) == n_branches, f"{len(said)} of {n_branches} branches"
+    status = statistics.median(milliseconds("status", "--branches")[0] for _ in range(9))
+    with_branches = lambda: milliseconds("add", "plan-7", "New", "--dry-run")[0]
+    without = lambda: milliseconds("add", "plan-7", "New", "--dry-run", "--no-branches")[0]
+    more = statistics.median(with_branches() - without() for _ in range(15))
+    return status, more
+
+
+def run(binary, exchanges, n_branches):
+    with tempfile.TemporaryDirectory() as root:
+        story = Story(binary, root, 11)
+        story.go(exchanges)
+        n_events, faults = story.judge_log()
+        person = story.counts["person"]
+    with tempfile.TemporaryDirectory() as root:
+        status, more = branches(binary, root, n_branches)
+    text = f"{n_events} events of {story.counts['merges']} merges, {story.merge_tells} of merges themselves: {len(faults)} faults"
+    text += f"; {n_branches} branches: status {status:.0f} ms, add +{more:.0f} ms"
+    passed = not faults and not person and n_events > 3 * exchanges and status <= 1000 and more <= 60
+    return passed, "\n     ".join([text, *faults[:10]])

@@ -1,0 +1,202 @@
+//! `log` in merges, and in repositories of every kind: octopus merges, partial clones, other formats, linked worktrees.
+
+use serde_json::Value;
+
+use super::{PLAN, STEP, check, commit, events, lines, repository, set, status};
+use crate::support::Place;
+
+/// The status of a:1 at each time, from the timeline.
+fn spans(place: &Place) -> Vec<String> {
+    let answer = place.run("log a --timeline --json").json();
+    let spans = answer["steps"][0]["spans"].as_array().expect("they are listed").clone();
+    let time = |it: &Value| it.as_str().map_or_else(|| "now".to_owned(), |it| it[11..16].to_owned());
+    let shown =
+        |it: &Value| format!("{} {} {}", it["status"].as_str().unwrap(), time(&it["from"]), time(&it["to"]));
+    spans.iter().map(shown).collect()
+}
+
+/// Two branches gave a:1 two statuses, `theirs` before `ours`; the merge is not committed yet.
+fn in_conflict(ours: &str, theirs: &str) -> Place {
+    let place = repository();
+    place.git("checkout -q -b feature");
+    status(&place, "pending", theirs);
+    commit(&place, 2, "theirs");
+    place.git("checkout -q main");
+    status(&place, "pending", ours);
+    commit(&place, 3, "ours");
+    assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+    place
+}
+
+#[test]
+fn a_timeline_ends_with_what_the_merge_chose() {
+    for chosen in ["completed", "failed", "blocked"] {
+        let place = in_conflict("failed", "completed");
+        place.write("plans/a/step-1.md", STEP.replace("pending", chosen));
+        commit(&place, 4, "merge");
+        let mut expected = vec!["pending 09:00 12:02", "completed 12:02 12:03", "failed 12:03 12:04"];
+        let last = format!("{chosen} 12:04 now");
+        expected.push(&last);
+        assert_eq!(spans(&place), expected);
+        let from = if chosen == "failed" { "completed" } else { "failed" };
+        let merge = format!("merge: status a:1 {from} {chosen}");
+        let told =
+            [merge.as_str(), "ours: status a:1 pending failed", "theirs: status a:1 pending completed"];
+        check(&place, "log --what status", &told);
+    }
+}
+
+#[test]
+fn what_only_arrived_is_not_told_of_the_merge() {
+    let place = repository();
+    place.git("checkout -q -b feature");
+    status(&place, "pending", "completed");
+    set(&place, "plans/a/step-1.md", "Text.", "Theirs.");
+    commit(&place, 2, "theirs");
+    place.git("checkout -q main");
+    set(&place, "plans/a/step-1.md", "Text.", "Ours.");
+    commit(&place, 3, "ours");
+    // The texts are in conflict, the statuses are not.
+    assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+    place.write("plans/a/step-1.md", STEP.replace("pending", "completed").replace("Text", "Ours"));
+    commit(&place, 4, "merge");
+    check(&place, "log --what status", &["theirs: status a:1 pending completed"]);
+    assert_eq!(spans(&place), ["pending 09:00 12:02", "completed 12:02 now"]);
+}
+
+#[test]
+fn the_merge_driver_of_a_clone_changes_nothing_in_its_history() {
+    let place = in_conflict("failed", "completed");
+    place.write("plans/a/step-1.md", STEP.replace("pending", "completed"));
+    place.write(".gitattributes", "* merge=planwatch\n");
+    commit(&place, 4, "merge");
+    let before = lines(&place, "log");
+    let ran = place.file("ran");
+    let driver = format!("touch {}; cp %B %A", ran.display());
+    place.git_at(&place.work(), 0, &["config", "merge.planwatch.driver", &driver]);
+    // It is also read without the index.
+    assert_eq!(lines(&place, "log"), before);
+    assert!(!ran.exists(), "a driver ran");
+}
+
+#[test]
+fn a_merge_of_many_branches_tells_what_it_did_itself() {
+    let place = repository();
+    for (minutes, name) in [(2, "x"), (3, "y")] {
+        place.git(&format!("checkout -q -b {name} main"));
+        place.write(&format!("plans/{name}/plan.md"), format!("# {name}\n"));
+        commit(&place, minutes, name);
+    }
+    place.git("checkout -q main");
+    place.git_at(&place.work(), 4, &["merge", "-q", "--no-ff", "-m", "merge", "x", "y"]);
+    let parts = ["y: created y - active", "x: created x - active", PLAN[0], PLAN[1]];
+    check(&place, "log", &parts);
+    status(&place, "pending", "blocked");
+    place.git("add -A");
+    place.git_at(&place.work(), 5, &["commit", "-q", "--amend", "-m", "merge"]);
+    let mut all = vec!["merge: status a:1 pending blocked"];
+    all.extend(parts);
+    check(&place, "log", &all);
+    assert_eq!(place.git("rev-list --parents -1 HEAD").split_whitespace().count(), 4);
+}
+
+#[test]
+fn a_partial_clone_fetches_nothing() {
+    let place = repository();
+    status(&place, "pending", "failed");
+    commit(&place, 2, "failed");
+    place.git("config uploadpack.allowFilter true");
+    place.git("config uploadpack.allowAnySHA1InWant true");
+    let origin = format!("file://{}", place.work().display());
+    let clone = Place::new();
+    clone.git(&format!("clone -q --no-checkout --filter=blob:none {origin} clone"));
+    let missing = |clone: &Place| {
+        let listed =
+            clone.git_at(&clone.file("clone"), 0, &["rev-list", "--objects", "--all", "--missing=print"]);
+        listed.lines().filter(|it| it.starts_with('?')).count()
+    };
+    assert_eq!(missing(&clone), 3);
+    clone.write("clone/plans/b/plan.md", "# B\n");
+    let refused = clone.run("-C clone log --json");
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    assert!(refused.stderr.contains("git-failed") && refused.stderr.contains("partial clone"), "{refused:?}");
+    assert_eq!(missing(&clone), 3);
+    // What a person fetched is read.
+    clone.git_at(&clone.file("clone"), 0, &["checkout", "-q", "main"]);
+    clone.git_at(&clone.file("clone"), 0, &["log", "-p", "--quiet"]);
+    let answer = clone.run("-C clone log --json");
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.json()["events"].as_array().unwrap().len(), 3);
+}
+
+/// Skips visibly where this version of git cannot make such a repository.
+fn made(place: &Place, option: &str) -> bool {
+    let mut git = place.git_command();
+    let ran = git.args(["-c", "init.defaultBranch=main", "init", "-q", option]).output().expect("git starts");
+    if !ran.status.success() {
+        println!("skipped: this git does not know {option}: {}", String::from_utf8_lossy(&ran.stderr).trim());
+    }
+    ran.status.success()
+}
+
+#[test]
+fn repositories_of_other_formats_are_read() {
+    for option in ["--object-format=sha256", "--ref-format=reftable"] {
+        let place = Place::new();
+        if !made(&place, option) {
+            continue;
+        }
+        place.write("plans/a/plan.md", "# A\n");
+        place.write("plans/a/step-1.md", STEP);
+        commit(&place, 1, "plan a");
+        place.git("checkout -q -b feature");
+        status(&place, "pending", "completed");
+        commit(&place, 2, "theirs");
+        place.git("checkout -q main");
+        assert_eq!(
+            place.run("status --branches --json").json()["branches"][0]["there"],
+            "completed",
+            "{option}"
+        );
+        status(&place, "pending", "failed");
+        commit(&place, 3, "ours");
+        assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+        place.write("plans/a/step-1.md", STEP.replace("pending", "completed"));
+        commit(&place, 4, "merge");
+        let told = [
+            "merge: status a:1 failed completed",
+            "ours: status a:1 pending failed",
+            "theirs: status a:1 pending completed",
+        ];
+        check(&place, "log --what status", &told);
+        let digits = if option.contains("sha256") { 64 } else { 40 };
+        assert_eq!(events(&place, "log")[0]["commit"].as_str().unwrap().len(), digits);
+        let answer = place.run("diff HEAD~1 --json").json();
+        assert_eq!(answer["differences"][0]["status"]["to"], "completed", "{option}");
+    }
+}
+
+#[test]
+fn a_linked_worktree_has_the_history_of_its_own_branch() {
+    let place = repository();
+    place.git("worktree add -q -b feature ../tree");
+    let tree = place.top().join("tree");
+    place.git_at(&tree, 0, &["checkout", "-q", "feature"]);
+    let text = std::fs::read_to_string(tree.join("plans/a/step-1.md")).unwrap();
+    std::fs::write(tree.join("plans/a/step-1.md"), text.replace("pending", "completed")).unwrap();
+    place.git_at(&tree, 2, &["commit", "-q", "-a", "-m", "done"]);
+    status(&place, "pending", "failed");
+    let answer = |directory: &str| {
+        let answer = place.run(&format!("-C {directory} log --what status --json")).json();
+        let shown =
+            |it: &Value| format!("{} {}", it["subject"].as_str().unwrap_or("-"), it["to"].as_str().unwrap());
+        answer["events"].as_array().unwrap().iter().map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(answer("../tree"), ["done completed"]);
+    assert_eq!(answer("."), ["- failed"]);
+    place.git("checkout -q -f main");
+    place.git("merge -q feature");
+    assert_eq!(answer("."), ["done completed"]);
+    let diff = place.run("-C ../tree diff main~1.. --json").json();
+    assert_eq!(diff["differences"][0]["id"], "a:1", "{diff}");
+}
