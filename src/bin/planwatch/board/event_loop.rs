@@ -270,7 +270,7 @@ impl Board<'_> {
             }
             Effect::Command(words) => self.command(threads, &words),
             Effect::StopRun if self.model.run.as_ref().is_some_and(|it| it.end.is_some()) => {
-                self.model.run = None
+                self.model.run = None;
             }
             Effect::StopRun => threads.worker.iter().for_each(Worker::stop),
             Effect::Mouse(is_on) => drop(terminal::mouse(is_on)),

@@ -18,6 +18,9 @@ use crate::screens::{self, ago, steps as step_screen};
 /// The least width of a column of cards.
 const CARD: u16 = 15;
 
+/// The height of a column with much room.
+const TALL: u16 = 18;
+
 /// The width of the frame in which all columns fit.
 pub(super) const ALL_COLUMNS: u16 = 5 * (CARD + 1) + 1;
 
@@ -100,13 +103,16 @@ fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Re
     let head_line = Line::styled(cut(&name, head.width.into()), style);
     frame.render_widget(Paragraph::new(head_line), head);
     let mut hits = vec![(area, Hit::Column(column))];
-    let card = |nth: usize| card(steps[nth], body.width.into());
+    // Where there is much room, cards show more, and stand apart.
+    let is_tall = body.height >= TALL;
+    let (rows, gap) = if is_tall { (3, 1) } else { (2, 0) };
+    let card = |nth: usize| card(steps[nth], body.width.into(), rows);
     let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
     let mut first = at.unwrap_or(0);
     // As many cards above the selected one as there is room for.
     let mut height = if steps.is_empty() { 0 } else { card(first).len() };
     while first > 0 {
-        height += card(first - 1).len();
+        height += card(first - 1).len() + usize::from(gap);
         if height > usize::from(body.height) * 2 / 3 {
             break;
         }
@@ -127,15 +133,19 @@ fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Re
             highlight(frame, place);
         }
         hits.push((place, Hit::Step(step.id.clone())));
-        y += height;
+        y += height + gap;
     }
     model.hits.append(&mut hits);
 }
 
-/// A card: the title in at most two lines, and what is to be known in a third one.
-fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
-    let style = colour(screens::colour(&step.status));
-    let style = if step.ready && step.status == "pending" { colour(screens::READY) } else { style };
+fn step_style(step: &StepShape) -> Style {
+    let is_ready = step.ready && step.status == "pending";
+    colour(if is_ready { screens::READY } else { screens::colour(&step.status) })
+}
+
+/// A card: the title in at most `rows` lines, and below it what else is to be known.
+fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
+    let style = step_style(step);
     let head = format!("{} ", screens::mark(&step.status));
     let title = vec![
         Span::styled(head, style),
@@ -143,11 +153,7 @@ fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
         Span::raw(plain(&step.title)),
     ];
     let mut lines = wrap(&Line::from(title), width, 2);
-    if lines.len() > 2 {
-        lines.truncate(2);
-        let last: String = lines[1].spans.iter().map(|it| it.content.as_ref()).collect();
-        lines[1] = Line::from(format!("{}…", cut(&last, width.saturating_sub(1)).trim_end_matches('…')));
-    }
+    shorten(&mut lines, rows, width);
     let facts = [
         if step.lapsed { "lapsed".to_owned() } else { String::new() },
         step_screen::worker(step).to_owned(),
@@ -156,9 +162,23 @@ fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
     ];
     let facts: Vec<_> = facts.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
     if !facts.is_empty() {
-        lines.push(Line::styled(cut(&format!("  {}", facts.join(" · ")), width), DIM));
+        let mut below = wrap(&Line::styled(format!("  {}", facts.join(" · ")), DIM), width, 2);
+        shorten(&mut below, rows - 1, width);
+        lines.extend(below);
     }
     lines
+}
+
+/// At most so many lines, the last with `…` where something is missing.
+fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
+    if lines.len() > rows {
+        lines.truncate(rows);
+        let last = &mut lines[rows - 1];
+        let text: String = last.spans.iter().map(|it| it.content.as_ref()).collect();
+        let style = last.spans.last().map_or(Style::new(), |it| it.style);
+        let text = format!("{}…", cut(&text, width.saturating_sub(1)).trim_end_matches('…'));
+        *last = Line::styled(text, style);
+    }
 }
 
 /// What it waits for, steps of its own plan by their number.
@@ -170,8 +190,7 @@ fn waits(step: &StepShape) -> String {
 fn list_line(step: &StepShape, width: usize, now: Time) -> Line<'static> {
     let state = screens::short_state(step);
     let state = anstream::adapter::strip_str(&state.painted()).to_string();
-    let style = colour(screens::colour(&step.status));
-    let style = if step.ready && step.status == "pending" { colour(screens::READY) } else { style };
+    let style = step_style(step);
     let right =
         [step_screen::worker(step).to_owned(), step_screen::tasks(step), ago(now, step.last_activity)];
     let right: Vec<_> = right.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
