@@ -1,7 +1,7 @@
 //! The prompts and logs of a run's processes, in `.planwatch/logs`.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,17 @@ impl PlansDir {
     pub fn kept_run_log(&self, relative: &str) -> Option<File> {
         let path = self.place_of(relative).ok()?;
         self.open_own(&path, OpenOptions::new().read(true).write(true)).ok()
+    }
+
+    /// The last bytes of the log of a claim, at most `most`.
+    pub fn end_of_run_log(&self, relative: &str, most: u64) -> io::Result<Vec<u8>> {
+        let path = self.place_of(relative).map_err(io::Error::other)?;
+        let mut file = self.open_own(&path, OpenOptions::new().read(true)).map_err(io::Error::other)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+        let mut end = Vec::new();
+        file.take(most).read_to_end(&mut end)?;
+        Ok(end)
     }
 
     /// Writes the prompt of a claim's process beside its log; returns the path.
@@ -99,6 +110,9 @@ mod tests {
             .unwrap();
         assert_eq!(text, "ab");
         assert!(plans.run_log("p/plan.md").is_err() && plans.run_log(".planwatch/logs/../lock").is_err());
+        assert_eq!(plans.end_of_run_log(".planwatch/logs/p-1-x.log", 1).unwrap(), b"b");
+        assert_eq!(plans.end_of_run_log(".planwatch/logs/p-1-x.log", 9).unwrap(), b"ab");
+        assert!(plans.end_of_run_log("p/plan.md", 9).is_err());
         let prompt = plans.run_prompt(".planwatch/logs/p-1-x.log", b"do it").unwrap();
         assert!(prompt.ends_with(".planwatch/logs/p-1-x.prompt"));
     }

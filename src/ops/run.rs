@@ -9,6 +9,7 @@
 mod attempt;
 mod drive;
 mod outcome;
+mod output;
 mod preview;
 mod settle;
 
@@ -29,6 +30,7 @@ use crate::disk::Process;
 
 pub use drive::run;
 pub use outcome::{ExitKind, Outcome};
+pub use output::{WorkerOutput, worker_output};
 pub use preview::{Preview, preview};
 
 /// The time limit of an attempt, if none is given.

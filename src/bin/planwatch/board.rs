@@ -1,7 +1,7 @@
 //! `board`: the plans on the whole terminal, with keys for the verbs, and live.
 //!
-//! It decides nothing: keys become the requests that the command line makes, and a refusal shows the engine's sentence. `model`
-//! and `keys` are pure, `view` draws the model, `event_loop` waits, `engine` asks the engine on threads of its own, `live`
+//! It decides nothing: keys become the requests that the command line makes, and a refusal shows the engine's sentence. `model`,
+//! `prompt` and `keys` are pure, `view` draws the model, `event_loop` waits, `engine` asks the engine on threads of its own, `live`
 //! follows the changes, `worker` is a run, and `terminal` takes the terminal and gives it back.
 
 mod engine;
@@ -9,6 +9,7 @@ mod event_loop;
 mod keys;
 mod live;
 mod model;
+mod prompt;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     let (inbox, messages) = channel();
     let (inner, notices) = (session.contexts(&plans), inbox.clone());
     let contexts = Arc::new(move || Ok(quiet(inner()?, &notices)));
-    event_loop::signals(inbox.clone());
+    let signals = event_loop::signals(inbox.clone());
     let failed = |error: std::io::Error| {
         terminal::leave();
         Failure::failed("terminal", format!("the terminal cannot be used: {error}"))
@@ -50,7 +51,8 @@ pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     let terminal = terminal::take(inbox.clone()).map_err(failed)?;
     let model = Model::new(plan, context::now());
     let is_coloured = session.output.is_coloured();
-    let end = Board { session, plans, contexts, model, terminal, inbox, messages, is_coloured }.run();
+    let end =
+        Board { session, plans, contexts, model, terminal, inbox, messages, is_coloured, signals }.run();
     match end {
         // Nothing may be written, not even by other threads that end.
         End::Lost => std::process::exit(129),

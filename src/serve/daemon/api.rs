@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use crate::api::error::Error;
+use crate::plan::id::PlanId;
 use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::context_factory::{self, ContextFactory};
 use crate::serve::daemon::feed::Feed;
@@ -18,6 +19,8 @@ pub trait Observer {
     /// Called once, when every later change will be seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
+    /// Called when files of a plan change (`None`: of any plan), before they have settled, also where that is no event.
+    fn changed(&mut self, _plan: Option<&PlanId>) {}
     /// Called when polling begins (with the reason) and when it ends (`None`).
     fn polling(&mut self, why: Option<&str>);
     /// Called if commands cannot reach this process because its socket directory is not trusted.

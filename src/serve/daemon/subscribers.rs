@@ -26,9 +26,7 @@ impl<'a> Subscribers<'a> {
 
     /// Records that a plan is changing; `None`: any plan may be.
     pub(crate) fn mark_dirty(&mut self, plan: Option<PlanId>) {
-        if self.feed.is_some() || self.followers.iter().any(|it| it.request == Request::Changes) {
-            self.notices.mark(plan);
-        }
+        self.notices.mark(plan);
     }
 
     pub(crate) fn send_dirty_notices(&mut self) {
@@ -36,6 +34,7 @@ impl<'a> Subscribers<'a> {
             let answer = Answer::Changed { plan: plan.as_ref().map(|it| it.as_str().to_owned()) };
             self.followers
                 .retain(|it| it.request != Request::Changes || it.reply.try_send(answer.clone()).is_ok());
+            self.observer.changed(plan.as_ref());
             if let Some(feed) = &self.feed {
                 feed.publish(Notification::Changed { plan });
             }

@@ -1,4 +1,4 @@
-//! The engine behind the board, on threads of its own: reads what is shown, and does what keys ask for.
+//! The engine behind the board, on threads of its own: reads what is shown, and makes the changes that keys request.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,6 +12,7 @@ use planwatch::ops::claim::{self, ClaimRequest};
 use planwatch::ops::confirm::{self, ConfirmRequest, Confirmer};
 use planwatch::ops::list::{self, ListReport, ListRequest};
 use planwatch::ops::note::{self, NoteRequest};
+use planwatch::ops::run::{WorkerOutput, worker_output};
 use planwatch::ops::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
 use planwatch::ops::undo::{self, UndoRequest};
 use planwatch::ops::update::{self, AttemptRequest, MoveRequest};
@@ -22,13 +23,13 @@ use planwatch::store::transaction::ChangeReport;
 use serde_json::Value;
 
 use super::event_loop::Input;
-use super::model::{Asked, Prompt};
+use super::prompt::{Prompt, PromptKind};
 use crate::failure::Failure;
 use crate::screens::change;
 
 /// What the screen needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ReadRequest {
     pub(crate) plans: bool,
     pub(crate) all: bool,
     pub(crate) plan: Option<String>,
@@ -41,11 +42,13 @@ pub(crate) struct Loaded {
     pub(crate) plans: Option<Vec<PlanShape>>,
     pub(crate) plan: Option<Box<ShownPlan>>,
     pub(crate) step: Option<Box<ShownStep>>,
+    /// What the worker of a run in another process prints, if one works on the step.
+    pub(crate) output: Option<WorkerOutput>,
     pub(crate) error: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum Action {
     Claim,
     Move(Verb),
     Attempt,
@@ -60,31 +63,47 @@ pub(crate) enum Does {
 
 /// One change that a key asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Act {
-    pub(crate) does: Does,
+pub(crate) struct Request {
+    pub(crate) action: Action,
     /// A step or a plan; of `Undo` the change.
     pub(crate) id: String,
     pub(crate) text: Option<String>,
-    /// The version that the screen showed. If the file is another one by now, it is not changed.
+    /// The version that the screen showed. A file that differs by now is not changed.
     pub(crate) etag: Option<String>,
 }
 
+/// The answer to a request.
 #[derive(Debug)]
-pub(crate) enum Said {
-    Done { text: String, steps: Vec<StepShape> },
-    Refused { text: String, step: Option<Box<StepShape>> },
+pub(crate) enum Reply {
+    Done {
+        text: String,
+        steps: Vec<StepShape>,
+    },
+    Refused {
+        text: String,
+        /// The step as it is now, if it changed since it was shown.
+        step: Option<Box<StepShape>>,
+        /// The request, if it had words: they can be corrected or sent again.
+        again: Option<Request>,
+    },
     Ask(Prompt),
 }
 
+impl Reply {
+    fn refused(text: String) -> Self {
+        Self::Refused { text, step: None, again: None }
+    }
+}
+
 /// Reads for the screen; of several requests that wait, the last one counts.
-pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Wanted> {
-    let (sender, wanted) = channel::<Wanted>();
+pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<ReadRequest> {
+    let (sender, wanted) = channel::<ReadRequest>();
     let read = move || {
         while let Ok(mut next) = wanted.recv() {
             while let Ok(later) = wanted.try_recv() {
                 // A plan that is not named again is still to be read.
                 let (plans, plan) = (next.plans || later.plans, later.plan.clone().or(next.plan));
-                next = Wanted { plans, plan, ..later };
+                next = ReadRequest { plans, plan, ..later };
             }
             if inbox.send(Input::Loaded(Box::new(load(&contexts, &next)))).is_err() {
                 return;
@@ -95,9 +114,9 @@ pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<W
     sender
 }
 
-fn load(contexts: &ContextFactory, wanted: &Wanted) -> Loaded {
+fn load(contexts: &ContextFactory, wanted: &ReadRequest) -> Loaded {
     let now = crate::context::now();
-    let mut loaded = Loaded { now, plans: None, plan: None, step: None, error: None };
+    let mut loaded = Loaded { now, plans: None, plan: None, step: None, output: None, error: None };
     let context = match contexts() {
         Ok(context) => context,
         Err(error) => return Loaded { error: Some(sentence(&Failure::of(&error))), ..loaded },
@@ -123,7 +142,11 @@ fn load(contexts: &ContextFactory, wanted: &Wanted) -> Loaded {
         _ => {}
     }
     match wanted.step.as_ref().map(show) {
-        Some(Ok(ShowReport::Step(step))) => loaded.step = Some(step),
+        Some(Ok(ShowReport::Step(step))) => {
+            let held = step.held.as_ref();
+            loaded.output = held.and_then(|it| worker_output(&context, &it.claim));
+            loaded.step = Some(step);
+        }
         Some(Err(error)) => fail(error),
         _ => {}
     }
@@ -137,104 +160,118 @@ pub(crate) fn sentence(failure: &Failure) -> String {
 }
 
 /// Makes changes one after the other.
-pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Act> {
-    let (sender, acts) = channel();
-    let act = move || serve(&contexts, &acts, &inbox);
-    std::thread::Builder::new().name("acting".to_owned()).spawn(act).ok();
+pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Request> {
+    let (sender, requests) = channel();
+    let serve = move || serve(&contexts, &requests, &inbox);
+    std::thread::Builder::new().name("acting".to_owned()).spawn(serve).ok();
     sender
 }
 
-fn serve(contexts: &ContextFactory, acts: &Receiver<Act>, inbox: &Sender<Input>) {
+fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender<Input>) {
     // A key that is typed before the screen shows the last change means the version after that change.
     let mut own: HashMap<(String, String), String> = HashMap::new();
-    while let Ok(mut act) = acts.recv() {
-        let typed_on = act.etag.clone();
-        while let Some(later) = act.etag.as_ref().and_then(|it| own.get(&(act.id.clone(), it.clone()))) {
-            act.etag = Some(later.clone());
+    while let Ok(mut request) = requests.recv() {
+        while let Some(later) =
+            request.etag.as_ref().and_then(|it| own.get(&(request.id.clone(), it.clone())))
+        {
+            request.etag = Some(later.clone());
         }
-        let said = contexts().and_then(|context| perform(context, &act));
-        let said = said.unwrap_or_else(|error| refused(&error));
-        match (act.etag.or(typed_on), &said) {
+        let reply = contexts().and_then(|context| perform(context, &request));
+        let reply = with_words(reply.unwrap_or_else(|error| refused(&error)), &request);
+        match (request.etag, &reply) {
             // Files that an undo restored, or another program changed, are no continuation of the versions before.
-            (_, Said::Refused { .. }) => own.clear(),
-            _ if act.does == Does::Undo => own.clear(),
-            (Some(before), Said::Done { steps, .. }) => {
-                let after = steps.iter().find(|it| it.id == act.id).and_then(|it| it.etag.clone());
+            (_, Reply::Refused { .. }) => own.clear(),
+            _ if request.action == Action::Undo => own.clear(),
+            (Some(before), Reply::Done { steps, .. }) => {
+                let after = steps.iter().find(|it| it.id == request.id).and_then(|it| it.etag.clone());
                 if let Some(after) = after.filter(|it| *it != before) {
                     // Back at an earlier version, which is no longer followed by another one.
-                    own.remove(&(act.id.clone(), after.clone()));
-                    own.insert((act.id, before), after);
+                    own.remove(&(request.id.clone(), after.clone()));
+                    own.insert((request.id, before), after);
                 }
             }
             _ => {}
         }
-        if inbox.send(Input::Said(said)).is_err() {
+        if inbox.send(Input::Reply(reply)).is_err() {
             return;
         }
     }
 }
 
-fn refused(error: &Error) -> Said {
+fn refused(error: &Error) -> Reply {
     if let Error::NotExpected { id, now, .. } = error {
         let step = serde_json::from_value((**now).clone()).ok();
-        let text = format!(
-            "`{id}` was changed by another program; it is shown as it is now. Press the key again to go on"
-        );
-        return Said::Refused { text, step };
+        let text = format!("`{id}` was changed by another program; it is shown as it is now");
+        return Reply::Refused { text, step, again: None };
     }
-    Said::Refused { text: sentence(&Failure::of(error)), step: None }
+    Reply::refused(sentence(&Failure::of(error)))
 }
 
-fn perform(context: Context, act: &Act) -> Result<Said, Error> {
-    let context = &with_expected(context, act);
-    let (id, text) = (act.id.clone(), act.text.clone());
-    let report = match act.does {
-        Does::Claim => {
+/// A refused request that had words is handed back, for the step as it is now, so that they are not lost.
+fn with_words(reply: Reply, request: &Request) -> Reply {
+    let Reply::Refused { text, step, .. } = reply else { return reply };
+    let now = step.as_ref().and_then(|it| it.etag.clone());
+    let again = Request { etag: now.or_else(|| request.etag.clone()), ..request.clone() };
+    let again = Some(again).filter(|it| it.text.is_some());
+    let hint = match (&step, &again) {
+        (None, _) => "",
+        (Some(_), None) => " · press the key again to change it",
+        (Some(_), Some(_)) => " · press Enter to send your words again",
+    };
+    Reply::Refused { text: format!("{text}{hint}"), step, again }
+}
+
+fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
+    let context = &with_expected(context, asked);
+    let (id, text) = (asked.id.clone(), asked.text.clone());
+    let report = match asked.action {
+        Action::Claim => {
             let request = ClaimRequest { target: Some(id), ..ClaimRequest::default() };
             let report = claim::claim(context, &request)?;
             let steps: Vec<_> = report.step.iter().filter_map(read_step).collect();
             let text = match &report.claim {
-                Some(granted) => format!("claimed {} (claim {})", act.id, granted.id),
+                Some(granted) => format!("claimed {} (claim {})", asked.id, granted.id),
                 None => format!("no step was claimed: {}", report.why),
             };
-            return Ok(Said::Done { text, steps });
+            return Ok(Reply::Done { text, steps });
         }
-        Does::Move(verb) => {
+        Action::Move(verb) => {
             let request = MoveRequest { verb, ids: vec![id], message: text, ..MoveRequest::default() };
             update::move_steps(context, &request)?
         }
-        Does::Attempt => {
+        Action::Attempt => {
             let (outcome, notes) = outcome_and_notes(text.as_deref().unwrap_or_default());
             update::attempt(context, &AttemptRequest { id, outcome, notes, ..AttemptRequest::default() })?
         }
-        Does::Note => note::note(
+        Action::Note => note::note(
             context,
             &NoteRequest { id, text: text.unwrap_or_default(), ..NoteRequest::default() },
         )?,
-        Does::Add => {
+        Action::Add => {
             let (plan, after) = id
                 .rsplit_once(':')
                 .map_or((id.as_str(), None), |(plan, number)| (plan, Some(number.to_owned())));
             let title = text.unwrap_or_default();
             add::add(context, &AddRequest { plan: plan.to_owned(), title, after, ..AddRequest::default() })?
         }
-        Does::Confirm => {
+        Action::Confirm => {
             // A person sits at the terminal that this key came from.
             let request =
                 ConfirmRequest { id, note: text, confirmer: Confirmer::Person, ..ConfirmRequest::default() };
             confirm::confirm(context, &request)?
         }
-        Does::FindUndo => return Ok(undo_question(context)),
-        Does::Undo => undo::undo(context, &UndoRequest { id: Some(id), ..UndoRequest::default() })?,
+        Action::FindUndo => return Ok(undo_question(context)),
+        Action::Undo => undo::undo(context, &UndoRequest { id: Some(id), ..UndoRequest::default() })?,
     };
-    Ok(told(&report))
+    Ok(reply_of(&report))
 }
 
-/// The context of an act, on the condition that the step is as it was shown. `claim` and `add` check under the lock whether
+/// The context of a request, on the condition that the step is as it was shown. `claim` and `add` check under the lock whether
 /// they are possible, and take no text of the user's away.
-fn with_expected(context: Context, act: &Act) -> Context {
-    let is_checked = matches!(act.does, Does::Move(_) | Does::Attempt | Does::Note | Does::Confirm);
-    let etag = act.etag.clone().filter(|_| is_checked);
+fn with_expected(context: Context, asked: &Request) -> Context {
+    let is_checked =
+        matches!(asked.action, Action::Move(_) | Action::Attempt | Action::Note | Action::Confirm);
+    let etag = asked.etag.clone().filter(|_| is_checked);
     Context { expected: etag.map(|it| Expected::new(vec![it])), ..context }
 }
 
@@ -252,27 +289,27 @@ fn read_step(value: &Value) -> Option<StepShape> {
     serde_json::from_value(value.clone()).ok()
 }
 
-fn told(report: &ChangeReport) -> Said {
+fn reply_of(report: &ChangeReport) -> Reply {
     let steps = report.changes.iter().filter_map(|it| read_step(&it.now)).collect();
     if let Some(refused) = report.refused.first() {
         return self::refused(&refused.error);
     }
     let lines = report.changes.iter().map(|it| change::line(report.verb, it));
     let text: String = lines.map(|it| anstream::adapter::strip_str(it.trim_end()).to_string()).collect();
-    Said::Done { text, steps }
+    Reply::Done { text, steps }
 }
 
-fn undo_question(context: &Context) -> Said {
+fn undo_question(context: &Context) -> Reply {
     let all = undo::undo_list(context);
     let Some(item) = all.into_iter().find(|it| it.blocked.is_none()) else {
-        return Said::Refused { text: "there is nothing to undo".to_owned(), step: None };
+        return Reply::refused("there is nothing to undo".to_owned());
     };
     let at = item.at.parse().ok().map(|it| time::ago(context.now, it)).unwrap_or_default();
     let files = match item.paths.as_slice() {
         [one] => one.clone(),
         all => format!("{} files", all.len()),
     };
-    let label = format!("undo `{}` in {files}, {at}? Enter does it, Esc leaves it", item.verb);
-    let act = Act { does: Does::Undo, id: item.id, text: None, etag: None };
-    Said::Ask(Prompt { label, text: String::new(), what: Asked::Yes(act) })
+    let label = format!("undo `{}` in {files}, {at}? Enter undoes it, Esc cancels", item.verb);
+    let request = Request { action: Action::Undo, id: item.id, text: None, etag: None };
+    Reply::Ask(Prompt::new(label, PromptKind::Yes(request)))
 }

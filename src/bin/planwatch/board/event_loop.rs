@@ -4,22 +4,22 @@
 //! editor.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::time::Duration;
 
 use planwatch::ops::edit;
 use planwatch::process::{editor, foreground};
 use planwatch::serve::daemon::context_factory::ContextFactory;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyEventKind, MouseEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 
-use super::engine::{self, Act, Loaded, Said, Wanted};
+use super::engine::{self, Loaded, ReadRequest, Reply, Request};
 use super::keys::{self, Effect};
-use super::model::{Model, Tone};
-use super::worker::{Run, Told, Worker};
+use super::model::{Model, Severity};
+use super::worker::{Run, RunEvent, Worker};
 use super::{terminal, view};
 use crate::commands::{edit as edit_command, run as run_command};
 use crate::context::Session;
@@ -39,8 +39,8 @@ pub(crate) enum Input {
     Event(String),
     Notice(String),
     Loaded(Box<Loaded>),
-    Said(Said),
-    Run(Told),
+    Reply(Reply),
+    Run(RunEvent),
 }
 
 /// How the loop ended.
@@ -58,37 +58,63 @@ pub(crate) struct Board<'a> {
     pub(crate) plans: PathBuf,
     pub(crate) contexts: ContextFactory,
     pub(crate) model: Model,
-    pub(crate) terminal: DefaultTerminal,
+    pub(crate) terminal: terminal::Screen,
     pub(crate) inbox: Sender<Input>,
     pub(crate) messages: Receiver<Input>,
     pub(crate) is_coloured: bool,
+    pub(crate) signals: Arc<SignalState>,
 }
 
 struct Threads {
-    reader: Sender<Wanted>,
-    actor: Sender<Act>,
+    reader: Sender<ReadRequest>,
+    actor: Sender<Request>,
     acknowledge: SyncSender<()>,
     /// What was read last for the screen.
-    asked: Wanted,
+    asked: ReadRequest,
     worker: Option<Worker>,
 }
 
+/// What the thread of the signals has to know, and what it knows first.
+#[derive(Default)]
+pub(crate) struct SignalState {
+    /// Another program has the terminal.
+    is_released: AtomicBool,
+    /// SIGHUP: the terminal is gone.
+    is_lost: AtomicBool,
+}
+
 /// Turns signals into messages.
-pub(crate) fn signals(inbox: Sender<Input>) {
-    let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGTSTP]) else { return };
+pub(crate) fn signals(inbox: Sender<Input>) -> Arc<SignalState> {
+    let state = Arc::<SignalState>::default();
+    let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGTSTP]) else { return state };
+    let shared = Arc::clone(&state);
     let listen = move || {
         for signal in signals.forever() {
+            match signal {
+                // The keyboard sends it only while another program has the terminal, and it is meant for that program.
+                SIGINT => continue,
+                // The other program is stopped by the same signal. If this one went on, the shell would wait for it.
+                SIGTSTP if shared.is_released.load(Ordering::SeqCst) => {
+                    foreground::stop_self();
+                    continue;
+                }
+                SIGHUP => shared.is_lost.store(true, Ordering::SeqCst),
+                _ => {}
+            }
             if inbox.send(Input::Signal(signal)).is_err() {
                 return;
             }
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(listen).ok();
+    state
 }
 
 /// Reads the terminal, a batch at a time.
 fn read(inbox: Sender<Input>) -> SyncSender<()> {
     let (acknowledge, acknowledged) = sync_channel::<()>(1);
+    // A mouse that only moves is no reason to draw.
+    let is_motion = |it: &Event| matches!(it, Event::Mouse(mouse) if mouse.kind == MouseEventKind::Moved);
     let read = move || loop {
         let Ok(first) = event::read() else {
             inbox.send(Input::Lost).ok();
@@ -97,6 +123,10 @@ fn read(inbox: Sender<Input>) -> SyncSender<()> {
         let mut batch = vec![first];
         while batch.len() < 500 && event::poll(Duration::ZERO).unwrap_or(false) {
             batch.extend(event::read().ok());
+        }
+        batch.retain(|it| !is_motion(it));
+        if batch.is_empty() {
+            continue;
         }
         if inbox.send(Input::Typed(batch)).is_err() || acknowledged.recv().is_err() {
             return;
@@ -112,17 +142,17 @@ impl Board<'_> {
             reader: engine::reader(self.contexts.clone(), self.inbox.clone()),
             actor: engine::actor(self.contexts.clone(), self.inbox.clone()),
             acknowledge: read(self.inbox.clone()),
-            asked: Wanted::default(),
+            asked: ReadRequest::default(),
             worker: None,
         };
-        self.look(&mut threads, true);
+        self.request_reads(&mut threads, true);
         // Stopped when the loop ends.
         let mut following = None;
         loop {
             if self.draw().is_err() {
                 return End::Lost;
             }
-            let Some(first) = self.receive() else { continue };
+            let Some(first) = self.receive(&threads) else { continue };
             let mut next = Some(first);
             while let Some(input) = next {
                 // Watching begins after the first look, so that the plans are seen as early as possible.
@@ -135,20 +165,27 @@ impl Board<'_> {
                 }
                 next = self.messages.try_recv().ok();
             }
-            self.look(&mut threads, false);
+            self.request_reads(&mut threads, false);
         }
     }
 
-    /// The next message; none after a second of a run, whose time is shown.
-    fn receive(&self) -> Option<Input> {
-        if self.model.run.as_ref().is_some_and(|it| it.end.is_none()) {
-            return match self.messages.recv_timeout(Duration::from_secs(1)) {
-                Ok(input) => Some(input),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => Some(Input::Lost),
-            };
+    /// The next message; none after a second in which a worker was shown, because its time and its output go on.
+    fn receive(&self, threads: &Threads) -> Option<Input> {
+        let is_running = self.model.run.as_ref().is_some_and(|it| it.end.is_none());
+        if !is_running && self.model.output.is_none() {
+            return self.messages.recv().ok().or(Some(Input::Lost));
         }
-        self.messages.recv().ok().or(Some(Input::Lost))
+        match self.messages.recv_timeout(Duration::from_secs(1)) {
+            Ok(input) => Some(input),
+            Err(RecvTimeoutError::Disconnected) => Some(Input::Lost),
+            Err(RecvTimeoutError::Timeout) => {
+                if self.model.output.is_some() {
+                    let step_alone = ReadRequest { plans: false, plan: None, ..threads.asked.clone() };
+                    threads.reader.send(step_alone).ok();
+                }
+                None
+            }
+        }
     }
 
     fn draw(&mut self) -> std::io::Result<()> {
@@ -157,9 +194,9 @@ impl Board<'_> {
     }
 
     /// Asks for what the screen shows, if that is not what was read last.
-    fn look(&self, threads: &mut Threads, is_stale: bool) {
+    fn request_reads(&self, threads: &mut Threads, is_stale: bool) {
         let model = &self.model;
-        let own = Wanted {
+        let own = ReadRequest {
             plans: false,
             all: model.shows_closed,
             plan: model.plan_id.clone(),
@@ -169,7 +206,7 @@ impl Board<'_> {
             let plans = is_stale || own.all != threads.asked.all;
             // Another step of the same plan needs the step alone.
             let plan = own.plan.clone().filter(|_| plans || own.plan != threads.asked.plan);
-            threads.reader.send(Wanted { plans, plan, ..own.clone() }).ok();
+            threads.reader.send(ReadRequest { plans, plan, ..own.clone() }).ok();
             threads.asked = own;
         }
     }
@@ -189,16 +226,16 @@ impl Board<'_> {
             Input::Signal(SIGHUP) => return Some(End::Lost),
             Input::Signal(SIGTSTP) => self.suspend(),
             Input::Signal(signal) => return Some(End::Signal(signal)),
-            Input::Changed => self.look(threads, true),
+            Input::Changed => self.request_reads(threads, true),
             Input::Event(line) => {
-                self.model.note_event(line);
-                self.look(threads, true);
+                self.model.event = Some(line);
+                self.request_reads(threads, true);
             }
-            Input::Notice(text) => self.model.message = Some((Tone::Bad, text)),
-            Input::Loaded(loaded) => self.model.take(*loaded),
-            Input::Said(said) => {
-                self.model.take_answer(said);
-                self.look(threads, true);
+            Input::Notice(text) => self.model.message = Some((Severity::Error, text)),
+            Input::Loaded(loaded) => self.model.apply_loaded(*loaded),
+            Input::Reply(reply) => {
+                self.model.apply_reply(reply);
+                self.request_reads(threads, true);
             }
             Input::Run(told) => {
                 if let Some(run) = &mut self.model.run {
@@ -222,42 +259,55 @@ impl Board<'_> {
         match effect? {
             Effect::Quit if threads.worker.as_ref().is_some_and(|it| !it.is_over()) => {
                 let text = "an agent is running: X stops it, then q quits".to_owned();
-                self.model.message = Some((Tone::Bad, text));
+                self.model.message = Some((Severity::Error, text));
             }
             Effect::Quit => return Some(End::Quit),
             Effect::Suspend => self.suspend(),
-            Effect::Act(act) => drop(threads.actor.send(act)),
+            Effect::Request(request) => drop(threads.actor.send(request)),
             Effect::Edit(id) => self.edit(threads, &id),
             Effect::Command(words) if words.first().is_some_and(|it| it == "run") => {
                 self.begin_run(threads, &words);
             }
             Effect::Command(words) => self.command(threads, &words),
+            Effect::StopRun if self.model.run.as_ref().is_some_and(|it| it.end.is_some()) => {
+                self.model.run = None;
+            }
             Effect::StopRun => threads.worker.iter().for_each(Worker::stop),
             Effect::Mouse(is_on) => drop(terminal::mouse(is_on)),
-            Effect::Reload => self.look(threads, true),
+            Effect::Reload => self.request_reads(threads, true),
         }
         None
     }
 
     /// Gives the terminal to something else for a while.
-    fn away<T>(&mut self, what: impl FnOnce(&Self) -> T) -> T {
+    fn without_terminal<T>(&mut self, what: impl FnOnce(&Self) -> T) -> T {
+        self.signals.is_released.store(true, Ordering::SeqCst);
         terminal::leave();
         let done = what(self);
-        terminal::enter(self.model.is_mouse_on).ok();
-        // What was on the screen before is not known any more.
-        self.terminal.clear().ok();
+        self.signals.is_released.store(false, Ordering::SeqCst);
+        // Nothing is written to a terminal that is gone.
+        if !self.signals.is_lost.load(Ordering::SeqCst) {
+            terminal::enter(self.model.is_mouse_on).ok();
+            // What was on the screen before is not known any more.
+            self.terminal.clear().ok();
+        }
         done
     }
 
     fn suspend(&mut self) {
-        self.away(|_| emulate_default_handler(SIGTSTP).ok());
+        if foreground::can_stop() {
+            self.without_terminal(|_| foreground::stop_group());
+        } else {
+            let text = "there is no shell to return to".to_owned();
+            self.model.message = Some((Severity::Error, text));
+        }
     }
 
     fn edit(&mut self, threads: &mut Threads, id: &str) {
         let file = (self.contexts)().and_then(|context| edit::file(&context, id)).map_err(Failure::from);
         let begun = file.and_then(|file| Ok((edit_command::command()?, file)));
         let said = begun.and_then(|(command, file)| {
-            let ended = self.away(|_| editor::run(&command, &file));
+            let ended = self.without_terminal(|_| editor::run(&command, &file));
             let name = command.first().cloned().unwrap_or_default();
             match ended {
                 Ok(true) => Ok(()),
@@ -269,22 +319,22 @@ impl Board<'_> {
         });
         let problems = (self.contexts)().and_then(|context| edit::problems(&context, id));
         self.model.message = match (said, problems) {
-            (Err(failure), _) => Some((Tone::Bad, engine::sentence(&failure))),
+            (Err(failure), _) => Some((Severity::Error, engine::sentence(&failure))),
             (Ok(()), Ok(found)) if !found.is_empty() => {
                 let first = &found[0];
                 let rest =
                     if found.len() > 1 { format!(" and {} more", found.len() - 1) } else { String::new() };
-                Some((Tone::Bad, format!("{}:{}: {}{rest}", first.path, first.line, first.message)))
+                Some((Severity::Error, format!("{}:{}: {}{rest}", first.path, first.line, first.message)))
             }
             _ => None,
         };
-        self.look(threads, true);
+        self.request_reads(threads, true);
     }
 
     /// Runs any verb as a command of its own, in front of the board.
     fn command(&mut self, threads: &mut Threads, words: &[String]) {
         let (program, plans) = (std::env::current_exe(), self.plans.clone());
-        let ran = self.away(|board| {
+        let ran = self.without_terminal(|board| {
             let all = ["--plans".into(), plans.into_os_string()].into_iter();
             let ran =
                 foreground::run(&program?, &all.chain(words.iter().map(Into::into)).collect::<Vec<_>>());
@@ -292,19 +342,15 @@ impl Board<'_> {
             std::io::stdin().read_line(&mut String::new())?;
             ran
         });
-        // A signal that the keyboard sent was meant for the command.
-        let later: Vec<_> =
-            self.messages.try_iter().filter(|it| !matches!(it, Input::Signal(SIGINT))).collect();
-        later.into_iter().for_each(|it| drop(self.inbox.send(it)));
         if let Err(error) = ran {
-            self.model.message = Some((Tone::Bad, format!("planwatch could not be started: {error}")));
+            self.model.message = Some((Severity::Error, format!("planwatch could not be started: {error}")));
         }
-        self.look(threads, true);
+        self.request_reads(threads, true);
     }
 
     fn begin_run(&mut self, threads: &mut Threads, words: &[String]) {
         if threads.worker.as_ref().is_some_and(|it| !it.is_over()) {
-            self.model.message = Some((Tone::Bad, "an agent is running already".to_owned()));
+            self.model.message = Some((Severity::Error, "an agent is running already".to_owned()));
             return;
         }
         let begun = (self.contexts)().map_err(Failure::from).and_then(|context| {
@@ -317,7 +363,7 @@ impl Board<'_> {
                 threads.worker = Some(worker);
                 self.model.run = Some(Run::beginning());
             }
-            Err(failure) => self.model.message = Some((Tone::Bad, engine::sentence(&failure))),
+            Err(failure) => self.model.message = Some((Severity::Error, engine::sentence(&failure))),
         }
     }
 }

@@ -5,10 +5,29 @@ use planwatch::text::typed;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::engine::{Act, Does};
-use super::model::{Asked, Column, Focus, Hit, Model, Prompt, Tone};
+use super::engine::{Action, Request};
+use super::model::{Column, Focus, Hit, Model, Severity};
+use super::prompt::{Prompt, PromptKind};
 
-/// The keys with what they do, for `?` and for the foot of the screen.
+/// The keys at the foot of the screen, the most important first: as many are shown as fit.
+pub(crate) const FOOT: [&str; 14] = [
+    "? keys",
+    "q quit",
+    "Tab view",
+    "Enter open",
+    "d done",
+    "s start",
+    "c claim",
+    "n note",
+    "e edit",
+    "/ search",
+    ": verb",
+    "u undo",
+    "R run",
+    "+ add",
+];
+
+/// The keys with what they do, for `?`.
 pub(crate) const KEYS: [(&str, &str); 25] = [
     ("↑↓←→ hjkl", "move"),
     ("g G PgUp", "first, last, a page"),
@@ -29,7 +48,7 @@ pub(crate) const KEYS: [(&str, &str); 25] = [
     ("+", "add a step after this one"),
     ("y", "confirm"),
     ("R", "run an agent on the plan"),
-    ("X", "stop the run"),
+    ("X", "stop the run, close its output"),
     ("u", "undo the last change"),
     ("z", "show closed plans, too"),
     (":", "any verb of planwatch"),
@@ -42,7 +61,7 @@ pub(crate) const KEYS: [(&str, &str); 25] = [
 pub(crate) enum Effect {
     Quit,
     Suspend,
-    Act(Act),
+    Request(Request),
     Edit(String),
     /// A command line without the name of the program.
     Command(Vec<String>),
@@ -53,6 +72,10 @@ pub(crate) enum Effect {
 }
 
 pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
+    // Esc and a key that follow each other quickly arrive as one key with Alt. They must not be words or a verb.
+    if key.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         KeyCode::Char('z') if is_control => return Some(Effect::Suspend),
@@ -77,15 +100,15 @@ pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
 
 fn moved(model: &mut Model, code: KeyCode) {
     match code {
-        KeyCode::Up => model.step_by(-1),
-        KeyCode::Down => model.step_by(1),
-        KeyCode::PageUp => model.step_by(-10),
-        KeyCode::PageDown => model.step_by(10),
-        KeyCode::Home => model.step_by(isize::MIN / 2),
-        KeyCode::End => model.step_by(isize::MAX / 2),
-        KeyCode::Left => model.aside(false),
-        KeyCode::Right => model.aside(true),
-        KeyCode::Tab => model.sight = model.sight.next(),
+        KeyCode::Up => model.move_by(-1),
+        KeyCode::Down => model.move_by(1),
+        KeyCode::PageUp => model.move_by(-10),
+        KeyCode::PageDown => model.move_by(10),
+        KeyCode::Home => model.move_by(isize::MIN / 2),
+        KeyCode::End => model.move_by(isize::MAX / 2),
+        KeyCode::Left => model.move_sideways(false),
+        KeyCode::Right => model.move_sideways(true),
+        KeyCode::Tab => model.view = model.view.next(),
         KeyCode::Enter => {
             model.focus = match model.focus {
                 Focus::Plans if model.plan.as_ref().is_some_and(|it| !it.steps.is_empty()) => Focus::Steps,
@@ -106,22 +129,18 @@ fn moved(model: &mut Model, code: KeyCode) {
 
 fn letter(model: &mut Model, c: char) -> Option<Effect> {
     match c {
-        'k' => model.step_by(-1),
-        'j' => model.step_by(1),
-        'g' => model.step_by(isize::MIN / 2),
-        'G' => model.step_by(isize::MAX / 2),
-        'h' => model.aside(false),
-        'l' => model.aside(true),
+        'k' => model.move_by(-1),
+        'j' => model.move_by(1),
+        'g' => model.move_by(isize::MIN / 2),
+        'G' => model.move_by(isize::MAX / 2),
+        'h' => model.move_sideways(false),
+        'l' => model.move_sideways(true),
         '?' => model.is_help = true,
         'q' => return Some(Effect::Quit),
         'X' => return Some(Effect::StopRun),
         'u' => {
-            return Some(Effect::Act(Act {
-                does: Does::FindUndo,
-                id: String::new(),
-                text: None,
-                etag: None,
-            }));
+            let request = Request { action: Action::FindUndo, id: String::new(), text: None, etag: None };
+            return Some(Effect::Request(request));
         }
         'z' => {
             model.shows_closed = !model.shows_closed;
@@ -131,55 +150,57 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
             model.is_mouse_on = !model.is_mouse_on;
             return Some(Effect::Mouse(model.is_mouse_on));
         }
-        '/' => ask(model, "search", Asked::Search),
-        ':' => ask(model, "planwatch", Asked::Command),
+        '/' => {
+            model.search_in = if model.focus == Focus::Plans { Focus::Plans } else { Focus::Steps };
+            model.search("");
+            model.prompt = Some(Prompt::new("search", PromptKind::Search));
+        }
+        ':' => model.prompt = Some(Prompt::new("planwatch", PromptKind::Command)),
         'R' => {
             let plan = model.plan_id.clone().unwrap_or_default();
-            ask(model, "planwatch", Asked::Command);
-            if let Some(prompt) = &mut model.prompt {
-                prompt.text = format!("run {} --agent claude", typed::quoted(&plan));
-            }
+            let line = format!("run {} --agent claude", typed::quoted(&plan));
+            model.prompt = Some(Prompt::new("planwatch", PromptKind::Command).with_text(line));
         }
         'e' => return target(model).map(|it| Effect::Edit(it.0)),
-        'c' => return act(model, Does::Claim),
-        's' => return act(model, Does::Move(Verb::Start)),
-        'd' => return act(model, Does::Move(Verb::Done)),
-        'x' => return act(model, Does::Move(Verb::Skip)),
-        'r' => return act(model, Does::Move(Verb::Reopen)),
-        'y' => return act(model, Does::Confirm),
-        'f' => words(model, "why does it fail", Does::Move(Verb::Fail), false),
-        'b' => words(model, "what blocks it", Does::Move(Verb::Block), false),
-        'n' => words(model, "note", Does::Note, true),
-        'a' => words(model, "attempt (outcome: notes)", Does::Attempt, true),
-        '+' => words(model, "title of the new step", Does::Add, true),
+        'c' => return request(model, Action::Claim).map(Effect::Request),
+        's' => return request(model, Action::Move(Verb::Start)).map(Effect::Request),
+        'd' => return request(model, Action::Move(Verb::Done)).map(Effect::Request),
+        'x' => return request(model, Action::Move(Verb::Skip)).map(Effect::Request),
+        'r' => return request(model, Action::Move(Verb::Reopen)).map(Effect::Request),
+        'y' => return request(model, Action::Confirm).map(Effect::Request),
+        'f' => ask_words(model, Action::Move(Verb::Fail)),
+        'b' => ask_words(model, Action::Move(Verb::Block)),
+        'n' => ask_words(model, Action::Note),
+        'a' => ask_words(model, Action::Attempt),
+        '+' => ask_words(model, Action::Add),
         _ => {}
     }
     None
 }
 
-/// The step that is selected, else the plan, and the version that is shown.
+/// The step that is selected, else the plan, and the version that is shown. What a search hides is not changed.
 fn target(model: &Model) -> Option<(String, Option<String>)> {
     let step = || model.selected().map(|it| (it.id.clone(), it.etag.clone()));
     let plan = || model.selected_plan().map(|it| (it.id.clone(), it.etag.clone()));
-    if model.focus == Focus::Plans { plan() } else { step().or_else(plan) }
+    match model.focus {
+        Focus::Plans if model.plan_rows().is_empty() => None,
+        Focus::Plans => plan(),
+        Focus::Steps | Focus::Details if model.steps().is_empty() => plan(),
+        Focus::Steps | Focus::Details => step(),
+    }
 }
 
-fn act(model: &mut Model, does: Does) -> Option<Effect> {
+fn request(model: &mut Model, action: Action) -> Option<Request> {
     let Some((id, etag)) = target(model) else {
-        model.message = Some((Tone::Bad, "nothing is selected".to_owned()));
+        model.message = Some((Severity::Error, "nothing is selected".to_owned()));
         return None;
     };
-    Some(Effect::Act(Act { does, id, text: None, etag }))
+    Some(Request { action, id, text: None, etag })
 }
 
-fn ask(model: &mut Model, label: &str, what: Asked) {
-    model.prompt = Some(Prompt { label: label.to_owned(), text: String::new(), what });
-}
-
-fn words(model: &mut Model, label: &str, does: Does, is_needed: bool) {
-    if let Some(Effect::Act(act)) = act(model, does) {
-        let label = format!("{label} · {}", act.id);
-        ask(model, &label, if is_needed { Asked::Needed(act) } else { Asked::Words(act) });
+fn ask_words(model: &mut Model, action: Action) {
+    if let Some(request) = request(model, action) {
+        model.ask_words(request);
     }
 }
 
@@ -187,52 +208,55 @@ fn words(model: &mut Model, label: &str, does: Does, is_needed: bool) {
 fn typed(model: &mut Model, code: KeyCode, is_control: bool) -> Option<Effect> {
     let prompt = model.prompt.as_mut()?;
     match code {
-        KeyCode::Esc => {
-            let is_search = model.prompt.take().is_some_and(|it| it.what == Asked::Search);
-            if is_search {
-                model.search.clear();
-            }
-        }
-        KeyCode::Char('c') if is_control => model.prompt = None,
-        KeyCode::Char('u') if is_control => prompt.text.clear(),
-        KeyCode::Char('w') if is_control => {
-            let kept = prompt.text.trim_end().rfind(' ').map_or(0, |it| it + 1);
-            prompt.text.truncate(kept);
-        }
-        KeyCode::Char(c) if !is_control => prompt.text.push(c),
-        KeyCode::Backspace => drop(prompt.text.pop()),
         KeyCode::Enter => return entered(model),
-        _ => {}
+        KeyCode::Char('c') if is_control => cancel(model),
+        KeyCode::Esc => cancel(model),
+        _ => {
+            prompt.press(code, is_control);
+            searched(model);
+        }
     }
-    searched(model);
     None
+}
+
+fn cancel(model: &mut Model) {
+    let prompt = model.prompt.take();
+    model.message = None;
+    if prompt.is_some_and(|it| it.kind == PromptKind::Search) {
+        model.search("");
+    }
 }
 
 /// A search is seen while it is typed.
 fn searched(model: &mut Model) {
-    if let Some(prompt) = model.prompt.as_ref().filter(|it| it.what == Asked::Search) {
-        model.search.clone_from(&prompt.text);
+    let prompt = model.prompt.as_ref().filter(|it| it.kind == PromptKind::Search);
+    if let Some(text) = prompt.map(|it| it.text().to_owned()) {
+        model.search(&text);
     }
 }
 
 fn entered(model: &mut Model) -> Option<Effect> {
-    let Prompt { text, what, label } = model.prompt.take()?;
-    let text = text.trim().to_owned();
-    match what {
-        Asked::Words(act) => Some(Effect::Act(Act { text: Some(text).filter(|it| !it.is_empty()), ..act })),
-        Asked::Needed(act) if text.is_empty() => {
-            model.prompt = Some(Prompt { label, text, what: Asked::Needed(act) });
+    let prompt = model.prompt.take()?;
+    model.message = None;
+    let text = prompt.text().trim().to_owned();
+    match prompt.kind {
+        PromptKind::Needed(_) if text.is_empty() => {
+            model.prompt = Some(prompt);
             None
         }
-        Asked::Needed(act) => Some(Effect::Act(Act { text: Some(text), ..act })),
-        Asked::Yes(act) => Some(Effect::Act(act)),
-        Asked::Search => None,
-        Asked::Command if text.is_empty() => None,
-        Asked::Command => match typed::words(&text) {
+        PromptKind::Words(request) | PromptKind::Needed(request) => {
+            let text = Some(text).filter(|it| !it.is_empty());
+            Some(Effect::Request(Request { text, ..request }))
+        }
+        PromptKind::Yes(request) => Some(Effect::Request(request)),
+        PromptKind::Search => None,
+        PromptKind::Command => match typed::words(&text) {
+            Some(words) if words.is_empty() => None,
+            Some(words) if ["q", "quit"].contains(&words[0].as_str()) => Some(Effect::Quit),
             Some(words) => Some(Effect::Command(words)),
             None => {
-                model.message = Some((Tone::Bad, "a quote is not closed".to_owned()));
-                model.prompt = Some(Prompt { label, text, what: Asked::Command });
+                model.message = Some((Severity::Error, "a quote is not closed".to_owned()));
+                model.prompt = Some(prompt);
                 None
             }
         },
@@ -243,8 +267,11 @@ fn entered(model: &mut Model) -> Option<Effect> {
 pub(crate) fn paste(model: &mut Model, text: &str) {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match &mut model.prompt {
-        Some(prompt) => prompt.text.push_str(&line),
-        None => model.message = Some((Tone::Bad, "press a key such as n before you paste".to_owned())),
+        Some(prompt) => prompt.insert(&line),
+        None => {
+            let text = "press a key such as n before you paste".to_owned();
+            model.message = Some((Severity::Error, text));
+        }
     }
     searched(model);
 }
@@ -252,35 +279,44 @@ pub(crate) fn paste(model: &mut Model, text: &str) {
 pub(crate) fn mouse(model: &mut Model, event: MouseEvent) -> Option<Effect> {
     let at = Position::new(event.column, event.row);
     let hit = model.hits.iter().rev().find(|(area, _)| area.contains(at)).map(|(_, it)| it.clone());
-    match (event.kind, hit) {
-        (MouseEventKind::ScrollUp | MouseEventKind::ScrollDown, Some(hit)) => {
-            let by = if event.kind == MouseEventKind::ScrollUp { -1 } else { 1 };
-            model.focus = focus_of(&hit);
-            model.step_by(by);
+    match event.kind {
+        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+            model.focus = focus_of(&hit?);
+            model.move_by(if event.kind == MouseEventKind::ScrollUp { -1 } else { 1 });
         }
-        (MouseEventKind::Down(MouseButton::Left), Some(hit)) => {
+        MouseEventKind::Down(MouseButton::Left) => {
             model.message = None;
+            let hit = hit?;
             model.focus = focus_of(&hit);
             match hit {
                 Hit::Plan(id) => model.select_plan(Some(id)),
                 Hit::Step(id) => {
                     model.select_step(Some(id.clone()));
-                    model.dragged = Some(id);
+                    model.dragged = Some((id, None));
                 }
                 Hit::Column(_) | Hit::Steps | Hit::Details => {}
             }
         }
-        (MouseEventKind::Up(MouseButton::Left), hit) => {
-            let dragged = model.dragged.take()?;
-            let area = model.hits.iter().find(|(area, it)| area.contains(at) && matches!(it, Hit::Column(_)));
-            let Some((_, Hit::Column(to))) = area.cloned() else {
-                return hit.and(None);
-            };
-            return dropped(model, &dragged, to);
+        MouseEventKind::Drag(MouseButton::Left) => {
+            let below = column_at(model, at);
+            if let Some((_, to)) = &mut model.dragged {
+                *to = below;
+            }
+        }
+        MouseEventKind::Up(MouseButton::Left) => {
+            let (id, _) = model.dragged.take()?;
+            return dropped(model, &id, column_at(model, at)?);
         }
         _ => {}
     }
     None
+}
+
+fn column_at(model: &Model, at: Position) -> Option<Column> {
+    model.hits.iter().find_map(|(area, hit)| match hit {
+        Hit::Column(column) if area.contains(at) => Some(*column),
+        _ => None,
+    })
 }
 
 fn focus_of(hit: &Hit) -> Focus {
@@ -293,17 +329,17 @@ fn focus_of(hit: &Hit) -> Focus {
 
 /// A card that is dropped on a column; the engine decides whether that is possible.
 fn dropped(model: &mut Model, id: &str, to: Column) -> Option<Effect> {
-    let step = model.steps().iter().find(|it| it.id == id)?;
-    if Column::of(step) == to {
-        return None;
-    }
-    match to {
-        Column::Waiting | Column::Ready => act(model, Does::Move(Verb::Reopen)),
-        Column::Doing => act(model, Does::Move(Verb::Start)),
-        Column::Done => act(model, Does::Move(Verb::Done)),
+    let step = model.steps().iter().find(|it| it.id == id).filter(|it| Column::of(it) != to)?;
+    let request = |action| Request { action, id: id.to_owned(), text: None, etag: step.etag.clone() };
+    let action = match to {
+        Column::Waiting | Column::Ready => Action::Move(Verb::Reopen),
+        Column::Doing => Action::Move(Verb::Start),
+        Column::Done => Action::Move(Verb::Done),
         Column::Stuck => {
-            words(model, "what blocks it", Does::Move(Verb::Block), false);
-            None
+            let request = request(Action::Move(Verb::Block));
+            model.ask_words(request);
+            return None;
         }
-    }
+    };
+    Some(Effect::Request(request(action)))
 }

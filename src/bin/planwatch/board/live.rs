@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use planwatch::plan::id::PlanId;
 use planwatch::serve::Status;
 use planwatch::serve::daemon::api::{End, Inbox, Observer, Stopper};
 use planwatch::serve::daemon::event_loop;
@@ -40,7 +41,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 pub(crate) fn follow(session: Session, plans: PathBuf, inbox: Sender<Input>) -> Following {
     let state = Arc::<Mutex<State>>::default();
     let own = Arc::clone(&state);
-    let follow = move || while round(&session, &plans, &inbox, &own).is_some() {};
+    let follow = move || while follow_once(&session, &plans, &inbox, &own).is_some() {};
     let thread = std::thread::Builder::new().name("following".to_owned()).spawn(follow).ok();
     Following { state, thread }
 }
@@ -60,14 +61,14 @@ impl Drop for Following {
 }
 
 /// Follows one watching process until it ends; none: the board has ended, or the plans are gone.
-fn round(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<State>) -> Option<()> {
+fn follow_once(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<State>) -> Option<()> {
     let look = || Ok(super::quiet(session.look_again(plans)?, inbox));
     let now = look().ok()?;
     if let Some(client) = Client::connect(&now.plans, &context::homes()) {
-        let ready = &mut |_: &Status| tell(inbox, Input::Changed);
-        client.follow_changes(ready, &mut |told| match told {
-            Notification::Event(event) => tell(inbox, Input::Event(line(&event))),
-            Notification::Changed { .. } => tell(inbox, Input::Changed),
+        let ready = &mut |_: &Status| send(inbox, Input::Changed);
+        client.follow_changes(ready, &mut |it| match it {
+            Notification::Event(event) => send(inbox, Input::Event(line(&event))),
+            Notification::Changed { .. } => send(inbox, Input::Changed),
         });
     } else {
         let own = Inbox::default().giving_way();
@@ -78,7 +79,7 @@ fn round(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<S
             }
             state.stopper = Some(own.stopper());
         }
-        let end = event_loop::watch(&look, &context::homes(), own, &mut Telling(inbox));
+        let end = event_loop::watch(&look, &context::homes(), own, &mut Forwarder(inbox));
         lock(state).stopper = None;
         if matches!(end, Ok(End::Gone | End::BrokenOff | End::Stopped) | Err(_)) {
             return None;
@@ -88,20 +89,25 @@ fn round(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<S
     inbox.send(Input::Changed).ok()
 }
 
-fn tell(inbox: &Sender<Input>, input: Input) -> ControlFlow<()> {
+fn send(inbox: &Sender<Input>, input: Input) -> ControlFlow<()> {
     inbox.send(input).map_or(ControlFlow::Break(()), ControlFlow::Continue)
 }
 
-struct Telling<'a>(&'a Sender<Input>);
+struct Forwarder<'a>(&'a Sender<Input>);
 
-impl Observer for Telling<'_> {
+impl Observer for Forwarder<'_> {
     fn ready(&mut self, _: &Status) -> ControlFlow<()> {
         // Changes before watching began may have been missed.
-        tell(self.0, Input::Changed)
+        send(self.0, Input::Changed)
     }
 
     fn event(&mut self, event: &Event) -> ControlFlow<()> {
-        tell(self.0, Input::Event(line(event)))
+        send(self.0, Input::Event(line(event)))
+    }
+
+    fn changed(&mut self, _: Option<&PlanId>) {
+        // If the board has ended, the next event breaks off.
+        self.0.send(Input::Changed).ok();
     }
 
     fn polling(&mut self, _: Option<&str>) {}

@@ -1,18 +1,18 @@
 //! What the board shows: the plans, the open plan's steps, what is selected and what is typed. Knows no terminal.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use planwatch::api::views::{PlanShape, StepShape};
+use planwatch::ops::run::WorkerOutput;
 use planwatch::ops::show::{ShownPlan, ShownStep};
 use planwatch::plan::model::PlanKind;
 use planwatch::plan::time::Time;
+use planwatch::plan::transitions::Verb;
 use ratatui::layout::Rect;
 
-use super::engine::{Act, Loaded, Said};
+use super::engine::{Action, Loaded, Reply, Request};
+use super::prompt::{Prompt, PromptKind};
 use super::worker::Run;
-
-/// How many events the board remembers.
-const MOST_EVENTS: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
@@ -23,14 +23,14 @@ pub(crate) enum Focus {
 
 /// How the open plan is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum View {
     Columns,
     List,
     Graph,
     Timeline,
 }
 
-impl Sight {
+impl View {
     pub(crate) const ALL: [Self; 4] = [Self::Columns, Self::List, Self::Graph, Self::Timeline];
 
     pub(crate) fn name(self) -> &'static str {
@@ -82,30 +82,10 @@ impl Column {
     }
 }
 
-/// Words that are asked for at the foot of the screen.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Prompt {
-    pub(crate) label: String,
-    pub(crate) text: String,
-    pub(crate) what: Asked,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Asked {
-    /// The words become the act's text. Empty words are left out.
-    Words(Act),
-    /// As above, but the words must not be empty.
-    Needed(Act),
-    Command,
-    Search,
-    /// Enter does it.
-    Yes(Act),
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Good,
-    Bad,
+pub(crate) enum Severity {
+    Success,
+    Error,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,21 +107,27 @@ pub(crate) struct Model {
     pub(crate) step_id: Option<String>,
     pub(crate) step: Option<Box<ShownStep>>,
     pub(crate) focus: Focus,
-    pub(crate) sight: Sight,
+    pub(crate) view: View,
     pub(crate) search: String,
+    /// Whether the search is for plans or for steps.
+    pub(crate) search_in: Focus,
     pub(crate) prompt: Option<Prompt>,
     pub(crate) is_help: bool,
-    pub(crate) message: Option<(Tone, String)>,
-    pub(crate) events: VecDeque<String>,
+    pub(crate) message: Option<(Severity, String)>,
+    /// The last event.
+    pub(crate) event: Option<String>,
     pub(crate) scroll: usize,
     pub(crate) is_mouse_on: bool,
     pub(crate) is_loaded: bool,
     pub(crate) shows_closed: bool,
+    /// The run that was started here.
     pub(crate) run: Option<Run>,
+    /// What a run in another process prints about the selected step.
+    pub(crate) output: Option<WorkerOutput>,
     /// Where things were drawn, the topmost last.
     pub(crate) hits: Vec<(Rect, Hit)>,
-    /// The step that is dragged.
-    pub(crate) dragged: Option<String>,
+    /// The step that is dragged, and the column under it.
+    pub(crate) dragged: Option<(String, Option<Column>)>,
 }
 
 impl Model {
@@ -156,24 +142,26 @@ impl Model {
             step_id: None,
             step: None,
             focus,
-            sight: Sight::Columns,
+            view: View::Columns,
             search: String::new(),
+            search_in: Focus::Plans,
             prompt: None,
             is_help: false,
             message: None,
-            events: VecDeque::new(),
+            event: None,
             scroll: 0,
             is_mouse_on: true,
             is_loaded: false,
             shows_closed: false,
             run: None,
+            output: None,
             hits: Vec::new(),
             dragged: None,
         }
     }
 
     /// Takes what was read. What is selected stays selected as long as it exists.
-    pub(crate) fn take(&mut self, loaded: Loaded) {
+    pub(crate) fn apply_loaded(&mut self, loaded: Loaded) {
         self.now = loaded.now;
         self.is_loaded = true;
         if let Some(plans) = loaded.plans {
@@ -187,28 +175,48 @@ impl Model {
         }
         if let Some(plan) = loaded.plan.filter(|it| self.plan_id.as_ref() == Some(&it.plan.id)) {
             self.plan = Some(plan);
-            self.keep_step();
+            self.keep_step_selected();
         }
         if let Some(step) = loaded.step.filter(|it| self.step_id.as_ref() == Some(&it.step.id)) {
             self.step = Some(step);
+            self.output = loaded.output;
         }
         if let Some(error) = loaded.error {
-            self.message = Some((Tone::Bad, error));
+            self.message = Some((Severity::Error, error));
         }
     }
 
-    pub(crate) fn take_answer(&mut self, said: Said) {
-        match said {
-            Said::Done { text, steps } => {
+    pub(crate) fn apply_reply(&mut self, reply: Reply) {
+        match reply {
+            Reply::Done { text, steps } => {
                 steps.into_iter().for_each(|it| self.put_step(&it));
-                self.message = Some((Tone::Good, text));
+                self.message = Some((Severity::Success, text));
             }
-            Said::Refused { text, step } => {
+            Reply::Refused { text, step, again } => {
                 step.into_iter().for_each(|it| self.put_step(&it));
-                self.message = Some((Tone::Bad, text));
+                self.message = Some((Severity::Error, text));
+                if let (None, Some(request)) = (&self.prompt, again) {
+                    self.ask_words(request);
+                }
             }
-            Said::Ask(prompt) => self.prompt = self.prompt.take().or(Some(prompt)),
+            Reply::Ask(prompt) => self.prompt = self.prompt.take().or(Some(prompt)),
         }
+    }
+
+    /// Asks for the words of a request; those that it has already can be changed.
+    pub(crate) fn ask_words(&mut self, request: Request) {
+        let (label, is_needed) = match request.action {
+            Action::Move(Verb::Fail) => ("why does it fail", false),
+            Action::Move(Verb::Block) => ("what blocks it", false),
+            Action::Note => ("note", true),
+            Action::Attempt => ("attempt (outcome: notes)", true),
+            Action::Add => ("title of the new step", true),
+            _ => ("words", false),
+        };
+        let label = format!("{label} · {}", request.id);
+        let text = request.text.clone().unwrap_or_default();
+        let kind = if is_needed { PromptKind::Needed(request) } else { PromptKind::Words(request) };
+        self.prompt = Some(Prompt::new(label, kind).with_text(text));
     }
 
     fn put_step(&mut self, step: &StepShape) {
@@ -218,27 +226,26 @@ impl Model {
         }
     }
 
-    pub(crate) fn note_event(&mut self, event: String) {
-        self.events.push_back(event);
-        if self.events.len() > MOST_EVENTS {
-            self.events.pop_front();
-        }
-    }
-
     /// Sorts the plans: what needs attention comes first, then what can be worked on; children stand below their program.
     fn order(&mut self) {
         let urgency = |it: &PlanShape| match () {
-            () if it.steps_failed + it.steps_blocked > 0 => 0,
+            () if it.steps_failed + it.steps_blocked + it.problems.len() > 0 => 0,
             () if it.steps_in_progress > 0 => 1,
             () if it.steps_ready > 0 => 2,
             () => 3,
         };
-        let programs: HashSet<_> =
-            self.plans.iter().filter(|it| it.kind == PlanKind::Program).map(|it| &it.id).collect();
+        // Programs have one level. What a file says beyond that is no reason to hide a plan.
+        let is_top = |it: &PlanShape| it.program.as_ref().is_none_or(|program| *program == it.id);
+        let programs: HashSet<_> = self
+            .plans
+            .iter()
+            .filter(|it| it.kind == PlanKind::Program && is_top(it))
+            .map(|it| &it.id)
+            .collect();
         let mut children: HashMap<&String, Vec<usize>> = HashMap::new();
         let mut tops = Vec::new();
         for (at, plan) in self.plans.iter().enumerate() {
-            match plan.program.as_ref().filter(|it| **it != plan.id && programs.contains(it)) {
+            match plan.program.as_ref().filter(|it| !is_top(plan) && programs.contains(it)) {
                 Some(program) => children.entry(program).or_default().push(at),
                 None => tops.push(at),
             }
@@ -260,15 +267,18 @@ impl Model {
 
     pub(crate) fn select_plan(&mut self, id: Option<String>) {
         if self.plan_id != id {
-            (self.plan, self.step, self.step_id) = (None, None, None);
-            self.scroll = 0;
+            self.plan = None;
+            self.select_step(None);
+            if self.search_in == Focus::Steps {
+                self.search.clear();
+            }
         }
         self.plan_id = id;
     }
 
     pub(crate) fn select_step(&mut self, id: Option<String>) {
         if self.step_id != id {
-            self.step = None;
+            (self.step, self.output) = (None, None);
             self.scroll = 0;
         }
         self.step_id = id;
@@ -278,7 +288,7 @@ impl Model {
         self.plan.as_ref().map_or(&[], |it| it.steps.as_slice())
     }
 
-    fn keep_step(&mut self) {
+    fn keep_step_selected(&mut self) {
         let shown = self.shown();
         let is_there = shown.iter().any(|it| Some(&it.id) == self.step_id.as_ref());
         if !is_there {
@@ -299,32 +309,47 @@ impl Model {
         self.plan.as_ref().map(|it| &it.plan).or_else(of_list)
     }
 
-    fn fits(&self, text: &[&str]) -> bool {
-        let wanted = self.search.to_lowercase();
-        wanted.is_empty() || text.iter().any(|it| it.to_lowercase().contains(&wanted))
+    /// The search, if it is for plans or for steps.
+    fn search_in(&self, part: Focus) -> Option<String> {
+        (self.search_in == part && !self.search.is_empty()).then(|| self.search.to_lowercase())
+    }
+
+    /// Changes what is searched. The selection moves to what is found, so that no key changes a step that is not shown.
+    pub(crate) fn search(&mut self, text: &str) {
+        text.clone_into(&mut self.search);
+        if self.search_in == Focus::Steps {
+            return self.keep_step_selected();
+        }
+        let rows = self.plan_rows();
+        let is_there = rows.iter().any(|(it, _)| Some(&it.id) == self.plan_id.as_ref());
+        if let (false, Some((first, _))) = (is_there, rows.first()) {
+            let first = first.id.clone();
+            self.select_plan(Some(first));
+        }
     }
 
     /// The steps that the search leaves.
     pub(crate) fn shown(&self) -> Vec<&StepShape> {
         let steps = self.steps().iter();
-        // A search that is about plans leaves the steps of the open one alone.
-        let found: Vec<_> =
-            steps.clone().filter(|it| self.fits(&[&it.id, &it.title, &it.tags.join(" ")])).collect();
-        if found.is_empty() && self.focus == Focus::Plans { steps.collect() } else { found }
+        let Some(search) = self.search_in(Focus::Steps) else { return steps.collect() };
+        let has = |text: &String| text.to_lowercase().contains(&search);
+        steps.filter(|it| has(&it.id) || has(&it.title) || it.tags.iter().any(has)).collect()
     }
 
     pub(crate) fn column(&self, column: Column) -> Vec<&StepShape> {
         self.shown().into_iter().filter(|it| Column::of(it) == column).collect()
     }
 
-    /// The rows of plans that the search leaves; all while steps are searched.
+    /// The rows of plans that the search leaves.
     pub(crate) fn plan_rows(&self) -> Vec<(&PlanShape, bool)> {
         let rows = self.rows.iter().map(|(at, is_child)| (&self.plans[*at], *is_child));
-        rows.filter(|(it, _)| self.focus != Focus::Plans || self.fits(&[&it.id, &it.title])).collect()
+        let Some(search) = self.search_in(Focus::Plans) else { return rows.collect() };
+        let has = |text: &String| text.to_lowercase().contains(&search);
+        rows.filter(|(it, _)| has(&it.id) || has(&it.title)).collect()
     }
 
     /// Moves the selection by some lines within a column or a list.
-    pub(crate) fn step_by(&mut self, by: isize) {
+    pub(crate) fn move_by(&mut self, by: isize) {
         let moved = |ids: &[&String], now: Option<&String>| {
             let at = ids.iter().position(|it| Some(*it) == now).unwrap_or(0);
             let to = at.saturating_add_signed(by).min(ids.len().saturating_sub(1));
@@ -341,7 +366,7 @@ impl Model {
                 }
             }
             Focus::Steps => {
-                let own = self.selected().map(Column::of).filter(|_| self.sight == Sight::Columns);
+                let own = self.selected().map(Column::of).filter(|_| self.view == View::Columns);
                 let steps = own.map_or_else(|| self.shown(), |it| self.column(it));
                 let ids: Vec<_> = steps.iter().map(|it| &it.id).collect();
                 let to = moved(&ids, self.step_id.as_ref());
@@ -353,9 +378,9 @@ impl Model {
     }
 
     /// Moves to the next column that holds something, else to the part of the screen beside.
-    pub(crate) fn aside(&mut self, is_right: bool) {
+    pub(crate) fn move_sideways(&mut self, is_right: bool) {
         if self.focus == Focus::Steps
-            && self.sight == Sight::Columns
+            && self.view == View::Columns
             && let Some(own) = self.selected().map(Column::of)
         {
             let row = self.column(own).iter().position(|it| Some(&it.id) == self.step_id.as_ref());

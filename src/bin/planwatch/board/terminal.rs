@@ -1,8 +1,10 @@
 //! The terminal: taken at the beginning, given back at the end, for an editor, at Ctrl-Z and after a panic.
 
-use std::io;
+use std::io::{self, Stdout, Write};
+use std::sync::mpsc::Sender;
 
-use ratatui::DefaultTerminal;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
 };
@@ -12,10 +14,11 @@ use ratatui::crossterm::terminal::{
 };
 
 use super::event_loop::Input;
-use std::sync::mpsc::Sender;
+
+pub(crate) type Screen = Terminal<CrosstermBackend<NamedColours>>;
 
 /// Takes the terminal. After a panic, of any thread, it is whole again and the board ends.
-pub(crate) fn take(inbox: Sender<Input>) -> io::Result<DefaultTerminal> {
+pub(crate) fn take(inbox: Sender<Input>) -> io::Result<Screen> {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         leave();
@@ -23,7 +26,56 @@ pub(crate) fn take(inbox: Sender<Input>) -> io::Result<DefaultTerminal> {
         inbox.send(Input::Panic).ok();
     }));
     enter(true)?;
-    ratatui::Terminal::new(ratatui::backend::CrosstermBackend::new(io::stdout()))
+    Terminal::new(CrosstermBackend::new(NamedColours { stdout: io::stdout(), bytes: Vec::new() }))
+}
+
+/// Writes the sixteen named colours as every terminal reads them: crossterm writes them as those of 256, which one with 16
+/// takes for blinking.
+pub(crate) struct NamedColours {
+    stdout: Stdout,
+    /// A sequence may come in several pieces, so a screen is written as a whole.
+    bytes: Vec<u8>,
+}
+
+impl Write for NamedColours {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.stdout.write_all(named_colours(&String::from_utf8_lossy(&bytes)).as_bytes())?;
+        self.stdout.flush()
+    }
+}
+
+/// `ESC [ 38;5;6 m` becomes `ESC [ 36 m`. Text has no ESC, so it stays as it is.
+pub(crate) fn named_colours(screen: &str) -> String {
+    let mut pieces = screen.split("\u{1b}[");
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| c != ';' && !c.is_ascii_digit()).unwrap_or(piece.len());
+        let (codes, rest) = piece.split_at(end);
+        shown.push_str("\u{1b}[");
+        let mut codes = codes.split(';');
+        let mut named = Vec::new();
+        while let Some(code) = codes.next() {
+            let mut ahead = codes.clone();
+            let index = match (code, ahead.next(), ahead.next().and_then(|it| it.parse::<u8>().ok())) {
+                ("38" | "48", Some("5"), Some(index @ 0..16)) if rest.starts_with('m') => index,
+                _ => {
+                    named.push(code.to_owned());
+                    continue;
+                }
+            };
+            codes = ahead;
+            let first = if index < 8 { 30 + index } else { 82 + index };
+            named.push((first + if code == "48" { 10 } else { 0 }).to_string());
+        }
+        shown.extend([named.join(";").as_str(), rest]);
+    }
+    shown
 }
 
 pub(crate) fn enter(with_mouse: bool) -> io::Result<()> {

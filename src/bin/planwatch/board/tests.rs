@@ -9,15 +9,17 @@ use planwatch::api::daemon::Freshness;
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::ops::list::{self, ListReport, ListRequest};
 use planwatch::ops::show::{self, ShowReport, ShowRequest};
+use planwatch::plan::model::PlanKind;
 use planwatch::plan::transitions::Verb;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
-use super::engine::{Act, Does, Loaded, Said, outcome_and_notes};
+use super::engine::{Action, Loaded, Reply, Request, outcome_and_notes};
 use super::keys::{self, Effect};
-use super::model::{Column, Focus, Hit, Model, Sight, Tone};
+use super::model::{Column, Focus, Hit, Model, Severity, View};
+use super::terminal::named_colours;
 use super::view;
 
 fn context() -> Context {
@@ -62,7 +64,7 @@ fn load(model: &mut Model) {
             it.steps.iter_mut().for_each(|it| it.last_activity = None);
             it
         });
-        model.take(Loaded { now: context.now, plans, plan, step, error: None });
+        model.apply_loaded(Loaded { now: context.now, plans, plan, step, output: None, error: None });
     }
 }
 
@@ -90,27 +92,27 @@ fn type_in(model: &mut Model, keys: &str) -> Option<Effect> {
 
 #[test]
 fn each_key_asks_for_its_verb_on_the_selected_step() {
-    let of = |does, text: Option<&str>| {
+    let of = |action, text: Option<&str>| {
         let model = opened();
         let step = model.selected().unwrap();
         let (id, etag) = (step.id.clone(), step.etag.clone());
-        Some(Effect::Act(Act { does, id, text: text.map(str::to_owned), etag }))
+        Some(Effect::Request(Request { action, id, text: text.map(str::to_owned), etag }))
     };
-    for (typed, does, text) in [
-        ("c", Does::Claim, None),
-        ("s", Does::Move(Verb::Start), None),
-        ("d", Does::Move(Verb::Done), None),
-        ("x", Does::Move(Verb::Skip), None),
-        ("r", Does::Move(Verb::Reopen), None),
-        ("y", Does::Confirm, None),
-        ("f\n", Does::Move(Verb::Fail), None),
-        ("fno disk\n", Does::Move(Verb::Fail), Some("no disk")),
-        ("bq d\n", Does::Move(Verb::Block), Some("q d")),
-        ("nask first\n", Does::Note, Some("ask first")),
-        ("apartly: slow\n", Does::Attempt, Some("partly: slow")),
-        ("+Measure\n", Does::Add, Some("Measure")),
+    for (typed, action, text) in [
+        ("c", Action::Claim, None),
+        ("s", Action::Move(Verb::Start), None),
+        ("d", Action::Move(Verb::Done), None),
+        ("x", Action::Move(Verb::Skip), None),
+        ("r", Action::Move(Verb::Reopen), None),
+        ("y", Action::Confirm, None),
+        ("f\n", Action::Move(Verb::Fail), None),
+        ("fno disk\n", Action::Move(Verb::Fail), Some("no disk")),
+        ("bq d\n", Action::Move(Verb::Block), Some("q d")),
+        ("nask first\n", Action::Note, Some("ask first")),
+        ("apartly: slow\n", Action::Attempt, Some("partly: slow")),
+        ("+Measure\n", Action::Add, Some("Measure")),
     ] {
-        assert_eq!(type_in(&mut opened(), typed), of(does, text), "{typed}");
+        assert_eq!(type_in(&mut opened(), typed), of(action, text), "{typed}");
     }
     let mut model = opened();
     assert_eq!(type_in(&mut model, "n\n"), None, "an empty note is asked for again");
@@ -123,7 +125,7 @@ fn each_key_asks_for_its_verb_on_the_selected_step() {
         Some(Effect::Command(["add", "a", "b c"].map(str::to_owned).to_vec()))
     );
     assert_eq!(type_in(&mut model, ":add 'b\n"), None);
-    assert_eq!(model.message.as_ref().map(|it| it.0), Some(Tone::Bad));
+    assert_eq!(model.message.as_ref().map(|it| it.0), Some(Severity::Error));
     assert_eq!(outcome_and_notes("partly: slow: x"), ("partly".to_owned(), Some("slow: x".to_owned())));
 }
 
@@ -137,13 +139,13 @@ fn the_selection_moves_through_columns_and_stays_when_something_changes() {
     press(&mut model, 'h');
     assert_eq!(Column::of(model.selected().unwrap()), own);
     press(&mut model, '\t');
-    assert_eq!(model.sight, Sight::List);
+    assert_eq!(model.view, View::List);
     press(&mut model, 'G');
     let last = model.step_id.clone();
     assert_eq!(last.as_deref(), Some("ledger-migration:8"));
     type_in(&mut model, "nhalf");
     load(&mut model);
-    assert_eq!((model.step_id.clone(), model.prompt.as_ref().unwrap().text.as_str()), (last, "half"));
+    assert_eq!((model.step_id.clone(), model.prompt.as_ref().unwrap().text()), (last, "half"));
     type_in(&mut model, "\u{1b}g");
     assert_eq!(model.step_id.as_deref(), Some("ledger-migration:1"));
     model.select_step(before);
@@ -154,13 +156,93 @@ fn the_selection_moves_through_columns_and_stays_when_something_changes() {
 }
 
 #[test]
+fn a_search_selects_what_it_finds_so_that_no_hidden_step_is_changed() {
+    let mut model = opened();
+    type_in(&mut model, "/reconcile tot\n");
+    assert_eq!(model.step_id.as_deref(), Some("ledger-migration:5"));
+    type_in(&mut model, "/no such words\n");
+    assert_eq!((model.shown().len(), press(&mut model, 'd')), (0, None));
+    type_in(&mut model, "\u{1b}\u{1b}");
+    assert_eq!(model.focus, Focus::Plans);
+    type_in(&mut model, "/fence\n");
+    assert_eq!((model.plan_id.as_deref(), model.plan_rows().len()), (Some("fence-repair"), 1));
+    load(&mut model);
+    press(&mut model, '\n');
+    assert_eq!(model.shown().len(), model.steps().len(), "a search for plans leaves all steps");
+}
+
+#[test]
+fn words_of_a_refused_request_can_be_sent_again() {
+    let mut model = opened();
+    let Some(Effect::Request(request)) = type_in(&mut model, "nask first\n") else { panic!("no request") };
+    let text = "changed".to_owned();
+    model.apply_reply(Reply::Refused { text, step: None, again: Some(request.clone()) });
+    assert_eq!(model.message.as_ref().map(|it| it.0), Some(Severity::Error));
+    assert_eq!(type_in(&mut model, "!\n"), {
+        let text = Some("ask first!".to_owned());
+        Some(Effect::Request(Request { text, ..request }))
+    });
+}
+
+#[test]
+fn a_line_is_edited_at_its_cursor() {
+    let control = |c| (KeyCode::Char(c), KeyModifiers::CONTROL);
+    let plain = |code| (code, KeyModifiers::NONE);
+    let keys = [
+        (plain(KeyCode::Left), "ab c|é"),
+        (plain(KeyCode::Backspace), "ab |é"),
+        (plain(KeyCode::Delete), "ab |"),
+        (plain(KeyCode::Delete), "ab |"),
+        (control('w'), "|"),
+        (plain(KeyCode::Char('x')), "x|"),
+        (plain(KeyCode::Home), "|x"),
+        (plain(KeyCode::Left), "|x"),
+        (plain(KeyCode::Char('y')), "y|x"),
+        (control('e'), "yx|"),
+        (control('a'), "|yx"),
+        (plain(KeyCode::Right), "y|x"),
+        (control('k'), "y|"),
+        (control('u'), "|"),
+    ];
+    let mut model = opened();
+    type_in(&mut model, "nab cé");
+    for ((code, modifiers), expected) in keys {
+        keys::press(&mut model, KeyEvent::new(code, modifiers));
+        let (before, after) = model.prompt.as_ref().unwrap().parts();
+        assert_eq!(format!("{before}|{after}"), expected, "{code:?}");
+    }
+    type_in(&mut model, "\u{1b}");
+    keys::press(&mut model, KeyEvent::new(KeyCode::Char('d'), KeyModifiers::ALT));
+    assert_eq!((model.prompt.is_none(), model.message), (true, None), "a key with Alt is none");
+}
+
+#[test]
+fn a_program_within_a_program_hides_no_plan() {
+    let mut model = opened();
+    let mut plans = vec![model.plans[0].clone(); 4];
+    for (plan, (id, kind, program)) in plans.iter_mut().zip([
+        ("child", PlanKind::Plan, Some("outer")),
+        ("outer", PlanKind::Program, None),
+        ("inner", PlanKind::Program, Some("outer")),
+        ("lost", PlanKind::Plan, Some("inner")),
+    ]) {
+        (plan.id, plan.kind, plan.program) = (id.to_owned(), kind, program.map(str::to_owned));
+    }
+    let (plan, step, output, error) = (None, None, None, None);
+    model.apply_loaded(Loaded { now: model.now, plans: Some(plans), plan, step, output, error });
+    let rows: Vec<_> = model.plan_rows().iter().map(|(it, is_child)| (it.id.clone(), *is_child)).collect();
+    let expected = [("outer", false), ("child", true), ("inner", true), ("lost", false)];
+    assert_eq!(rows, expected.map(|(id, is_child)| (id.to_owned(), is_child)));
+}
+
+#[test]
 fn a_step_that_changed_meanwhile_is_shown() {
     let mut model = opened();
     let mut step = model.selected().unwrap().clone();
     step.title = "Another title".to_owned();
-    model.take_answer(Said::Refused { text: "changed".to_owned(), step: Some(Box::new(step)) });
+    model.apply_reply(Reply::Refused { text: "changed".to_owned(), step: Some(Box::new(step)), again: None });
     assert_eq!(model.selected().unwrap().title, "Another title");
-    assert_eq!(model.message, Some((Tone::Bad, "changed".to_owned())));
+    assert_eq!(model.message, Some((Severity::Error, "changed".to_owned())));
 }
 
 fn drawn(model: &mut Model, (width, height): (u16, u16), is_coloured: bool) -> Terminal<TestBackend> {
@@ -194,10 +276,15 @@ fn screens_look_as_in_their_files() {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/board");
     let is_blessing = std::env::var_os("PLANWATCH_BLESS").is_some();
     let mut wrong = Vec::new();
-    for (size, name) in [((80, 24), "80x24"), ((140, 40), "140x40"), ((20, 5), "20x5")] {
-        for (keys, view) in
-            [("", "board"), ("\t", "list"), ("\t\t", "graph"), ("\t\t\t", "timeline"), ("?", "help")]
-        {
+    let views = [("", "board"), ("\t", "list"), ("\t\t", "graph"), ("\t\t\t", "timeline"), ("?", "help")];
+    for (size, name, views) in [
+        ((80, 24), "80x24", &views[..]),
+        ((140, 40), "140x40", &views[..]),
+        ((20, 5), "20x5", &views[..]),
+        ((60, 20), "60x20", &views[..1]),
+        ((200, 60), "200x60", &views[..1]),
+    ] {
+        for (keys, view) in views {
             let mut model = opened();
             type_in(&mut model, keys);
             let seen = screen(&mut model, size);
@@ -224,6 +311,22 @@ fn without_colours_no_cell_has_one_and_the_selection_still_shows() {
 }
 
 #[test]
+fn the_sixteen_colours_are_written_by_name() {
+    let with = |codes: &str| format!("a38;5;6m\u{1b}[{codes}b");
+    for (written, expected) in [
+        ("38;5;6m", "36m"),
+        ("38;5;9;48;5;0m", "91;40m"),
+        ("1;38;5;15m", "1;97m"),
+        ("38;5;200m", "38;5;200m"),
+        ("38;5;6H", "38;5;6H"),
+        ("0m", "0m"),
+        ("m", "m"),
+    ] {
+        assert_eq!(named_colours(&with(written)), with(expected));
+    }
+}
+
+#[test]
 fn a_card_is_selected_by_a_click_and_moved_by_a_drag() {
     let mut model = opened();
     drop(drawn(&mut model, (240, 40), true));
@@ -241,6 +344,6 @@ fn a_card_is_selected_by_a_click_and_moved_by_a_drag() {
     let to = place(&model, &|it| *it == Hit::Column(Column::Done));
     let effect = mouse(&mut model, MouseEventKind::Up(MouseButton::Left), to);
     assert!(
-        matches!(effect, Some(Effect::Act(Act { does: Does::Move(Verb::Done), id: of, .. })) if of == id)
+        matches!(effect, Some(Effect::Request(Request { action: Action::Move(Verb::Done), id: of, .. })) if of == id)
     );
 }

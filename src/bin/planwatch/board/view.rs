@@ -10,10 +10,11 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
-use super::keys::KEYS;
-use super::model::{Focus, Hit, Model, Tone};
-use crate::screens::{ago, plans as plan_screen};
-use prose::plain;
+use super::keys::{FOOT, KEYS};
+use super::model::{Focus, Hit, Model, Severity};
+use super::prompt::PromptKind;
+use crate::screens::{self, ago, plans as plan_screen};
+use prose::{plain, visible};
 
 pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -26,24 +27,31 @@ const SMALL: (u16, u16) = (60, 12);
 /// The width from which the details stand at the right.
 const WIDE: u16 = 120;
 
+/// The least width of the details there.
+const DETAILS: u16 = 36;
+
 pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) {
     model.hits.clear();
     let all = frame.area();
     let is_small = all.width < SMALL.0 || all.height < SMALL.1;
-    let foot = if is_small { 1 } else { 2 };
-    let [body, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(foot)]).areas(all);
+    let lines = foot(model, all.width.into(), all.height >= SMALL.1);
+    let height = u16::try_from(lines.len()).unwrap_or(1);
+    let [body, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(height)]).areas(all);
     if is_small {
         match model.focus {
             Focus::Plans => plans(model, frame, body),
             Focus::Steps => steps::draw(model, frame, body),
-            Focus::Details => details::draw(model, frame, body),
+            Focus::Details => beside(model, frame, body),
         }
     } else {
         let left = if all.width >= WIDE { 32 } else { 22 };
         let [left, middle] = Layout::horizontal([Constraint::Length(left), Constraint::Min(1)]).areas(body);
         plans(model, frame, left);
         if all.width >= WIDE {
-            let parts = [Constraint::Percentage(62), Constraint::Percentage(38)];
+            // All columns are shown as soon as the details have room, too.
+            let columns =
+                (middle.width * 62 / 100).max(middle.width.saturating_sub(DETAILS).min(steps::ALL_COLUMNS));
+            let parts = [Constraint::Length(columns), Constraint::Min(1)];
             let [middle, right] = Layout::horizontal(parts).areas(middle);
             steps::draw(model, frame, middle);
             beside(model, frame, right);
@@ -55,7 +63,7 @@ pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) 
             beside(model, frame, below);
         }
     }
-    draw_foot(model, frame, foot);
+    frame.render_widget(Paragraph::new(lines), foot);
     if model.is_help {
         help(frame, all);
     }
@@ -66,9 +74,9 @@ pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) 
     }
 }
 
-/// The details, and above them the run, if there is one.
+/// The details, and above them what a worker prints, if there is one.
 fn beside(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
-    if model.run.is_none() {
+    if model.run.is_none() && model.output.is_none() {
         return details::draw(model, frame, area);
     }
     let [above, below] =
@@ -84,7 +92,18 @@ pub(super) fn framed(title: &str, has_focus: bool) -> Block<'_> {
     Block::new()
         .borders(Borders::ALL)
         .border_style(style)
-        .title(Span::styled(format!(" {title} "), title_style))
+        .title(Span::styled(if title.is_empty() { String::new() } else { format!(" {title} ") }, title_style))
+}
+
+/// Shows what is drawn as selected. Colours would be backgrounds, and dim text a grey one.
+pub(super) fn highlight(frame: &mut Frame<'_>, area: Rect) {
+    for position in area.positions() {
+        if let Some(cell) = frame.buffer_mut().cell_mut(position) {
+            cell.set_fg(Color::Reset);
+            cell.modifier.remove(Modifier::DIM);
+            cell.modifier.insert(Modifier::REVERSED);
+        }
+    }
 }
 
 /// The style of the command line, for a terminal of cells.
@@ -131,10 +150,12 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         let y = inner.y + u16::try_from(nth - first).unwrap_or(0);
         let place = Rect { y, height: 1, ..inner };
         let (_, style) = plan_screen::status_cell(plan);
+        let style = if plan.problems.is_empty() { style } else { screens::BAD };
         let closed = plan.steps_completed + plan.steps_skipped;
         let progress =
             if plan.steps_total == 0 { String::new() } else { format!(" {closed}/{}", plan.steps_total) };
         let mark = match () {
+            () if !plan.problems.is_empty() => "!",
             () if plan.steps_failed > 0 => "✗",
             () if plan.steps_blocked > 0 => "■",
             () if plan.steps_in_progress > 0 => "◐",
@@ -153,61 +174,100 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
             Span::raw(gap),
             Span::styled(progress, DIM),
         ]);
-        let selected = if nth == at && model.focus == Focus::Plans { SELECTED } else { Style::new() };
-        frame.render_widget(Paragraph::new(line).style(selected), place);
+        frame.render_widget(Paragraph::new(line), place);
+        if nth == at && model.focus == Focus::Plans {
+            highlight(frame, place);
+        }
         hits.push((place, Hit::Plan(plan.id.clone())));
     }
     model.hits.append(&mut hits);
 }
 
-fn draw_foot(model: &Model, frame: &mut Frame<'_>, area: Rect) {
-    let said = match (&model.prompt, &model.message, model.events.back()) {
-        (Some(prompt), _, _) => {
-            let text = plain(&prompt.text);
-            // The end of what is typed stays visible.
-            let label = format!("{} › ", plain(&prompt.label));
-            let room = usize::from(area.width).saturating_sub(Span::raw(&label).width() + 1);
-            let text = prose::tail(&text, room);
-            Line::from(vec![
-                Span::styled(label, ACCENT.patch(BOLD)),
-                Span::raw(text),
-                Span::styled(" ", SELECTED),
-            ])
+/// The most lines that a message may take.
+const MOST_OF_MESSAGE: usize = 4;
+
+/// What happened last, or what is asked for, and the keys; where there is hardly room, one line.
+fn foot(model: &Model, width: usize, has_room: bool) -> Vec<Line<'static>> {
+    let mut lines = match (&model.message, &model.dragged) {
+        (_, Some((id, Some(to)))) => {
+            vec![Line::styled(format!("move {} to {}", plain(id), to.name()), ACCENT)]
         }
-        (None, Some((tone, text)), _) => {
-            let colour = if *tone == Tone::Good { Color::Green } else { Color::Red };
-            Line::styled(plain(text), Style::new().fg(colour))
+        (Some((severity, text)), _) => {
+            let colour = if *severity == Severity::Success { Color::Green } else { Color::Red };
+            // A refusal and its hint are read whole.
+            prose::wrap(&Line::styled(plain(text), Style::new().fg(colour)), width, 0)
         }
-        (None, None, Some(event)) => Line::styled(plain(event), DIM),
-        (None, None, None) if !model.search.is_empty() => {
-            Line::styled(format!("search: {} (Esc ends it)", plain(&model.search)), ACCENT)
-        }
-        (None, None, None) => {
-            let last = model.selected_plan().and_then(|it| it.last_activity);
-            let ago = ago(model.now, last);
-            Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
-        }
+        (None, _) => vec![what_happened(model, width)],
     };
-    let width = usize::from(area.width);
-    let is_long = said.width() > width && model.prompt.is_none();
-    // A refusal and its hint are read whole, over the keys if need be.
-    let keys =
-        "? keys  Tab view  Enter open  c claim  s start  d done  n note  e edit  / search  : verb  q quit";
-    if area.height == 1 || is_long {
-        let said = Paragraph::new(said).wrap(ratatui::widgets::Wrap { trim: true });
-        frame.render_widget(said, area);
-    } else {
-        frame.render_widget(Paragraph::new(said), Rect { height: 1, ..area });
-        let place = Rect { y: area.y + 1, height: 1, ..area };
-        frame.render_widget(Paragraph::new(prose::cut(keys, width)).style(DIM), place);
+    lines.truncate(if has_room { MOST_OF_MESSAGE } else { 1 });
+    match &model.prompt {
+        Some(_) if !has_room => vec![prompt_line(model, width)],
+        Some(_) => {
+            lines.push(prompt_line(model, width));
+            lines
+        }
+        None if has_room => {
+            lines.push(Line::styled(foot_keys(width), DIM));
+            lines
+        }
+        None => lines,
     }
+}
+
+fn what_happened(model: &Model, width: usize) -> Line<'static> {
+    let is_searching = model.prompt.as_ref().is_some_and(|it| it.kind == PromptKind::Search);
+    if !model.search.is_empty() && !is_searching {
+        return Line::styled(
+            prose::cut(&format!("search: {} (Esc ends it)", plain(&model.search)), width),
+            ACCENT,
+        );
+    }
+    if let Some(event) = &model.event {
+        return Line::styled(prose::cut(&plain(event), width), DIM);
+    }
+    let ago = ago(model.now, model.selected_plan().and_then(|it| it.last_activity));
+    Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
+}
+
+/// What is typed, with the cursor, which is always visible.
+fn prompt_line(model: &Model, width: usize) -> Line<'static> {
+    let Some(prompt) = &model.prompt else { return Line::default() };
+    let label = if matches!(prompt.kind, PromptKind::Yes(_)) {
+        plain(&prompt.label)
+    } else {
+        format!("{} › ", plain(&prompt.label))
+    };
+    // A long label leaves room for what is typed.
+    let label = prose::cut(&label, width.saturating_sub(12).max(width / 2));
+    let (before, after) = prompt.parts();
+    let room = width.saturating_sub(Span::raw(&label).width() + 1);
+    let mut after = visible(after).chars().collect::<Vec<_>>().into_iter();
+    let cursor = after.next().unwrap_or(' ').to_string();
+    Line::from(vec![
+        Span::styled(label, ACCENT.patch(BOLD)),
+        Span::raw(prose::tail(&visible(before), room)),
+        Span::styled(cursor, SELECTED),
+        Span::raw(after.collect::<String>()),
+    ])
+}
+
+fn foot_keys(width: usize) -> String {
+    let mut line = String::new();
+    for key in FOOT {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if line.len() + gap.len() + key.len() > width {
+            break;
+        }
+        line.extend([gap, key]);
+    }
+    line
 }
 
 fn help(frame: &mut Frame<'_>, all: Rect) {
     let n = u16::try_from(KEYS.len()).unwrap_or(0);
     // Two columns where one is too high.
     let n_columns = if n + 2 > all.height { 2 } else { 1 };
-    let (width, height) = (42 * n_columns, n.div_ceil(n_columns) + 2);
+    let (width, height) = (44 * n_columns, n.div_ceil(n_columns) + 2);
     let area = all.centered(Constraint::Max(width), Constraint::Max(height));
     frame.render_widget(Clear, area);
     let block = framed("keys", true);

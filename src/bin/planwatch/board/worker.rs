@@ -33,7 +33,7 @@ pub(crate) struct Run {
 
 /// What happened in a run.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum RunEvent {
     Step(String),
     Output(Vec<u8>),
     Cost(f64),
@@ -47,19 +47,19 @@ impl Run {
         Self { begun: Instant::now(), step, output, cost: None, end: None, seconds: 0 }
     }
 
-    pub(crate) fn take(&mut self, told: Told) {
+    pub(crate) fn take(&mut self, told: RunEvent) {
         match told {
-            Told::Step(step) => self.step = step,
-            Told::Output(bytes) => self.output.push_str(&String::from_utf8_lossy(&bytes)),
-            Told::Line(line) => {
+            RunEvent::Step(step) => self.step = step,
+            RunEvent::Output(bytes) => self.output.push_str(&String::from_utf8_lossy(&bytes)),
+            RunEvent::Line(line) => {
                 if !self.output.is_empty() && !self.output.ends_with('\n') {
                     self.output.push('\n');
                 }
                 self.output.push_str(&line);
                 self.output.push('\n');
             }
-            Told::Cost(cost) => self.cost = Some(self.cost.unwrap_or(0.0) + cost),
-            Told::End(why) => {
+            RunEvent::Cost(cost) => self.cost = Some(self.cost.unwrap_or(0.0) + cost),
+            RunEvent::End(why) => {
                 self.seconds = self.begun.elapsed().as_secs();
                 self.end = Some(why);
             }
@@ -96,7 +96,7 @@ impl Worker {
                 Ok(report) => format!("{}: {}", report.end.word().replace('-', " "), report.why),
                 Err(error) => sentence(&Failure::of(&error)),
             };
-            inbox.send(Input::Run(Told::End(end))).ok();
+            inbox.send(Input::Run(RunEvent::End(end))).ok();
         };
         let thread = std::thread::Builder::new().name("run".to_owned()).spawn(work)?;
         Ok(Self { stop, thread: Some(thread) })
@@ -137,21 +137,23 @@ impl Surface for Board {
     fn report(&self, event: &Event<'_>) {
         let told = match event {
             Event::Started { step, title, attempt, of, .. } => {
-                self.inbox.send(Input::Run(Told::Step((*step).to_owned()))).ok();
-                Told::Line(format!("▶ {step} {title} (attempt {attempt} of {of})"))
+                self.inbox.send(Input::Run(RunEvent::Step((*step).to_owned()))).ok();
+                RunEvent::Line(format!("▶ {step} {title} (attempt {attempt} of {of})"))
             }
-            Event::Output { bytes, .. } => Told::Output(bytes.to_vec()),
-            Event::Verifying { step, command } => Told::Line(format!("verifying {step}: {command}")),
+            Event::Output { bytes, .. } => RunEvent::Output(bytes.to_vec()),
+            Event::Verifying { step, command } => RunEvent::Line(format!("verifying {step}: {command}")),
             Event::Ended(ended) => {
                 if let Some(cost) = ended.cost {
-                    self.inbox.send(Input::Run(Told::Cost(cost))).ok();
+                    self.inbox.send(Input::Run(RunEvent::Cost(cost))).ok();
                 }
                 let notes = ended.notes.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
-                Told::Line(format!("{} {}{notes} ({} s)", ended.step, ended.outcome, ended.seconds))
+                RunEvent::Line(format!("{} {}{notes} ({} s)", ended.step, ended.outcome, ended.seconds))
             }
-            Event::Progress { closed, total } => Told::Line(format!("{closed} of {total} steps are closed")),
-            Event::Waiting { why } => Told::Line(format!("waiting: {why}")),
-            Event::Note { text } => Told::Line((*text).to_owned()),
+            Event::Progress { closed, total } => {
+                RunEvent::Line(format!("{closed} of {total} steps are closed"))
+            }
+            Event::Waiting { why } => RunEvent::Line(format!("waiting: {why}")),
+            Event::Note { text } => RunEvent::Line((*text).to_owned()),
         };
         self.inbox.send(Input::Run(told)).ok();
     }

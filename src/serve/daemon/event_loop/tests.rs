@@ -34,6 +34,7 @@ fn context(home: &Path) -> Result<Context, Error> {
 struct Heard {
     events: Vec<String>,
     polling: Vec<bool>,
+    changed: Vec<String>,
 }
 
 impl Observer for Heard {
@@ -45,6 +46,10 @@ impl Observer for Heard {
         let new = serde_json::to_value(&event.what).unwrap();
         self.events.push(format!("{} {} {}", event.what.word(), event.id, new["new"].as_str().unwrap_or("")));
         ControlFlow::Continue(())
+    }
+
+    fn changed(&mut self, plan: Option<&PlanId>) {
+        self.changed.extend(plan.map(|it| it.as_str().to_owned()));
     }
 
     fn polling(&mut self, why: Option<&str>) {
@@ -547,6 +552,17 @@ fn a_feed_reports_a_change_before_and_after_it_settles() {
         let events: Vec<_> = later.filter(|(_, it)| matches!(it, Notification::Event(_))).collect();
         assert_eq!(events.len(), 2, "the step and its plan: {events:?}");
     });
+}
+
+#[test]
+fn the_observer_hears_of_a_text_that_changes_which_is_no_event() {
+    let heard = with_rig(|rig| {
+        let file = rig.home.join("plans/a/step-1.md");
+        std::fs::write(file, "---\nstatus: pending\n---\n# Step\n\nMore text.\n").unwrap();
+        rig.let_through_all();
+        rig.settle();
+    });
+    assert_eq!((heard.changed.first().map(String::as_str), heard.events), (Some("a"), Vec::new()));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The details of the selected step or plan, and what a run says.
 
+use std::borrow::Cow;
+
 use planwatch::ops::show::{ShownPlan, ShownStep};
 use planwatch::plan::records::{Attempt, Note};
 use planwatch::plan::time::{self, Time};
@@ -9,7 +11,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::prose::{markdown, plain, wrap};
+use super::prose::{cut, markdown, plain, wrap};
 use super::{BOLD, DIM, colour, framed};
 use crate::board::model::{Focus, Hit, Model};
 use crate::screens::{self, plans as plan_screen, steps as step_screen};
@@ -182,16 +184,28 @@ fn plan(text: &mut Text, shown: &ShownPlan, now: Time) {
     text.records(&[], &plan.notes, now);
 }
 
-/// The output of a run, its time and its cost.
+/// What a worker prints, its time and its cost: of the run that was started here, else of one in another process.
 pub(super) fn run(model: &Model, frame: &mut Frame<'_>, area: Rect) {
-    let Some(run) = &model.run else { return };
-    let seconds = run.elapsed();
-    let cost = run.cost.map(|it| format!(" · {it:.2} US dollars")).unwrap_or_default();
-    let title = format!("Run {} · {}:{:02}{cost}", plain(&run.step), seconds / 60, seconds % 60);
-    let block = framed(&title, run.end.is_none());
+    let clock = |seconds: u64| format!("{}:{:02}", seconds / 60, seconds % 60);
+    let (title, output, end) = match (&model.run, &model.output) {
+        (Some(run), _) => {
+            let cost = run.cost.map(|it| format!(" · ${it:.2}")).unwrap_or_default();
+            let title = format!("Run {} · {}{cost}", plain(&run.step), clock(run.elapsed()));
+            (title, Cow::Borrowed(run.output.as_str()), run.end.as_deref())
+        }
+        (None, Some(output)) => {
+            let seconds = output.since.map_or(0, |it| model.now.seconds_since(it));
+            let by = plain(output.by.as_deref().unwrap_or("a worker"));
+            let title = format!("{by}, in another process · {}", clock(u64::try_from(seconds).unwrap_or(0)));
+            (title, String::from_utf8_lossy(&output.tail), None)
+        }
+        (None, None) => return,
+    };
+    let title = cut(&title, usize::from(area.width).saturating_sub(6));
+    let block = framed(&title, end.is_none());
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let text = run.output.lines().chain(run.end.as_deref());
+    let text = output.lines().chain(end);
     let without_codes = |it: &str| plain(&anstream::adapter::strip_str(it).to_string());
     // Only the end is shown, so only the end is broken into lines.
     let last: Vec<_> = text.collect();

@@ -8,10 +8,15 @@ use unicode_width::UnicodeWidthChar;
 
 use super::{ACCENT, BOLD, DIM};
 
+/// [`visible`] without spaces at the end.
+pub(super) fn plain(text: &str) -> String {
+    visible(text.trim_end())
+}
+
 /// One line without what terminals and this program measure differently: flags are letters, and what only selects the look of
 /// another character is left out.
-pub(super) fn plain(text: &str) -> String {
-    let shown = escaped(text.trim_end());
+pub(super) fn visible(text: &str) -> String {
+    let shown = escaped(text);
     let letter = |c: char| match u32::from(c) {
         it @ 0x1F1E6..=0x1F1FF => char::from_u32(it - 0x1F1E6 + u32::from('A')),
         0xFE0F | 0x200D | 0x1F3FB..=0x1F3FF => None,

@@ -7,21 +7,28 @@ use planwatch::plan::id::{StepId, read_step_id};
 use planwatch::plan::time::Time;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::prose::{cut, plain, wrap};
-use super::{ACCENT, BOLD, DIM, SELECTED, colour, first_row, framed};
-use crate::board::model::{Column, Focus, Hit, Model, Sight};
+use super::{ACCENT, BOLD, DIM, SELECTED, colour, first_row, framed, highlight};
+use crate::board::model::{Column, Focus, Hit, Model, View};
 use crate::screens::{self, ago, steps as step_screen};
 
 /// The least width of a column of cards.
-const CARD: u16 = 17;
+const CARD: u16 = 15;
+
+/// The height of a column with much room.
+const TALL: u16 = 18;
+
+/// The width of the frame in which all columns fit.
+pub(super) const ALL_COLUMNS: u16 = 5 * (CARD + 1) + 1;
 
 pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let name = model.selected_plan().map(|it| plain(&it.title)).unwrap_or_default();
-    let title = cut(&format!("{} · {name}", model.sight.name()), usize::from(area.width).saturating_sub(6));
+    let title = if name.is_empty() { String::new() } else { format!("{} · {name}", model.view.name()) };
+    let title = cut(&title, usize::from(area.width).saturating_sub(6));
     let block = framed(&title, model.focus == Focus::Steps);
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -36,28 +43,35 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(said).style(DIM), inner);
         return;
     }
-    match model.sight {
-        Sight::Columns => columns(model, frame, inner),
-        Sight::List => lines(model, frame, inner, list_line),
-        Sight::Graph => graph(model, frame, inner),
-        Sight::Timeline => timeline(model, frame, inner),
+    match model.view {
+        View::Columns => columns(model, frame, inner),
+        View::List => lines(model, frame, inner, list_line),
+        View::Graph => graph(model, frame, inner),
+        View::Timeline => timeline(model, frame, inner),
     }
 }
 
 /// The columns that fit, among them the selected one; the others are named with their counts.
 fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
-    let fit = usize::from(area.width / CARD).clamp(1, Column::ALL.len());
+    let fit = usize::from((area.width + 1) / (CARD + 1)).clamp(1, Column::ALL.len());
     let own = model.selected().map_or(Column::Ready, Column::of);
     let at = Column::ALL.iter().position(|it| *it == own).unwrap_or(0);
     let first = (at + 1).saturating_sub(fit - fit / 2).min(Column::ALL.len() - fit);
     let shown = &Column::ALL[first..first + fit];
-    let hidden = Column::ALL.iter().filter(|it| !shown.contains(it));
-    let counts: Vec<_> = hidden.map(|it| format!("{} {}", it.name(), model.column(*it).len())).collect();
     // Where there is hardly room, cards matter more than counts.
-    let rest = u16::from(!counts.is_empty() && area.height > 4);
+    let rest = u16::from(fit < Column::ALL.len() && area.height > 4);
     let [main, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(rest)]).areas(area);
-    let line = format!("also: {}", counts.join(" · "));
-    frame.render_widget(Paragraph::new(cut(&line, foot.width.into())).style(DIM), foot);
+    frame.render_widget(Paragraph::new("also:").style(DIM), foot);
+    let mut x = foot.x + 6;
+    // A card can be dropped on the name of a column that is not shown.
+    for column in Column::ALL.iter().filter(|it| !shown.contains(it)) {
+        let (name, style) = column_head(model, *column);
+        let width = u16::try_from(name.len()).unwrap_or(0);
+        let place = Rect { x, width, ..foot }.intersection(foot);
+        frame.render_widget(Paragraph::new(name).style(style), place);
+        model.hits.push((place, Hit::Column(*column)));
+        x += width + 2;
+    }
     let places = Layout::horizontal(vec![Constraint::Fill(1); fit]).spacing(1).split(main);
     for (column, place) in shown.iter().zip(places.iter()) {
         one_column(model, frame, *column, *place);
@@ -74,46 +88,65 @@ fn head_style(column: Column) -> Style {
     }
 }
 
+/// The name of a column with the number of its steps; reversed, if a card is dragged over it.
+fn column_head(model: &Model, column: Column) -> (String, Style) {
+    let is_target = model.dragged.as_ref().is_some_and(|it| it.1 == Some(column));
+    let style = if is_target { SELECTED } else { head_style(column) };
+    (format!("{} {}", column.name(), model.column(column).len()), style)
+}
+
 fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Rect) {
     let steps = model.column(column);
     let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    let name = format!("{} {}", column.name(), steps.len());
-    let head_line = Line::styled(cut(&name, head.width.into()), head_style(column).patch(BOLD).underlined());
+    let (name, style) = column_head(model, column);
+    let style = style.patch(BOLD);
+    let style = if style.add_modifier.contains(Modifier::REVERSED) { style } else { style.underlined() };
+    let head_line = Line::styled(cut(&name, head.width.into()), style);
     frame.render_widget(Paragraph::new(head_line), head);
     let mut hits = vec![(area, Hit::Column(column))];
-    let cards: Vec<_> = steps.iter().map(|it| card(it, body.width.into())).collect();
+    // Where there is much room, cards show more, and stand apart.
+    let is_tall = body.height >= TALL;
+    let (rows, gap) = if is_tall { (3, 1) } else { (2, 0) };
+    let card = |nth: usize| card(steps[nth], body.width.into(), rows);
     let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
     let mut first = at.unwrap_or(0);
     // As many cards above the selected one as there is room for.
-    let mut height = cards.get(first).map_or(0, Vec::len);
-    while first > 0 && height + cards[first - 1].len() <= usize::from(body.height) * 2 / 3 {
+    let mut height = if steps.is_empty() { 0 } else { card(first).len() };
+    while first > 0 {
+        height += card(first - 1).len() + usize::from(gap);
+        if height > usize::from(body.height) * 2 / 3 {
+            break;
+        }
         first -= 1;
-        height += cards[first].len();
     }
     let mut y = body.y;
-    for (nth, card) in cards.into_iter().enumerate().skip(first) {
-        let height = u16::try_from(card.len()).unwrap_or(1).min(body.bottom().saturating_sub(y));
+    for (nth, step) in steps.iter().enumerate().skip(first) {
+        let lines = card(nth);
+        let height = u16::try_from(lines.len()).unwrap_or(1).min(body.bottom().saturating_sub(y));
         if height == 0 {
             break;
         }
         let place = Rect { y, height, ..body };
-        let is_own = Some(nth) == at;
-        let style = match (is_own, model.focus) {
-            (true, Focus::Plans) => BOLD,
-            (true, _) => SELECTED,
-            (false, _) => Style::new(),
-        };
-        frame.render_widget(Paragraph::new(card).style(style), place);
-        hits.push((place, Hit::Step(steps[nth].id.clone())));
-        y += height;
+        let is_selected = Some(nth) == at;
+        let style = if is_selected { BOLD } else { Style::new() };
+        frame.render_widget(Paragraph::new(lines).style(style), place);
+        if is_selected && model.focus != Focus::Plans {
+            highlight(frame, place);
+        }
+        hits.push((place, Hit::Step(step.id.clone())));
+        y += height + gap;
     }
     model.hits.append(&mut hits);
 }
 
-/// A card: the title in at most two lines, and what is to be known in a third one.
-fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
-    let style = colour(screens::colour(&step.status));
-    let style = if step.ready && step.status == "pending" { colour(screens::READY) } else { style };
+fn step_style(step: &StepShape) -> Style {
+    let is_ready = step.ready && step.status == "pending";
+    colour(if is_ready { screens::READY } else { screens::colour(&step.status) })
+}
+
+/// A card: the title in at most `rows` lines, and below it what else is to be known.
+fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
+    let style = step_style(step);
     let head = format!("{} ", screens::mark(&step.status));
     let title = vec![
         Span::styled(head, style),
@@ -121,22 +154,32 @@ fn card(step: &StepShape, width: usize) -> Vec<Line<'static>> {
         Span::raw(plain(&step.title)),
     ];
     let mut lines = wrap(&Line::from(title), width, 2);
-    if lines.len() > 2 {
-        lines.truncate(2);
-        let last: String = lines[1].spans.iter().map(|it| it.content.as_ref()).collect();
-        lines[1] = Line::from(format!("{}…", cut(&last, width.saturating_sub(1)).trim_end_matches('…')));
-    }
+    shorten(&mut lines, rows, width);
     let facts = [
+        if step.lapsed { "lapsed".to_owned() } else { String::new() },
         step_screen::worker(step).to_owned(),
         step_screen::tasks(step),
-        if step.lapsed { "lapsed".to_owned() } else { String::new() },
         if step.waits_for.is_empty() { String::new() } else { format!("← {}", waits(step)) },
     ];
     let facts: Vec<_> = facts.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
     if !facts.is_empty() {
-        lines.push(Line::styled(cut(&format!("  {}", facts.join(" · ")), width), DIM));
+        let mut below = wrap(&Line::styled(format!("  {}", facts.join(" · ")), DIM), width, 2);
+        shorten(&mut below, rows - 1, width);
+        lines.extend(below);
     }
     lines
+}
+
+/// At most so many lines, the last with `…` where something is missing.
+fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
+    if lines.len() > rows {
+        lines.truncate(rows);
+        let last = &mut lines[rows - 1];
+        let text: String = last.spans.iter().map(|it| it.content.as_ref()).collect();
+        let style = last.spans.last().map_or(Style::new(), |it| it.style);
+        let text = format!("{}…", cut(&text, width.saturating_sub(1)).trim_end_matches('…'));
+        *last = Line::styled(text, style);
+    }
 }
 
 /// What it waits for, steps of its own plan by their number.
@@ -147,8 +190,7 @@ fn waits(step: &StepShape) -> String {
 fn list_line(step: &StepShape, width: usize, now: Time) -> Line<'static> {
     let state = screens::short_state(step);
     let state = anstream::adapter::strip_str(&state.painted()).to_string();
-    let style = colour(screens::colour(&step.status));
-    let style = if step.ready && step.status == "pending" { colour(screens::READY) } else { style };
+    let style = step_style(step);
     let right =
         [step_screen::worker(step).to_owned(), step_screen::tasks(step), ago(now, step.last_activity)];
     let right: Vec<_> = right.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
@@ -178,9 +220,10 @@ fn lines(
     let mut hits = Vec::new();
     for (nth, step) in steps.iter().enumerate().skip(first).take(area.height.into()) {
         let place = Rect { y: area.y + u16::try_from(nth - first).unwrap_or(0), height: 1, ..area };
-        let style = if Some(nth) == at && model.focus != Focus::Plans { SELECTED } else { Style::new() };
-        let line = line(step, area.width.into(), model.now);
-        frame.render_widget(Paragraph::new(line).style(style), place);
+        frame.render_widget(Paragraph::new(line(step, area.width.into(), model.now)), place);
+        if Some(nth) == at && model.focus != Focus::Plans {
+            highlight(frame, place);
+        }
         hits.push((place, Hit::Step(step.id.clone())));
     }
     model.hits.append(&mut hits);
