@@ -15,8 +15,14 @@ const check = (name, is_fine, said) => {
 };
 
 const PAGES = ['/', '/?status=all', '/plan/feature-auth', '/plan/feature-auth?view=list', '/plan/feature-auth?view=text',
-  '/plan/feature-auth?view=decisions', '/plan/ledger-migration', '/plan/ledger-migration?view=graph', '/plan/ledger-migration?view=timeline', '/step/ledger-migration:4', '/step/docs-onboarding:5',
-  '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/decisions', '/insights', '/problems', '/stats'];
+  '/plan/feature-auth?view=decisions', '/plan/ledger-migration', '/plan/ledger-migration?view=graph', '/plan/ledger-migration?view=graph&around=4', '/plan/ledger-migration?view=timeline', '/plan/ledger-migration?view=text', '/plan/ledger-migration/edit', '/step/ledger-migration:4', '/step/docs-onboarding:5',
+  '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/decisions', '/insights', '/problems', '/stats', '/stats?plan=feature-auth&since=7d', '/plan/aims', '/plan/aims?view=text', '/plan/none'];
+
+/** A plan whose goals have boxes. */
+function aims(to) {
+  mkdirSync(join(to, 'aims'));
+  writeFileSync(join(to, 'aims', 'plan.md'), '---\nstatus: active\ngoals:\n  - "[ ] fast"\n  - "[x] small"\n  - plain\n---\n# Aims\n\n- [ ] a task\n');
+}
 
 /** Violations and undecided contrasts of a page. */
 async function axe(page) {
@@ -32,7 +38,7 @@ async function axe(page) {
 }
 
 async function L3() {
-  const it = plans(example), faults = [], violations = [];
+  const it = plans((to) => { example(to); aims(to); }), faults = [], violations = [];
   const widths = [360, 1440], colours = small ? ['light'] : ['light', 'dark'];
   let n = 0;
   for (const width of widths) {
@@ -40,7 +46,7 @@ async function L3() {
       const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width, height: 900 }, colorScheme });
       for (const path of PAGES) {
         const answer = await page.goto(origin + path);
-        if (answer.status() !== 200) faults.push(`${path}: ${answer.status()}`);
+        if (answer.status() !== (path === '/plan/none' ? 404 : 200)) faults.push(`${path}: ${answer.status()}`);
         await page.waitForSelector('html.has-script');
         for (const found of await axe(page)) violations.push(`${path} ${width} ${colorScheme}: ${found}`);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -51,6 +57,8 @@ async function L3() {
     }
   }
   violations.forEach((it) => console.log('    ', it));
+  // Chromium says of itself that a page is not there.
+  for (let nth = faults.length - 1; nth >= 0; nth--) if (/\/plan\/none: .*404/.test(faults[nth])) faults.splice(nth, 1);
   faults.forEach((it) => console.log('    ', it));
   check('L3 axe', violations.length === 0, `${violations.length} violations on ${n} views`);
   check('L3 console', faults.length === 0, `${faults.length} errors`);
@@ -146,14 +154,14 @@ async function L2() {
   for (const path of ['/', '/plan/long', '/plan/long?view=graph']) {
     const times = [];
     let size = 0;
-    for (let nth = 0; nth < 15; nth++) {
+    for (let nth = 0; nth < 40; nth++) {
       const begun = performance.now();
       const answer = await fetch(origin + path, { headers: { cookie } });
       size = (await answer.text()).length;
       times.push(performance.now() - begun);
     }
     const [first, ...rest] = times, p95 = percentile(rest, 0.95);
-    check(`L2 ${path}`, p95 <= 50 && size <= 200_000, `p95 ${p95.toFixed(1)} ms (first ${first.toFixed(0)} ms), ${size} bytes, ${n} plans, ${cpus().length} cores`);
+    check(`L2 ${path}`, p95 <= 50 && size <= 200_000, `p50 ${percentile(rest, 0.5).toFixed(1)} ms, p95 ${p95.toFixed(1)} ms (first ${first.toFixed(0)} ms), ${size} bytes, ${n} plans, ${cpus().length} cores`);
   }
   const script = (await (await fetch(`${origin}/app.js`)).text()).length;
   check('L2 script', script <= 20_000, `${script} bytes`);

@@ -87,9 +87,37 @@ pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport
             _ => String::new(),
         },
         ExportForm::Adr => record(&plan, &context.config.words),
-        ExportForm::Html => html::page(context, &plan)?,
+        ExportForm::Html => html::page(context, &plan, None)?,
     };
     Ok(ExportReport { plan: plan.plan.id.clone(), form: request.form, text, object })
+}
+
+/// A directory of HTML pages: an index, and a page for each plan that is not archived.
+#[derive(Debug)]
+pub struct Site(html::Index);
+
+impl Site {
+    pub fn of(context: &Context) -> Result<Self, Error> {
+        html::Index::of(context).map(Self)
+    }
+
+    /// The paths of the files below the directory, with `/`; the index first.
+    pub fn files(&self) -> impl Iterator<Item = String> {
+        let pages = self.0.ids().map(|id| format!("plans/{id}.html"));
+        ["index.html".to_owned()].into_iter().chain(pages)
+    }
+
+    /// The content of each file, in the order of [`Self::files`]; one at a time, as all may be large.
+    pub fn pages<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = Result<String, Error>> {
+        let page = |id: &str| {
+            let request = ShowRequest { id: format!("{id}/"), full: true, graph: None };
+            match show(context, &request)? {
+                ShowReport::Plan(plan) => html::page(context, &plan, Some(&self.0.known)),
+                _ => Err(Error::usage(format!("`{id}` is no plan"), "")),
+            }
+        };
+        [Ok(self.0.page(context))].into_iter().chain(self.0.ids().map(page))
+    }
 }
 
 /// The plan and, below it, each step with its text and its attempts.

@@ -11,9 +11,10 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller, Owner};
+use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
-use crate::store::transaction::ChangeReport;
+use crate::store::transaction::{ChangeReport, Mode};
 use crate::store::{new_step, repeat, resolve, typed_words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::{self, Kind, Style, View};
@@ -51,6 +52,24 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
                 "updated".clone_into(&mut update.did);
             }
             Ok(update)
+        })
+    })
+}
+
+/// Replaces the text of a plan's file below its heading.
+#[derive(Debug, Clone, Default)]
+pub struct PlanTextRequest {
+    pub id: String,
+    pub text: String,
+}
+
+/// Replaces the text; the front matter and the heading stay.
+pub fn plan_text(context: &Context, request: &PlanTextRequest) -> Result<ChangeReport, Error> {
+    change_one_by_one(context, "update", std::slice::from_ref(&request.id), Mode::Write, |writing, id| {
+        let plan = resolve::plan(context, id)?;
+        plan_file::update(context, writing, &plan, &|now, _| {
+            let text = new_step::below_heading(&now.title, &request.text)?;
+            Ok(PlanUpdate { text: Some(text), did: "updated".to_owned(), ..PlanUpdate::default() })
         })
     })
 }

@@ -1,16 +1,19 @@
-//! `tick`: ticks or clears one task box of a step's text. One character of the file changes.
+//! `tick`: ticks or clears one box: a task in the text of a step or plan, a goal or a success criterion. One character of
+//! the file changes.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::page::markdown::line_hash;
+use crate::plan::aims;
 use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller};
-use crate::store::resolve;
+use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{ChangeReport, Mode};
 use crate::text::{front_matter, markdown};
 
-/// Ticks a task of a step.
+/// Ticks a box of a step or a plan.
 #[derive(Debug, Clone, Default)]
 pub struct TickRequest {
     pub id: String,
@@ -22,25 +25,32 @@ pub struct TickRequest {
     pub by: Option<String>,
 }
 
-/// Ticks the task if its line is still the one that was shown. A box that is already so stays.
+/// Ticks the box if its line is still the one that was shown. A box that is already so stays.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
+    let mark = if request.ticked { b'x' } else { b' ' };
+    let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();
     change_one_by_one(context, "tick", std::slice::from_ref(&request.id), Mode::Write, |writing, id| {
-        let named = resolve::step(context, id)?;
-        let who = Caller::of(context, &named.id, request.by.as_deref(), None, false);
-        step_file::update(context, writing, &named, &|now| {
-            let at = place(now.bytes, request)?;
-            let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();
-            let mark = if request.ticked { b'x' } else { b' ' };
-            let renews = fencing::is_owner(now.step, &who);
-            Ok(StepUpdate { mark: Some((at, mark)), renews, did, ..StepUpdate::default() })
-        })
+        match resolve::target(context, id)? {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, bytes| {
+                let mark = Some((place(bytes, request, true)?, mark));
+                Ok(PlanUpdate { mark, did: did.clone(), ..PlanUpdate::default() })
+            }),
+            Target::Step(step) => {
+                let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
+                step_file::update(context, writing, &step, &|now| {
+                    let mark = Some((place(now.bytes, request, false)?, mark));
+                    let renews = fencing::is_owner(now.step, &who);
+                    Ok(StepUpdate { mark, renews, did: did.clone(), ..StepUpdate::default() })
+                })
+            }
+        }
     })
 }
 
 /// Where the character between the brackets is, in the bytes of the file.
-fn place(file: &[u8], request: &TickRequest) -> Result<usize, Error> {
+fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Error> {
     let changed = || {
-        let hint = "look at the step again: its text is different now";
+        let hint = "look at it again: its text is different now";
         Error::conflict(
             "task-changed",
             format!("line {} is no longer the task that was shown", request.line),
@@ -69,10 +79,44 @@ fn place(file: &[u8], request: &TickRequest) -> Result<usize, Error> {
     let body_start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[body_start..]).map_err(|_| changed())?;
     let tasks = markdown::outline(body).tasks;
-    let inside =
-        tasks.iter().map(|it| it.at + body_start).find(|it| (start..start + line.len()).contains(it));
-    let open = inside.ok_or_else(changed)?;
-    // `at` is the bracket.
+    let in_lists = if has_aims { aims::boxes(file) } else { Vec::new() };
+    let all = in_lists.into_iter().chain(tasks.iter().map(|it| it.at + body_start));
+    let inside: Vec<usize> = all.filter(|it| (start..start + line.len()).contains(it)).collect();
+    // `at` is the bracket. Of two in a line none can be told from the other.
+    let [open] = inside[..] else { return Err(changed()) };
     let is_box = file.get(open) == Some(&b'[') && file.get(open + 2) == Some(&b']');
     if is_box { Ok(open + 1) } else { Err(changed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    const PLAN: &str = "---\nstatus: active\ngoals:\n  - \"[ ] fast\" # why\n  - '[x] small'\n  - plain\nsuccess_criteria: [\"[ ] a\", \"[ ] b\"]\n---\n# P\n\n- [ ] task\n";
+
+    #[test]
+    fn a_box_of_a_goal_or_of_the_text_changes_by_one_character() {
+        let machine = Machine::with(&[("/plans/p/plan.md", PLAN)]);
+        let context = Context::on_model(&machine);
+        let ask = |line: usize, ticked: bool| {
+            let text = PLAN.lines().nth(line - 1).unwrap_or_default();
+            let (id, hash) = ("p".to_owned(), line_hash(text));
+            tick(&context, &TickRequest { id, line, hash, ticked, by: None }).map(|_| ())
+        };
+        let now = || String::from_utf8(context.plans.read("p/plan.md".as_ref()).unwrap().bytes).unwrap();
+        ask(4, true).unwrap();
+        ask(5, false).unwrap();
+        ask(11, true).unwrap();
+        ask(4, true).expect("it is ticked already");
+        let expected = PLAN
+            .replace("[ ] fast", "[x] fast")
+            .replace("[x] small", "[ ] small")
+            .replace("[ ] task", "[x] task");
+        assert_eq!(now(), expected);
+        for line in [6, 7, 2, 99] {
+            assert_eq!(ask(line, true).unwrap_err().code(), "task-changed", "{line}");
+        }
+        assert_eq!(now(), expected);
+    }
 }

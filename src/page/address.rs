@@ -1,5 +1,7 @@
 //! What the address in a Markdown link means: a plan, a step, another file of the plans directory, or another site.
 
+use std::fmt::Write;
+
 use crate::plan::id::{PlanId, StepId, read_step_id, read_step_path};
 
 /// The directory of archived plans.
@@ -69,6 +71,19 @@ fn scheme(address: &str) -> Option<&str> {
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
     is_scheme.then_some(scheme)
+}
+
+/// A name as a part of a URL's path; `:` stays, as in a step's id.
+pub fn encoded(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "%{byte:02X}").ok();
+        }
+    }
+    text
 }
 
 /// Replaces `%2e` and the like; `None` if that is no text, or hides a control character or backslash.

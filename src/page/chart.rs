@@ -61,7 +61,7 @@ pub fn columns(title: &str, columns: [&str; 2], of: &[Bar]) -> Markup {
     // A label needs some 70 pixels.
     let every = (70.0 / step).ceil();
     html! {
-        figure.columns {
+        figure.chart {
             figcaption { (title) }
             div.scroll tabindex="0" role="group" aria-label=(title) {
                 svg viewBox={ "0 0 " (decimal(width)) " 150" } width=(decimal(width)) height="150" role="img" aria-label=(title) {

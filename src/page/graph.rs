@@ -52,6 +52,8 @@ pub struct Graph {
     pub edges: BTreeSet<(usize, usize)>,
     /// Nodes of a step's neighbourhood that were too many to draw.
     pub left_out: usize,
+    /// The node whose neighbourhood it is.
+    pub centre: Option<usize>,
 }
 
 impl Graph {
@@ -126,9 +128,11 @@ impl Node {
 /// Draws a graph at the places of its layout. `href` returns where a node leads, if anywhere.
 pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
     let (width, height) = (layout.width.to_string(), layout.height.to_string());
+    // What is a little too wide for a screen is made smaller, as long as it can be read.
+    let class = if (900.0..=1900.0).contains(&layout.width) { "graph fits" } else { "graph" };
     html! {
         div.scroll.graph-scroll tabindex="0" role="group" aria-label=(label) {
-            svg.graph xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width)
+            svg class=(class) xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width)
                 height=(height) role="group" aria-label=(label) {
                 g.edges aria-hidden="true" {
                     @for edge in &layout.edges {
@@ -136,10 +140,11 @@ pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> 
                         path.head d=(edge.head) {}
                     }
                 }
-                @for (node, place) in graph.nodes.iter().zip(&layout.places) {
+                @for (nth, (node, place)) in graph.nodes.iter().zip(&layout.places).enumerate() {
+                    @let drawn = drawn(node, place, layout, graph.centre == Some(nth));
                     @match href(node) {
-                        Some(address) => { a href=(address) { (drawn(node, place, layout)) } }
-                        None => { g { (drawn(node, place, layout)) } }
+                        Some(address) => { a href=(address) { (drawn) } }
+                        None => { g { (drawn) } }
                     }
                 }
             }
@@ -147,12 +152,13 @@ pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> 
     }
 }
 
-fn drawn(node: &Node, place: &Place, layout: &Layout) -> Markup {
+fn drawn(node: &Node, place: &Place, layout: &Layout, is_centre: bool) -> Markup {
+    let class = node.class() + if is_centre { " centre" } else { "" };
     let (width, height) = (layout.node_width, layout.node_height);
     // An inner `svg` clips a text that is wider in the reader's font.
     html! {
         title { (node.description()) }
-        svg x=(place.x) y=(place.y) width=(width) height=(height) class=(node.class()) {
+        svg x=(place.x) y=(place.y) width=(width) height=(height) class=(class) {
             rect x="1" y="1" width=(width - 2.0) height=(height - 2.0) rx="6" {}
             text.mark x="9" y="21" aria-hidden="true" { (node.look.mark()) }
             text x="26" y="21" { (node.label()) }

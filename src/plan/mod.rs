@@ -2,6 +2,7 @@
 //!
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 
+pub mod aims;
 pub mod binary;
 pub mod change;
 pub mod claims;

@@ -13,6 +13,7 @@ use crate::plan::words::PlanStatus;
 use crate::store::decision::Decision;
 use crate::store::idempotency;
 use crate::store::load::{self, DecisionFiles, LoadQuery};
+use crate::store::step_file;
 use crate::store::transaction::{self, Applied, Changed, Transaction};
 use crate::text::header_edit::Change;
 
@@ -21,6 +22,10 @@ pub(crate) struct PlanUpdate {
     pub(crate) status: Option<PlanStatus>,
     pub(crate) keys: Vec<Change>,
     pub(crate) notes: Vec<NewNote>,
+    /// The new text below the heading.
+    pub(crate) text: Option<String>,
+    /// One byte of the file, by its place.
+    pub(crate) mark: Option<(usize, u8)>,
     /// In the past tense, for people.
     pub(crate) did: String,
 }
@@ -54,7 +59,15 @@ pub(crate) fn update(
         precondition::check_plan(context, &plans, now)?;
         transaction::check_writable(context, &now.problems)?;
         let update = decide(now, own)?;
-        let after = transaction::edit(&plan.path, file, &update.changes(now), PLAN_KEYS)?;
+        let mut after = transaction::edit(&plan.path, file, &update.changes(now), PLAN_KEYS)?;
+        if let Some(text) = &update.text {
+            after = step_file::with_text(&after, text);
+        }
+        if let Some((at, mark)) = update.mark
+            && let Some(byte) = after.get_mut(at)
+        {
+            *byte = mark;
+        }
         let outcome = (shown(now), update.did);
         idempotency::record(context, || {
             vec![changed(context, &plans, &read_again(context, plan, &after), outcome.clone(), true)]

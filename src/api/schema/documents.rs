@@ -22,6 +22,13 @@ pub(super) fn answers() -> Answers {
                 .fields(["plan", "text"], &text())
                 .field("form", word(["markdown", "mermaid", "adr", "html"])),
         ),
+        (
+            "export-site",
+            Object::new()
+                .field("directory", text())
+                .field("form", word(["html"]))
+                .field("files", list(text())),
+        ),
     ]
 }
 

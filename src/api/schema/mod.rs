@@ -41,7 +41,7 @@ pub fn answers() -> Vec<Answer> {
     let named = |(name, object): (&'static str, Object)| {
         let kind = match name {
             "rendered-prompt" => "prompt",
-            "export-text" => "export",
+            "export-text" | "export-site" => "export",
             kind => kind,
         };
         Answer { name, kind, schema: object.answer(kind) }

@@ -2,34 +2,45 @@
 //!
 //! Only what the files say is in it: no time of the export, no file times, no claims that only this machine knows.
 
-use std::path::Path;
+mod index;
+mod reach;
+mod records;
+
+use std::collections::BTreeSet;
 
 use maud::{DOCTYPE, Markup, html};
+
+pub(super) use index::Index;
+use reach::{Reach, Site};
 
 use super::{lowered, without_list};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{PlanShape, StepShape, Views};
 use crate::ops::show::ShownPlan;
-use crate::page::address::{self, Target};
 use crate::page::graph::{self, Graph, Kind, Node, View};
-use crate::page::images;
 use crate::page::look::Look;
-use crate::page::markdown::{self, Addresses, Form, Tasks};
 use crate::page::style;
 use crate::page::text::{isolated, one_line, words};
 use crate::page::timeline::{self, Row, shown_time};
+use crate::plan::aims::{self, Aim};
 use crate::plan::id::PlanId;
+use crate::plan::insight::Insight;
 use crate::plan::model::Order;
 use crate::plan::records::{Attempt, Note};
+use crate::store::knowledge;
 use crate::store::load::LoadQuery;
 
 /// Nothing is run or loaded, from wherever the page is opened.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Returns the page of a plan. `shown` has its texts and decisions.
-pub(super) fn page(context: &Context, shown: &ShownPlan) -> Result<String, Error> {
+/// Returns the page of a plan. `shown` has its texts and decisions; `site` are the plans that have pages beside it.
+pub(super) fn page(
+    context: &Context,
+    shown: &ShownPlan,
+    site: Option<&BTreeSet<String>>,
+) -> Result<String, Error> {
     let id = PlanId::new(shown.plan.id.clone());
     let plans = LoadQuery::plan(&id).without_claims().load(context)?.plans;
     let views = Views::of(context, &plans);
@@ -37,33 +48,46 @@ pub(super) fn page(context: &Context, shown: &ShownPlan) -> Result<String, Error
     let plan = if is_archived { plans.archived(&id) } else { plans.get(&id) };
     let steps = |plan: &crate::plan::model::Plan| plan.steps.iter().map(|it| views.step(plan, it)).collect();
     let steps: Vec<StepShape> = plan.map(steps).unwrap_or_default();
-    let directory = plan.and_then(|it| it.path.rsplit_once('/')).map_or("", |it| it.0).to_owned();
-    let page = Page { context, shown, steps, directory };
-    Ok(page.document().into_string())
+    let path = plan.map(|it| it.path.as_str()).unwrap_or_default();
+    let file = context.plans.read(path.as_ref()).map(|it| it.bytes).unwrap_or_default();
+    let directory = path.rsplit_once('/').map_or("", |it| it.0).to_owned();
+    let mut insights = knowledge::insights(context);
+    insights.retain(|it| it.plan.as_deref() == Some(id.as_str()));
+    insights.reverse();
+    let own = Some((shown.plan.id.clone(), steps.iter().map(|it| it.number.clone()).collect()));
+    let reach = Reach { context, own, site: site.map(|plans| Site { plans, way: "" }) };
+    let page = Page { shown, steps, directory, file, insights, reach };
+    Ok(document(&page.shown.plan.title, &page.main()).into_string())
 }
 
 struct Page<'a> {
-    context: &'a Context,
     shown: &'a ShownPlan,
     /// As the files say, without what this machine has recorded of claims.
     steps: Vec<StepShape>,
     /// The plan's directory, relative to the plans directory.
     directory: String,
+    /// The plan's own file.
+    file: Vec<u8>,
+    insights: Vec<Insight>,
+    reach: Reach<'a>,
 }
 
-impl Addresses for Page<'_> {
-    /// Only this plan is in the page.
-    fn link(&self, target: &str) -> Option<String> {
-        match address::read(&self.directory, target)? {
-            Target::Step(id) => self.step_address(&id.to_string()),
-            Target::Plan(id) if id.as_str() == self.shown.plan.id => Some("#top".to_owned()),
-            _ => None,
+/// A page with its style.
+fn document(title: &str, main: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="und" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (one_line(title)) }
+                (style::document())
+            }
+            body { main #top { (main) } }
         }
-    }
-
-    fn image(&self, target: &str) -> Option<String> {
-        let Some(Target::File(path)) = address::read(&self.directory, target) else { return None };
-        images::data_address(&self.context.plans.read(Path::new(&path)).ok()?.bytes)
     }
 }
 
@@ -72,35 +96,31 @@ impl Page<'_> {
         &self.shown.plan
     }
 
-    fn step_address(&self, id: &str) -> Option<String> {
-        self.steps.iter().find(|it| it.id == id).map(|it| format!("#step-{}", it.number))
+    fn main(&self) -> Markup {
+        let plan = self.plan();
+        html! {
+            @if self.reach.site.is_some() { p.soft { a href="../index.html" { "All plans" } } }
+            (self.header())
+            (listed_aims("Goals", &aims::aims(&self.file, "goals"), &plan.goals))
+            (listed_aims("Success criteria", &aims::aims(&self.file, "success_criteria"), &plan.success_criteria))
+            (self.text(&lowered(&without_list(&self.shown.body), &plan.title, 0), "plan.", 1))
+            (notes(&plan.notes))
+            (self.children())
+            (self.overview())
+            (self.graph())
+            (self.timeline())
+            (records::decisions(&self.shown.decisions, &self.reach, false))
+            (records::insights(&self.insights, &self.reach, false))
+            (self.all_steps())
+        }
     }
 
-    fn document(&self) -> Markup {
+    /// The plans of a program.
+    fn children(&self) -> Markup {
         html! {
-            (DOCTYPE)
-            html lang="und" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    meta name="referrer" content="no-referrer";
-                    title { (one_line(&self.plan().title)) }
-                    (style::document())
-                }
-                body { main #top {
-                    (self.header())
-                    (texts("Goals", &self.plan().goals))
-                    (texts("Success criteria", &self.plan().success_criteria))
-                    (self.text(&lowered(&without_list(&self.shown.body), &self.plan().title, 0), "plan.", 1))
-                    (notes(&self.plan().notes))
-                    (self.overview())
-                    (self.graph())
-                    (self.timeline())
-                    (self.decisions())
-                    (self.all_steps())
-                } }
+            @if !self.shown.children.is_empty() {
+                h2 { "Plans" }
+                (index::table(&self.shown.children, &self.reach))
             }
         }
     }
@@ -124,7 +144,7 @@ impl Page<'_> {
                     @if let Some(due) = plan.due { span { "Due " (due) } }
                     @if plan.order == Order::Sequential { span { "One step after the other" } }
                     @if let Some(category) = &plan.category { span { "Category " (isolated(category)) } }
-                    @if let Some(program) = &plan.program { span { "Part of " (isolated(program)) } }
+                    @if let Some(program) = &plan.program { span { "Part of " (records::linked(program, &self.reach)) } }
                     @if let Some(at) = plan.created_at { span { "Created " (shown_time(at)) } }
                     @if !plan.tags.is_empty() { span { "Tags " (listed(&plan.tags)) } }
                 }
@@ -133,8 +153,7 @@ impl Page<'_> {
     }
 
     fn text(&self, body: &str, id_prefix: &str, top_heading: u8) -> Markup {
-        let form = Form { id_prefix, top_heading, tasks: Tasks::Plain, addresses: self };
-        html! { @if !body.trim().is_empty() { div.text { (markdown::render(body, form)) } } }
+        records::text(body, id_prefix, top_heading, (&self.reach, &self.directory))
     }
 
     fn overview(&self) -> Markup {
@@ -169,7 +188,7 @@ impl Page<'_> {
             @for (nth, id) in step.shown_depends().iter().enumerate() {
                 @if nth > 0 { ", " }
                 @let name = super::without_plan(id, &own);
-                @match self.step_address(id) {
+                @match self.reach.step(id) {
                     Some(address) => { a href=(address) { (isolated(&name)) } }
                     None => (isolated(&name)),
                 }
@@ -184,7 +203,7 @@ impl Page<'_> {
         let graph = view.and_then(|view| Graph::of(self.plan(), &self.steps, view));
         let drawn = graph.and_then(|graph| Some((graph.layout()?, graph)));
         let href = |node: &Node| match node.kind {
-            Kind::Step => self.step_address(&node.id),
+            Kind::Step | Kind::Foreign => self.reach.step(&node.id),
             _ => None,
         };
         html! {
@@ -198,34 +217,12 @@ impl Page<'_> {
 
     fn timeline(&self) -> Markup {
         let rows: Vec<Row> = self.steps.iter().map(Row::of_file).collect();
-        let href = |row: &Row| self.step_address(&row.id);
+        let href = |row: &Row| self.reach.step(&row.id);
         html! {
             @if let Some(drawing) = timeline::svg(&rows, "Attempts over time", &href) {
                 h2 { "Timeline" }
                 (drawing)
                 p.soft { "Times are in UTC." }
-            }
-        }
-    }
-
-    fn decisions(&self) -> Markup {
-        html! {
-            @if !self.shown.decisions.is_empty() {
-                h2 { "Decisions" }
-                @for (nth, it) in self.shown.decisions.iter().enumerate() {
-                    div.together {
-                        h3 { (isolated(&it.topic)) }
-                        p.soft {
-                            @if let Some(at) = it.decided_at { (shown_time(at)) " " }
-                            @if let Some(by) = &it.by { "by " (isolated(by)) }
-                        }
-                        (self.text(&it.decision, &format!("decision-{nth}."), 4))
-                        @if let Some(why) = &it.reasoning {
-                            h4 { "Why" }
-                            (self.text(why, &format!("reasoning-{nth}."), 5))
-                        }
-                    }
-                }
             }
         }
     }
@@ -290,11 +287,20 @@ fn listed(texts: &[String]) -> Markup {
     html! { @for (nth, it) in texts.iter().enumerate() { @if nth > 0 { ", " } (isolated(it)) } }
 }
 
-fn texts(heading: &str, items: &[String]) -> Markup {
+/// A list of goals or criteria with their boxes; as plain texts if the file has them in another form.
+fn listed_aims(heading: &str, aims: &[Aim], items: &[String]) -> Markup {
     html! {
         @if !items.is_empty() {
             h2 { (heading) }
-            ul { @for it in items { li { (isolated(it)) } } }
+            @if aims.len() == items.len() {
+                ul.text { @for it in aims { li {
+                    @if let Some(mark) = &it.mark {
+                        input.task type="checkbox" checked[mark.ticked] disabled aria-label=(one_line(&it.text));
+                        " "
+                    }
+                    (isolated(&it.text))
+                } } }
+            } @else { ul { @for it in items { li { (isolated(it)) } } } }
         }
     }
 }

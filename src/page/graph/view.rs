@@ -25,6 +25,19 @@ pub enum View<'a> {
     Around(&'a str),
 }
 
+impl<'a> View<'a> {
+    /// As [`View::fitting`], but a plan of many steps without phases is shown around the step that is next.
+    pub fn readable(steps: &'a [StepShape]) -> Option<Self> {
+        let whole = View::fitting(steps);
+        if steps.len() <= MOST_READABLE || whole == Some(View::Phases) {
+            return whole;
+        }
+        let order = [Look::InProgress, Look::Ready, Look::Failed, Look::Blocked, Look::Waiting];
+        let first = order.iter().find_map(|look| steps.iter().find(|it| Look::of(it) == *look));
+        first.or(steps.first()).map(|it| View::Around(&it.id))
+    }
+}
+
 impl View<'_> {
     /// Returns the view that shows a plan best; `None` if no view shows all of it.
     pub fn fitting(steps: &[StepShape]) -> Option<Self> {
@@ -56,7 +69,8 @@ pub(super) fn select(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> O
         View::Around(id) => {
             let start = steps.iter().position(|it| it.id == id)?;
             let (near, left_out) = all.around(start, 2, MOST_READABLE);
-            Some(Graph { left_out, ..all.drawn(&near, &Foreign::Of(start)) })
+            let centre = near.iter().position(|it| *it == start);
+            Some(Graph { left_out, centre, ..all.drawn(&near, &Foreign::Of(start)) })
         }
     }
 }

@@ -5,7 +5,6 @@
 //! name, the origin and the token are checked on every route, also on those that read: one of them claims.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -189,19 +188,6 @@ fn path(uri: &Uri) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A name as a part of a URL's path; `:` stays, as in a step's id.
-pub(in crate::serve) fn encoded(name: &str) -> String {
-    let mut text = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            write!(text, "%{byte:02X}").ok();
-        }
-    }
-    text
-}
-
 /// Undoes the percent-encoding; none if it is none, or not of UTF-8.
 pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
@@ -244,6 +230,7 @@ fn body(request: &Request) -> Result<(), Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::address::encoded;
 
     #[test]
     fn a_host_is_own_by_name_and_port() {

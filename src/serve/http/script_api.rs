@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use crate::api::context::Context;
 use crate::api::views::{PlanShape, StepShape};
+use crate::page::address::encoded;
 use crate::plan::time::Time;
 use crate::serve::http::etag::tagged;
-use crate::serve::http::guard::encoded;
 use crate::serve::http::state::App;
 
 pub(super) fn router() -> Router<App> {

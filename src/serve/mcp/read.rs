@@ -8,6 +8,7 @@ use crate::api::views::PlanShape;
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::next::{self, NextRequest};
 use crate::ops::show::ShowReport;
+use crate::ops::stats::{self, StatsRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
@@ -50,8 +51,8 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             "Lists what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
             (
-                "days(Until stale) branches limit:int?(Of each)",
-                "attention:list in_progress:list ready:list finished:list branches:list? errors:int warnings:int plans:int more:obj?",
+                "days(Until stale) branches stats:bool?(Counts) limit:int?(Of each)",
+                "attention:list in_progress:list ready:list finished:list branches:list? stats:obj? errors:int warnings:int plans:int more:obj?",
             ),
             briefing,
         ),
@@ -274,6 +275,7 @@ type Shape<'a> = &'a dyn Fn(&Value) -> Value;
 
 fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let limit = schema::take(&mut given, "limit")?;
+    let with_stats = schema::take(&mut given, "stats")?.unwrap_or(false);
     let report = status::status(&call.context, &schema::read(given)?)?;
     let n_plans = report.plans.len();
     let whole = report.to_json();
@@ -315,5 +317,25 @@ fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     if more.as_object().is_some_and(|it| !it.is_empty()) {
         object["more"] = more;
     }
+    if with_stats {
+        let request = StatsRequest { by_agent: true, ..StatsRequest::default() };
+        object["stats"] = counts(stats::stats(&call.context, &request)?.to_json());
+    }
     Ok(object)
+}
+
+/// The statistics with the newest weeks and the first items of each list.
+fn counts(mut whole: Value) -> Value {
+    if let Some(weeks) = whole["weeks"].as_array_mut() {
+        weeks.drain(..weeks.len().saturating_sub(FEW));
+    }
+    for key in ["tries", "outcomes", "workers", "waiting"] {
+        if let Some(list) = whole[key].as_array_mut() {
+            list.truncate(FEW / 2);
+        }
+    }
+    for key in ["plan", "since"] {
+        whole.as_object_mut().and_then(|it| it.remove(key));
+    }
+    whole
 }

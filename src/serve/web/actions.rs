@@ -17,7 +17,7 @@ use crate::ops::archive::{self, ArchiveRequest};
 use crate::ops::claim::{self, ClaimRequest};
 use crate::ops::confirm::{self, Answer, ConfirmRequest, Confirmer};
 use crate::ops::note::{self, NoteRequest};
-use crate::ops::patch::{self, PatchRequest};
+use crate::ops::patch::{self, PatchRequest, PlanTextRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::renumber::{self, RenumberRequest};
 use crate::ops::tick::{self, TickRequest};
@@ -76,15 +76,18 @@ pub(super) async fn act(
     let to_do = asked.clone();
     let done = web.app.ask_if(IfMatch(condition), move |context| done(context, &to_do)).await;
     match done {
-        Ok(notice) if is_part => {
-            let visit = layout::Visit { here: own_path(asked.some("back")), is_part, notice: None, session };
-            layout::html(&visit.notice(&notice))
-        }
         Ok(notice) => {
             let back = own_path(asked.some("back"));
-            let nth = web.sessions.note(&session, notice);
-            let joint = if back.contains('?') { '&' } else { '?' };
-            Redirect { to: format!("{back}{joint}notice={nth}"), cookie: None }.into_response()
+            let nth = web.sessions.note(&session, notice.clone());
+            let (path, place) = back.split_once('#').map_or((back.as_str(), None), |it| (it.0, Some(it.1)));
+            let joint = if path.contains('?') { '&' } else { '?' };
+            let place = place.map(|it| format!("#{it}")).unwrap_or_default();
+            let to = format!("{path}{joint}notice={nth}{place}");
+            if is_part {
+                let visit = layout::Visit { here: back, is_part, notice: None, session };
+                return layout::html(&visit.notice_before(&notice, Some(&to)));
+            }
+            Redirect { to, cookie: None }.into_response()
         }
         Err(problem) if asked.text("do") == "text" => edit::not_saved(&web, session, &asked, problem).await,
         Err(problem) => problem.into_response(),
@@ -113,6 +116,12 @@ fn done(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
             return Ok(Notice { undo: None, ..told(context, &report) });
         }
         "add" => added(context, asked)?,
+        "text" => saved(context, asked)?,
+        "tick" => {
+            let line = asked.text("line").parse().map_err(|_| unread("line"))?;
+            let (hash, ticked) = (asked.text("hash").to_owned(), asked.text("ticked") == "true");
+            tick::tick(context, &TickRequest { id: asked.id()?, line, hash, ticked, by: asked.by() })?
+        }
         "archive" | "restore" => {
             let restores = asked.text("do") == "restore";
             let request = ArchiveRequest { plans: vec![asked.id()?], restores, mode: Default::default() };
@@ -164,21 +173,6 @@ fn on_step(context: &Context, asked: &Asked, act: &str) -> Result<ChangeReport, 
             let after = asked.text("after").trim().to_owned();
             renumber::renumber(context, &RenumberRequest { id, after, by, ..RenumberRequest::default() })?
         }
-        "text" => {
-            let text = Some(asked.text("text").replace("\r\n", "\n"));
-            patch::patch(context, &PatchRequest { id, text, by, ..PatchRequest::default() })?
-        }
-        "tick" => {
-            let line = asked.text("line").parse().map_err(|_| unread("line"))?;
-            let request = TickRequest {
-                id,
-                line,
-                hash: asked.text("hash").to_owned(),
-                ticked: asked.text("ticked") == "true",
-                by,
-            };
-            tick::tick(context, &request)?
-        }
         other => {
             let verb = Verb::ALL.into_iter().find(|it| it.word() == other).ok_or_else(|| unread("do"))?;
             let message = asked.some("message");
@@ -196,6 +190,19 @@ fn unread(name: &str) -> Problem {
         "usage",
         format!("the form's field `{name}` is not understood"),
     )
+}
+
+/// Another text for a step or a plan.
+fn saved(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
+    let (id, text) = (asked.id()?, asked.text("text").replace("\r\n", "\n"));
+    Ok(if asked.text("id").contains(':') {
+        patch::patch(
+            context,
+            &PatchRequest { id, text: Some(text), by: asked.by(), ..PatchRequest::default() },
+        )?
+    } else {
+        patch::plan_text(context, &PlanTextRequest { id, text })?
+    })
 }
 
 fn added(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
@@ -247,9 +254,13 @@ fn with_kept(context: &Context, said: String) -> String {
     said + &places.collect::<String>()
 }
 
-/// The newest change by this verb that wrote this file, if it can be undone.
+/// The newest change by this verb that wrote this file, or moved a directory with it, if it can be undone.
 fn undo_of(context: &Context, verb: &str, path: &str) -> Option<String> {
+    let wrote =
+        |it: &String| path.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+    // The report of `archive --restore` has the verb that was typed.
+    let is_verb = |it: &str| it == verb || (verb == "archive" && it == "restore");
     let changes = undo::undo_list(context);
-    let found = changes.into_iter().find(|it| it.verb == verb && it.paths.iter().any(|it| it == path))?;
+    let found = changes.into_iter().find(|it| is_verb(&it.verb) && it.paths.iter().any(wrote))?;
     found.blocked.is_none().then_some(found.id)
 }

@@ -1,4 +1,4 @@
-//! Editing the text of a step: saved only if the file is still the one that was shown, and no version is lost.
+//! Editing the text of a step or plan: saved only if the file is still the one that was shown, and no version is lost.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -8,52 +8,91 @@ use maud::{Markup, html};
 use super::actions::Asked;
 use super::layout::{self, Page, Place, Visit};
 use super::session::Session;
-use super::step::{self, Read};
-use super::{Web, forms, links};
+use super::text::FileText;
+use super::{Web, forms, links, plan, step};
 use crate::api::context::Context;
-use crate::page::text::isolated;
+use crate::page::text::{isolated, visible};
 use crate::serve::http::problem::Problem;
 
+/// What is edited: the text below the title of a step or plan.
+struct Edited {
+    id: String,
+    plan: String,
+    title: String,
+    /// The hash of the file with the text.
+    etag: String,
+    file: FileText,
+}
+
+impl Edited {
+    fn read(context: &Context, id: &str) -> Result<Self, Problem> {
+        if id.contains(':') {
+            let read = step::read(context, id)?;
+            let of = read.shown.step;
+            let title = format!("{} {}", of.number, of.title);
+            Ok(Self { id: of.id, plan: of.plan, title, etag: of.etag.unwrap_or_default(), file: read.file })
+        } else {
+            let read = plan::read(context, id)?;
+            let of = read.shown.plan;
+            Ok(Self {
+                id: of.id.clone(),
+                plan: of.id,
+                title: of.title,
+                etag: of.etag.unwrap_or_default(),
+                file: read.file,
+            })
+        }
+    }
+
+    /// Where the text is shown.
+    fn page(&self) -> String {
+        page_of(&self.id)
+    }
+}
+
+fn page_of(id: &str) -> String {
+    if id.contains(':') { links::step(id) } else { format!("{}?view=text", links::plan(id)) }
+}
+
 pub(super) async fn page(State(web): State<Web>, Path(id): Path<String>, visit: Visit) -> Response {
-    let visit = Visit { here: links::step(&id), ..visit };
+    let visit = Visit { here: page_of(&id), ..visit };
     let shown = move |context: &Context| -> Result<_, Problem> {
         if visit.is_read_only() {
             let detail = "these pages are only for reading";
             return Err(Problem::new(StatusCode::FORBIDDEN, "read-only", detail));
         }
-        let read = step::read(context, &id)?;
-        let text = read.text.trim_matches('\n').to_owned();
-        Ok(shown(&visit, &read, &main(&visit, &read, &text, &html! {})))
+        let edited = Edited::read(context, &id)?;
+        Ok(shown(&visit, &edited, main(&visit, &edited, edited.file.edited(), &html! {})))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn shown(visit: &Visit, read: &Read, main: &Markup) -> Response {
-    let step = &read.shown.step;
-    let title = format!("Edit {} {}", step.number, step.title);
-    visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&step.plan), main: main.clone() })
+fn shown(visit: &Visit, edited: &Edited, main: Markup) -> Response {
+    let title = format!("Edit {}", edited.title);
+    visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&edited.plan), main })
 }
 
 /// The form with a text; `above` says why it was not saved.
-fn main(visit: &Visit, read: &Read, text: &str, above: &Markup) -> Markup {
-    let step = &read.shown.step;
+fn main(visit: &Visit, edited: &Edited, text: &str, above: &Markup) -> Markup {
+    let here = edited.page();
     html! {
         div class="head" {
             p class="crumbs" {
-                a href="/" { "Plans" } " / " (links::to(&step.plan)) " / " a href=(links::step(&step.id)) { (step.number) }
+                a href="/" { "Plans" } " / " (links::to(&edited.plan))
+                @if let Some((_, number)) = edited.id.rsplit_once(':') { " / " a href=(here) { (number) } }
             }
-            h1 { "Edit: " (isolated(&step.title)) }
+            h1 { "Edit: " (isolated(&edited.title)) }
         }
         (above)
         form class="stack editor" method="post" action="/do" data-act="text" data-keep="" data-full="" id="editor" {
-            (forms::hidden(visit, "text", &step.id))
-            input type="hidden" name="etag" data-frozen="" value=(step.etag.as_deref().unwrap_or_default());
+            (forms::hidden(visit, "text", &edited.id))
+            input type="hidden" name="etag" data-frozen="" value=(edited.etag);
             label for="editor-text" { "Text below the title " span class="quiet" { "(Markdown)" } }
             // Browsers drop the first line break of a text area.
-            textarea id="editor-text" name="text" rows="24" spellcheck="true" { "\n" (text) }
+            textarea id="editor-text" name="text" rows="24" spellcheck="true" autofocus { "\n" (text) }
             div class="buttons" {
                 button class="primary" { "Save" }
-                a class="button" href=(links::step(&step.id)) { "Back without saving" }
+                a class="button" href=(here) { "Back without saving" }
             }
         }
     }
@@ -62,11 +101,11 @@ fn main(visit: &Visit, read: &Read, text: &str, above: &Markup) -> Markup {
 /// The answer when a text was not saved: it is shown again, beside the text of the file if that changed meanwhile.
 pub(super) async fn not_saved(web: &Web, session: Session, asked: &Asked, problem: Problem) -> Response {
     let (status, id) = (problem.status, asked.text("id").to_owned());
-    let visit = Visit { session, here: links::step(&id), is_part: false, notice: None };
+    let visit = Visit { session, here: page_of(&id), is_part: false, notice: None };
     let text = asked.text("text").replace("\r\n", "\n");
     let is_changed = problem.code == "file-changed";
     let shown = move |context: &Context| -> Result<_, Problem> {
-        let read = step::read(context, &id)?;
+        let edited = Edited::read(context, &id)?;
         let above = html! {
             div class="banner warn" {
                 (layout::sentence(&problem))
@@ -77,12 +116,12 @@ pub(super) async fn not_saved(web: &Web, session: Session, asked: &Asked, proble
             @if is_changed {
                 section class="theirs" aria-labelledby="head-theirs" {
                     h2 id="head-theirs" { "The file now" }
-                    pre tabindex="0" { code { (read.text.trim_matches('\n')) } }
+                    pre tabindex="0" { code { (visible(edited.file.edited())) } }
                 }
                 h2 { "Your text" }
             }
         };
-        Ok(shown(&visit, &read, &main(&visit, &read, &text, &above)))
+        Ok(shown(&visit, &edited, main(&visit, &edited, &text, &above)))
     };
     match web.app.ask(shown).await {
         Ok(response) => (status, response).into_response(),

@@ -127,8 +127,13 @@ impl Visit {
 
     /// What was done, with the way back.
     pub(super) fn notice(&self, notice: &Notice) -> Markup {
+        self.notice_before(notice, None)
+    }
+
+    /// As [`Self::notice`]; `to` is the page that shows it again, for the script.
+    pub(super) fn notice_before(&self, notice: &Notice, to: Option<&str>) -> Markup {
         html! {
-            div class="notice" {
+            div class="notice" data-to=[to] {
                 p { (one_line(&notice.said)) }
                 @if let Some(id) = &notice.undo {
                     form method="post" action="/do" data-act="undo" {

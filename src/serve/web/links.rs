@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use crate::page::address::{self, Target};
+use crate::page::address::{self, Target, encoded};
 use crate::page::markdown::Addresses;
 use crate::page::text::isolated;
-use crate::serve::http::guard::encoded;
+use crate::plan::id::read_step_id;
 
 pub(super) fn plan(id: &str) -> String {
     format!("/plan/{}", encoded(id))
@@ -21,6 +21,16 @@ pub(super) fn step(id: &str) -> String {
 pub(super) fn to(id: &str) -> Markup {
     let path = if id.contains(':') { step(id) } else { plan(id) };
     html! { a href=(path) { (isolated(id)) } }
+}
+
+/// A sentence of the engine, in which steps are named as code.
+pub(super) fn in_sentence(text: &str) -> Markup {
+    html! {
+        @for (nth, part) in text.split('`').enumerate() {
+            @if nth % 2 == 1 && read_step_id(part).is_some() { (to(part)) }
+            @else { (isolated(part)) }
+        }
+    }
 }
 
 /// The links and images in a body: to steps and plans that exist, to other sites, and to images through our own route.

@@ -4,11 +4,13 @@
 //! handler translates: form in, engine, page out; who may see a page is decided in `guard`.
 
 mod actions;
+mod aims;
 mod assets;
 mod board;
 mod edit;
 mod forms;
 mod guard;
+mod history;
 mod image;
 mod knowledge;
 mod layout;
@@ -24,6 +26,7 @@ mod session;
 mod sign_in;
 mod stats;
 mod step;
+mod text;
 mod visit;
 mod words;
 
@@ -75,6 +78,7 @@ fn routes(web: Web) -> Router {
     let guarded = Router::new()
         .route("/", get(overview::page))
         .route("/plan/{id}", get(plan::page))
+        .route("/plan/{id}/edit", get(edit::page))
         .route("/step/{id}", get(step::page))
         .route("/step/{id}/edit", get(edit::page))
         .route("/search", get(search::page))

@@ -167,7 +167,7 @@ fn main(visit: &Visit, asked: &Asked, (brief, plans): (&Brief, &Plans), now: Tim
                 }))
             }
         }
-        (table(visit, asked, plans, now))
+        @if brief.has_plans || plans.total > 0 || plans.hidden > 0 || visit.here != "/" { (table(visit, asked, plans, now)) }
     }
 }
 
@@ -267,7 +267,7 @@ const SORTS: [(&str, &str); 6] = [
 fn table(visit: &Visit, asked: &Asked, plans: &Plans, now: Time) -> Markup {
     html! {
         section class="plans" id="plans" aria-labelledby="head-plans" {
-            div class="bar" {
+            div class="list-head" {
                 h2 id="head-plans" { "Plans " span class="count" { (plans.total) } }
                 form class="filter" action="/" method="get" data-filter="" id="filter" {
                     input type="search" name="q" value=(asked.q) aria-label="Filter by title" placeholder="Filter by title";
@@ -322,7 +322,7 @@ pub(super) fn plan_row(plan: &PlanShape, now: Time) -> Markup {
 
 /// A text as a part of a query.
 pub(super) fn query(text: &str) -> String {
-    crate::serve::http::guard::encoded(text)
+    crate::page::address::encoded(text)
 }
 
 fn pager(visit: &Visit, plans: &Plans) -> Markup {

@@ -8,11 +8,12 @@ use super::links;
 use super::overview::query;
 use super::plan::Asked;
 use crate::api::context::Context;
+use crate::api::views::StepShape;
 use crate::ops::log::timeline::{self as history, StepTimeline};
 use crate::ops::show::ShownPlan;
-use crate::page::graph::{self, Graph, Kind, Layout, Node, View};
+use crate::page::graph::{self, Graph, Kind, Layout, MOST_READABLE, MOST_WHOLE, Node, View};
 use crate::page::look::Look;
-use crate::page::text::{isolated, one_line};
+use crate::page::text::{clip, isolated, one_line};
 use crate::page::timeline::{self, Mark, Row, Span, outcome_look};
 
 /// Layouts that are kept.
@@ -43,34 +44,80 @@ impl Layouts {
     }
 }
 
+/// More steps than these are chosen by number, not from a list.
+const MOST_CHOICES: usize = 300;
+
 pub(super) fn graph(layouts: &Layouts, asked: &Asked, shown: &ShownPlan) -> Markup {
-    let view = match (&asked.around, &asked.phase) {
+    let around = around(asked, shown);
+    let is_whole = !asked.whole.is_empty() && shown.steps.len() <= MOST_WHOLE;
+    let view = match (&around, &asked.phase) {
         (Some(step), _) => Some(View::Around(step)),
         (None, Some(phase)) => Some(View::Phase(Some(phase.as_str()).filter(|it| !it.is_empty()))),
-        (None, None) => View::fitting(&shown.steps),
+        (None, None) if is_whole => Some(View::Whole),
+        (None, None) => View::readable(&shown.steps),
     };
     let to = format!("{}?view=graph", links::plan(&shown.plan.id));
-    let Some(drawn) = view.and_then(|it| Graph::of(&shown.plan, &shown.steps, it)) else {
-        return html! {
-            p class="empty" { "These are too many steps for one picture." }
-            p class="none" { "The list has all of them; " code { "&around=" } " and a step's id in the address show its neighbours." }
-        };
-    };
+    let drawn = view.and_then(|it| Graph::of(&shown.plan, &shown.steps, it));
     let href = |node: &Node| match node.kind {
         Kind::Step | Kind::Foreign => Some(links::step(&node.id)),
         Kind::Phase { .. } => Some(format!("{to}&phase={}", query(&node.id))),
     };
     let label = format!("Dependencies of {}", one_line(&shown.plan.title));
     html! {
-        @if asked.around.is_some() || asked.phase.is_some() {
-            p class="quiet" {
-                @if let Some(step) = &asked.around { "The neighbours of " (isolated(step)) }
-                @else if let Some(phase) = &asked.phase { "The phase " (isolated(phase)) }
-                " · " a href=(to) { "the whole plan" }
+        @if shown.steps.len() > FEW { (chosen(view, shown, &to)) }
+        @match drawn {
+            None => p class="empty" { "These are too many steps for one picture. Choose one to see its neighbours; the list has all of them." },
+            Some(drawn) if drawn.nodes.is_empty() => p class="empty" { "There is nothing to draw yet." },
+            Some(drawn) => (graph::figure(&drawn, layouts.of(&drawn).as_deref(), &label, &href)),
+        }
+    }
+}
+
+/// Fewer steps are seen at a glance.
+const FEW: usize = 12;
+
+/// The step whose neighbours are asked for; its number is enough.
+fn around(asked: &Asked, shown: &ShownPlan) -> Option<String> {
+    let typed = asked.around.as_ref().map(|it| it.trim()).filter(|it| !it.is_empty())?;
+    let is_meant = |it: &&StepShape| it.id == typed || it.number == typed;
+    Some(shown.steps.iter().find(is_meant).map_or_else(|| typed.to_owned(), |it| it.id.clone()))
+}
+
+/// What is drawn, and the ways to draw something else.
+fn chosen(view: Option<View<'_>>, shown: &ShownPlan, to: &str) -> Markup {
+    let (n, whole) = (shown.steps.len(), View::readable(&shown.steps));
+    let here = match view {
+        Some(View::Around(id)) => id,
+        _ => "",
+    };
+    html! {
+        form class="filter" method="get" data-filter="" id="filter" {
+            input type="hidden" name="view" value="graph";
+            @if n <= MOST_CHOICES {
+                select name="around" aria-label="Around a step" {
+                    option value="" { "around a step…" }
+                    @for it in &shown.steps { option value=(it.id) selected[it.id == here] { (it.number) " " (clip(&it.title, 50)) } }
+                }
+            } @else {
+                input name="around" value=(here) aria-label="Around a step" placeholder="around a step: its number";
+            }
+            button { "Show" }
+        }
+        p class="quiet below-filter" {
+            @match view {
+                Some(View::Around(id)) => { "The neighbours of " (isolated(id)) ", two steps back and two ahead" },
+                Some(View::Phase(Some(phase))) => { "The phase “" (isolated(phase)) "” and its neighbours" },
+                Some(View::Phase(None)) => { "The steps without a phase" },
+                Some(View::Phases) => { "By phase, as there are " (n) " steps" },
+                _ => { "All " (n) " steps" },
+            }
+            @if view != whole && whole.is_some_and(|it| !matches!(it, View::Around(_))) {
+                " · " a href=(to) { (if whole == Some(View::Phases) { "by phase" } else { "the whole plan" }) }
+            }
+            @if (MOST_READABLE + 1..=MOST_WHOLE).contains(&n) && view != Some(View::Whole) {
+                " · " a href={(to) "&whole=1"} { "all " (n) " steps at once" }
             }
         }
-        @if drawn.nodes.is_empty() { p class="empty" { "There is nothing to draw yet." } }
-        @else { (graph::figure(&drawn, layouts.of(&drawn).as_deref(), &label, &href)) }
     }
 }
 

@@ -5,11 +5,12 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::aims::Aims;
 use super::layout::{Page, Place, Visit};
-use super::{Web, board, forms, knowledge, links, listing, overview, pictures, step, words};
+use super::text::FileText;
+use super::{Web, board, forms, knowledge, links, listing, overview, pictures, words};
 use crate::api::context::Context;
 use crate::ops::show::{self, ShowReport, ShowRequest, ShownPlan};
-use crate::page::markdown::{self, Form, Tasks};
 use crate::page::text::isolated;
 use crate::plan::model::PlanKind;
 use crate::plan::time::Time;
@@ -23,6 +24,9 @@ pub(super) struct Asked {
     /// The part of the graph: a phase, empty for steps without one, or a step whose neighbours are shown.
     pub(super) phase: Option<String>,
     pub(super) around: Option<String>,
+    /// All steps in one graph, where that is not too much.
+    #[serde(default)]
+    pub(super) whole: String,
     #[serde(default)]
     pub(super) status: String,
     #[serde(default)]
@@ -46,33 +50,48 @@ pub(super) async fn page(
 ) -> Response {
     let layouts = std::sync::Arc::clone(&web.layouts);
     let shown = move |context: &Context| -> Result<_, Problem> {
-        let request = ShowRequest { id: plan_named(&id)?, ..ShowRequest::default() };
-        let ShowReport::Plan(shown) = show::show(context, &request)? else { return Err(Problem::internal()) };
-        let main = main(context, (&visit, &layouts), &asked, &shown)?;
-        let title = shown.plan.title.clone();
-        Ok(visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&shown.plan.id), main }))
+        let read = read(context, &id)?;
+        let main = main(context, (&visit, &layouts), &asked, &read)?;
+        let plan = &read.shown.plan;
+        Ok(visit.show(&Page { title: &plan.title, place: Place::Elsewhere, plan: Some(&plan.id), main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// A plan with the text of its file as it is now.
+pub(super) struct Read {
+    pub(super) shown: Box<ShownPlan>,
+    pub(super) file: FileText,
+}
+
+pub(super) fn read(context: &Context, id: &str) -> Result<Read, Problem> {
+    let request = ShowRequest { id: plan_named(id)?, ..ShowRequest::default() };
+    let ShowReport::Plan(shown) = show::show(context, &request)? else { return Err(Problem::internal()) };
+    let file = FileText::read(context, &shown.plan.path, &shown.body);
+    Ok(Read { shown, file })
 }
 
 fn main(
     context: &Context,
     (visit, layouts): (&Visit, &pictures::Layouts),
     asked: &Asked,
-    shown: &ShownPlan,
+    read: &Read,
 ) -> Result<Markup, Problem> {
+    let shown = &*read.shown;
+    let aims = Aims::of(&shown.plan, &read.file.bytes);
     let is_program = shown.plan.kind == PlanKind::Program && shown.steps.is_empty();
     let view = match asked.view.as_str() {
         "list" => listing::steps(visit, asked, &shown.steps),
         "graph" => pictures::graph(layouts, asked, shown),
         "timeline" => pictures::timeline(context, shown),
-        "text" => document(shown),
+        "text" => document(visit, read, &aims),
         "decisions" => knowledge::of_plan(context, shown)?,
         _ if is_program => children(shown, context.now),
         _ => board::board(visit, &shown.steps),
     };
     Ok(html! {
         (head(visit, shown))
+        @if asked.view != "text" { (aims.folded(visit)) }
         (tabs(asked, shown))
         div class="view" id={"view-" (if asked.view.is_empty() { "board" } else { &asked.view })} { (view) }
     })
@@ -99,7 +118,7 @@ fn head(visit: &Visit, shown: &ShownPlan) -> Markup {
                 @if let Some(due) = plan.due { span class="fact" { "due " (due) } }
                 @for tag in &plan.tags { a class="tag" href={"/?tag=" (overview::query(tag))} { (isolated(tag)) } }
                 @if !shown.problems.is_empty() {
-                    a class="fact warn" href="/problems" { (shown.problems.len()) " problems in its files" }
+                    a class="fact warn" href="/problems" { (words::count(shown.problems.len(), "problem")) " in its files" }
                 }
             }
             @if !visit.is_read_only() { (actions(visit, shown)) }
@@ -165,6 +184,7 @@ fn tabs(asked: &Asked, shown: &ShownPlan) -> Markup {
                     (if view.is_empty() && shown.steps.is_empty() && !shown.children.is_empty() { "Plans" } else { word })
                 }
             }
+            a href={"/stats?plan=" (overview::query(&shown.plan.id))} { "Statistics" }
         }
     }
 }
@@ -176,23 +196,19 @@ fn children(shown: &ShownPlan, now: Time) -> Markup {
     }
 }
 
-fn document(shown: &ShownPlan) -> Markup {
-    let plan = &shown.plan;
-    let text: String = shown.body.split_inclusive('\n').skip(step::title_lines(&shown.body)).collect();
-    let addresses = links::InText { directory: &plan.id, known: None };
-    let form = Form { id_prefix: "doc-", top_heading: 1, tasks: Tasks::Plain, addresses: &addresses };
+fn document(visit: &Visit, read: &Read, aims: &Aims<'_>) -> Markup {
+    let plan = &read.shown.plan;
+    let none = "This plan has no text yet.";
     html! {
         div class="columns" {
-            article class="prose text" { (markdown::render(&text, form)) }
+            div { (read.file.shown(visit, &plan.id, &links::plan(&plan.id), &plan.path, none)) }
             aside {
-                @if !plan.goals.is_empty() { h2 { "Goals" } ul class="plain" { @for it in &plan.goals { li { (isolated(it)) } } } }
-                @if !plan.success_criteria.is_empty() {
-                    h2 { "Success criteria" }
-                    ul class="plain" { @for it in &plan.success_criteria { li { (isolated(it)) } } }
-                }
+                (aims.lists(visit))
                 @if !plan.notes.is_empty() {
-                    h2 { "Notes" }
-                    ul class="plain" { @for it in &plan.notes { li { bdi { (crate::page::text::visible(&it.text)) } } } }
+                    section {
+                        h2 { "Notes" }
+                        ul class="plain" { @for it in &plan.notes { li { bdi { (crate::page::text::visible(&it.text)) } } } }
+                    }
                 }
                 p class="quiet path" { (isolated(&plan.path)) }
             }

@@ -6,59 +6,37 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::layout::{Page, Place, Visit};
-use super::{Web, forms, links, words};
+use super::text::FileText;
+use super::{Web, forms, history, links, overview, words};
 use crate::api::context::Context;
 use crate::api::views::Awaited;
 use crate::ops::show::{self, ShowReport, ShowRequest, ShownStep};
 use crate::page::look::Look;
-use crate::page::markdown::{self, Form, Tasks};
 use crate::page::text::{isolated, one_line, visible};
+use crate::page::timeline::outcome_look;
+use crate::plan::id::StepId;
 use crate::plan::records::{Attempt, Note};
 use crate::plan::time::Time;
 use crate::serve::http::extract::step_named;
 use crate::serve::http::problem::Problem;
-use crate::text::front_matter;
-use crate::text::markdown::outline;
 
 /// A step with the text of its file as it is now.
 pub(super) struct Read {
     pub(super) shown: Box<ShownStep>,
-    /// Below the title.
-    pub(super) text: String,
-    /// The line of the file at which the text begins, from 1.
-    first_line: usize,
+    pub(super) file: FileText,
 }
 
 pub(super) fn read(context: &Context, id: &str) -> Result<Read, Problem> {
     let request = ShowRequest { id: step_named(id)?, ..ShowRequest::default() };
     let ShowReport::Step(shown) = show::show(context, &request)? else { return Err(Problem::internal()) };
-    let root = format!("{}/", context.root_name());
-    let path = shown.step.path.strip_prefix(&root).unwrap_or(&shown.step.path);
-    let file = context.plans.read(std::path::Path::new(path)).map(|it| it.bytes).unwrap_or_default();
-    let start = front_matter::split(&file).body_start();
-    // A step that is only a line of the list has no file.
-    let body = if file.is_empty() {
-        shown.body.clone()
-    } else {
-        String::from_utf8_lossy(&file[start..]).into_owned()
-    };
-    let n_above = file[..start].iter().filter(|it| **it == b'\n').count();
-    let n_title = title_lines(&body);
-    let text = body.split_inclusive('\n').skip(n_title).collect();
-    Ok(Read { shown, text, first_line: n_above + n_title + 1 })
-}
-
-/// The lines up to the heading that is the title, if the text begins with one.
-pub(super) fn title_lines(body: &str) -> usize {
-    let blank = body.lines().take_while(|it| it.trim().is_empty()).count();
-    let has_title = body.lines().nth(blank).is_some_and(|it| it.starts_with("# "));
-    if has_title { blank + 1 } else { 0 }
+    let file = FileText::read(context, &shown.step.path, &shown.body);
+    Ok(Read { shown, file })
 }
 
 pub(super) async fn page(State(web): State<Web>, Path(id): Path<String>, visit: Visit) -> Response {
     let shown = move |context: &Context| -> Result<_, Problem> {
         let read = read(context, &id)?;
-        let main = main(&visit, &read, context.now);
+        let main = main(&visit, &read, context);
         let step = &read.shown.step;
         let title = format!("{} {}", step.number, step.title);
         Ok(visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&step.plan), main }))
@@ -66,8 +44,9 @@ pub(super) async fn page(State(web): State<Web>, Path(id): Path<String>, visit: 
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn main(visit: &Visit, read: &Read, now: Time) -> Markup {
-    let (shown, step) = (&*read.shown, &read.shown.step);
+fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
+    let (shown, step, now) = (&*read.shown, &read.shown.step, context.now);
+    let here = links::step(&step.id);
     html! {
         div class="head" {
             p class="crumbs" {
@@ -78,9 +57,10 @@ fn main(visit: &Visit, read: &Read, now: Time) -> Markup {
         }
         div class="columns" {
             div {
-                (text(visit, read))
+                (read.file.shown(visit, &step.id, &here, &step.path, "This step has no text yet."))
                 (attempts(&step.attempts, now))
                 (notes(&step.notes, now))
+                (history::of_step(context, &step.id))
             }
             aside {
                 @if !visit.is_read_only() {
@@ -97,49 +77,6 @@ fn main(visit: &Visit, read: &Read, now: Time) -> Markup {
     }
 }
 
-fn text(visit: &Visit, read: &Read) -> Markup {
-    let step = &read.shown.step;
-    let addresses = links::InText { directory: &step.plan, known: None };
-    let tasks = Tasks::Located { first_line: read.first_line };
-    let form = Form { id_prefix: "doc-", top_heading: 1, tasks, addresses: &addresses };
-    html! {
-        section class="text" aria-label="Text" {
-            @if read.text.trim().is_empty() { p class="none" { "This step has no text yet." } }
-            @else {
-                article class="prose text" id="text" data-tick=[(!visit.is_read_only()).then_some(&step.id)]
-                    data-page=(visit.session.page_token) { (markdown::render(&read.text, form)) }
-            }
-            @if !visit.is_read_only() {
-                p class="text-actions" {
-                    a class="button" href={(links::step(&step.id)) "/edit"} id="edit" { "Edit the text" }
-                    button type="button" class="script" data-copy=(step.path) { "Copy the path for an editor" }
-                }
-                noscript { (ticks(visit, read)) }
-            }
-        }
-    }
-}
-
-/// The tasks as forms, for browsers in which the boxes of the text do nothing.
-fn ticks(visit: &Visit, read: &Read) -> Markup {
-    let tasks = outline(&read.text).tasks;
-    let lines = tasks.iter().map(|it| {
-        let nth = read.text[..it.at].matches('\n').count();
-        (nth, read.text.lines().nth(nth).unwrap_or_default(), it.ticked)
-    });
-    html! {
-        @for (nth, line, ticked) in lines {
-            form class="inline tick" method="post" action="/do" {
-                (forms::hidden(visit, "tick", &read.shown.step.id))
-                input type="hidden" name="line" value=(read.first_line + nth);
-                input type="hidden" name="hash" value=(markdown::line_hash(line));
-                input type="hidden" name="ticked" value=(!ticked);
-                button { (if ticked { "Clear" } else { "Tick" }) ": " (one_line(line.trim_start_matches(['-', '*', '+', ' ']))) }
-            }
-        }
-    }
-}
-
 fn attempts(attempts: &[Attempt], now: Time) -> Markup {
     html! {
         @if !attempts.is_empty() {
@@ -149,7 +86,8 @@ fn attempts(attempts: &[Attempt], now: Time) -> Markup {
                     @for (nth, it) in attempts.iter().enumerate().rev() {
                         li data-key={"t-" (nth)} {
                             p class="facts" {
-                                strong { (isolated(it.outcome.as_deref().unwrap_or("attempt"))) }
+                                @let outcome = it.outcome.as_deref().unwrap_or("attempt");
+                                strong class=(outcome_look(outcome).class()) { (isolated(outcome)) }
                                 @if let Some(by) = &it.by { span class="who" { (isolated(by)) } }
                                 @if let Some(at) = it.at { (words::ago(at, now)) }
                                 (more(it))
@@ -197,21 +135,29 @@ fn notes(notes: &[Note], now: Time) -> Markup {
 
 fn obstacles(shown: &ShownStep) -> Markup {
     let step = &shown.step;
+    // What keeps it from being claimed is said first, and each dependency once.
+    let is_open = |id: &StepId| step.waits_for.contains(&Awaited::Step(id.clone()));
+    let closed: Vec<_> = step.depends.iter().filter(|it| !is_open(it)).collect();
     html! {
         section class="box" aria-labelledby="head-waits" {
             h2 id="head-waits" { "Waits for" }
-            @if step.depends.is_empty() && shown.waits_for.is_empty() { p class="none" { "Nothing." } }
-            @for why in &shown.waits_for { p class="why" { (one_line(why)) } }
-            @if !step.depends.is_empty() {
+            @if shown.waits_for.is_empty() { p class="none" { "Nothing." } }
+            @else { ul class="plain why" { @for it in &shown.waits_for { li { (links::in_sentence(it)) } } } }
+            @if !closed.is_empty() || !step.depends_ranges.is_empty() {
+                h2 { "Closed dependencies" }
                 ul class="plain" {
-                    @for id in &step.depends {
-                        li { (links::to(&id.to_string())) @if step.waits_for.contains(&Awaited::Step(id.clone())) { " " span class="fact warn" { "open" } } }
-                    }
+                    @for id in closed { li { (links::to(&id.to_string())) } }
+                    @for it in &step.depends_ranges { li { (links::to(&it.first.to_string())) " to " (links::to(&it.last.to_string())) } }
                 }
             }
             @if !shown.dependants.is_empty() {
                 h2 { "Steps that wait for it" }
                 ul class="plain" { @for id in &shown.dependants { li { (links::to(id)) } } }
+            }
+            @if !step.depends.is_empty() || !step.depends_ranges.is_empty() || !shown.dependants.is_empty() {
+                p class="more-link" {
+                    a href={(links::plan(&step.plan)) "?view=graph&around=" (overview::query(&step.id))} { "Its neighbours as a graph" }
+                }
             }
         }
     }

@@ -33,6 +33,11 @@ pub(super) fn status(look: Look) -> Markup {
     html! { span class={"status " (look.class())} { span class="mark" aria-hidden="true" { (look.mark()) } (look.words()) } }
 }
 
+/// `1 problem`, `2 problems`.
+pub(super) fn count(n: usize, word: &str) -> String {
+    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+}
+
 /// Its mark alone, with the word for who cannot see it.
 pub(super) fn mark(look: Look) -> Markup {
     html! { span class={"mark " (look.class())} role="img" aria-label=(look.words()) title=(look.words()) { (look.mark()) } }
@@ -73,13 +78,13 @@ pub(super) fn facts(step: &StepShape) -> Markup {
             span class="fact" title="tasks" { "☑ " (step.tasks_done) "/" (step.tasks_total) }
         }
         @if !matches!(step.priority, Priority::Medium) {
-            span class={"fact priority-" (step.priority.word())} { (step.priority.word()) }
+            span class={"fact priority-" (step.priority.word())} { (step.priority.word()) " priority" }
         }
         @if let Some(due) = step.due { span class="fact" { "due " (due) } }
         @if step.confirm && step.confirmed.is_none() { span class="fact gate" { "to confirm" } }
         @if step.lapsed { span class="fact warn" { "lapsed" } }
         @if step.unverified { span class="fact warn" { "not verified" } }
-        @if let Some(phase) = &step.phase { span class="fact phase" { (isolated(phase)) } }
+        @if let Some(phase) = &step.phase { span class="fact phase" { "phase " (isolated(phase)) } }
         @if !step.problems.is_empty() { span class="fact warn" { "problem in the file" } }
     }
 }

@@ -1,7 +1,7 @@
 //! The pages of the browser, over TCP: who may see them, and what their forms may do.
 
 use super::client::{Answer, Server};
-use crate::support::Place;
+use crate::support::{Place, tree};
 
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
@@ -198,4 +198,150 @@ fn a_tick_changes_one_character_and_a_text_only_the_version_that_was_shown() {
         .and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
     assert_eq!(save("mine", now.expect("the new one")).status, 303);
     assert_eq!(place.text(file), "---\r\nstatus: pending\r\n---\r\n# Schema\r\n\r\nmine\r\n");
+}
+
+/// The value of the first field of this name in a page.
+fn field(page: &Answer, name: &str) -> String {
+    let at = page.body.split(&format!("name=\"{name}\"")).nth(1).expect("it has the field");
+    at.split("value=\"").nth(1).and_then(|it| it.split('"').next()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_plan_is_edited_and_ticked_like_a_step() {
+    let place = Place::with_examples();
+    let file = "plans/feature-auth/plan.md";
+    let text = "---\r\nstatus: active\r\ngoals:\r\n  - \"[ ] fast\"\r\n---\r\n# Auth\r\n\r\n- [ ] one\r\n";
+    place.write(file, text);
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let page = server.ask("GET", "/plan/feature-auth?view=text", &cookie, "");
+    let token = page_token(&page);
+    let tick = |line: usize, ticked: bool| {
+        let hash = format!("data-line=\"{line}\" data-hash=\"");
+        let now = server.ask("GET", "/plan/feature-auth?view=text", &cookie, "");
+        let hash = now.body.split(&hash).nth(1).and_then(|it| it.split('"').next());
+        let hash = hash.expect("it has a box in this line").to_owned();
+        let body =
+            format!("page={token}&back=/&id=feature-auth&do=tick&line={line}&hash={hash}&ticked={ticked}");
+        assert_eq!(act(&server, &cookie, &body).status, 303);
+    };
+    tick(4, true);
+    tick(8, true);
+    assert_eq!(place.text(file), text.replace("[ ]", "[x]"));
+    tick(4, false);
+    assert_eq!(place.text(file), text.replace("[ ] one", "[x] one"));
+    let editor = server.ask("GET", "/plan/feature-auth/edit", &cookie, "");
+    let etag = field(&editor, "etag");
+    let save = |text: &str, etag: &str| {
+        let body = format!("page={token}&back=/&id=feature-auth&do=text&etag={etag}&text={text}");
+        act(&server, &cookie, &body)
+    };
+    place.write(file, place.text(file).replace("one", "theirs"));
+    let changed = save("mine", &etag);
+    let has_both = changed.body.contains("mine") && changed.body.contains("theirs");
+    assert!(changed.status == 412 && has_both, "{changed:?}");
+    assert!(place.text(file).contains("theirs"));
+    assert_eq!(save("- [ ] mine", &field(&changed, "etag")).status, 303);
+    assert_eq!(place.text(file), text.replace("- [ ] one", "- [ ] mine"));
+}
+
+#[test]
+fn every_action_has_a_notice_with_its_undo() {
+    let place = Place::with_examples();
+    place.write("plans/feature-auth/step-0.md", "---\nstatus: pending\n---\n# Schema\n\n- [ ] one\n");
+    place.write("plans/_archive/old/plan.md", "# Old\n");
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let page = server.ask("GET", "/step/feature-auth:0", &cookie, "");
+    let (token, hash) = (page_token(&page), field(&page, "hash"));
+    let before = tree(&place.file("plans"));
+    let tick = format!("id=feature-auth:0&do=tick&line=6&hash={hash}&ticked=true");
+    for body in [
+        "id=feature-auth:0&do=claim",
+        "id=feature-auth:0&do=start",
+        "id=feature-auth:0&do=done&message=works",
+        "id=feature-auth:0&do=fail&message=broken",
+        "id=feature-auth:0&do=block",
+        "id=feature-auth:0&do=skip",
+        "id=feature-auth:0&do=note&text=careful&kind=warning",
+        "id=feature-auth:0&do=attempt&outcome=tried&notes=half",
+        "id=feature-auth:0&do=text&text=other",
+        "id=feature-auth:0&do=renumber&after=2",
+        tick.as_str(),
+        "id=docs-onboarding:5&do=confirm",
+        "id=feature-auth&do=add&title=New&after=0&waits=0",
+        "id=feature-auth&do=text&text=other",
+        "id=feature-auth&do=note&text=of+the+plan",
+        "id=feature-auth&do=skip",
+        "id=feature-auth&do=archive",
+        "id=old&do=restore",
+    ] {
+        let headers = format!("{cookie}X-Planwatch-Part: 1\r\n");
+        let done = act(&server, &headers, &format!("page={token}&back=/%3Fq%3Dx%23plans&{body}"));
+        assert!(done.status == 200 && done.body.contains("data-act=\"undo\""), "{body}: {done:?}");
+        // The page that follows shows it again.
+        let to = done.body.split("data-to=\"").nth(1).and_then(|it| it.split('"').next());
+        let to = to.expect("it says where").replace("&amp;", "&");
+        assert!(to.starts_with("/?q=x&notice=") && to.ends_with("#plans"), "{to}");
+        let next = server.ask("GET", to.split('#').next().unwrap_or_default(), &cookie, "");
+        assert!(next.body.contains("data-act=\"undo\""), "{body}");
+        assert_ne!(tree(&place.file("plans")), before, "{body}");
+        let undo = format!("page={token}&back=/&id={}&do=undo", field(&done, "id"));
+        let undone = act(&server, &headers, &undo);
+        assert_eq!(undone.status, 200, "{body}: {undone:?}");
+        assert_eq!(tree(&place.file("plans")), before, "{body}");
+    }
+}
+
+#[test]
+fn a_step_s_page_leads_to_what_it_waits_for_its_graph_and_its_history() {
+    let place = Place::with_examples();
+    place.git("init -q");
+    place.git("add -A");
+    place.git("commit -q -m example");
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let page = server.ask("GET", "/step/feature-auth:2", &cookie, "").body;
+    let waits = page.split("id=\"head-waits\"").nth(1).expect("it says what it waits for");
+    assert!(waits.contains("<a href=\"/step/feature-auth:1\"><bdi>feature-auth:1</bdi></a>"), "{waits}");
+    assert!(page.contains("/plan/feature-auth?view=graph&amp;around=feature-auth:2"), "{page}");
+    let history = page.split("id=\"history\"").nth(1).expect("it has a history");
+    assert!(history.contains("created") && history.contains("example"), "{history}");
+    let around = server.ask("GET", "/plan/feature-auth?view=graph&around=2", &cookie, "").body;
+    assert!(around.contains("<svg class=\"graph") && around.contains("href=\"/step/feature-auth:1\""));
+}
+
+#[test]
+fn a_graph_of_many_steps_is_drawn_by_phase_or_around_a_step_and_never_whole() {
+    let place = Place::new();
+    let steps = |plan: &str, n: usize, has_phases: bool| {
+        place.write(&format!("plans/{plan}/plan.md"), "---\nstatus: active\n---\n# P\n");
+        for step in 1..=n {
+            let phase = if has_phases { format!("phase: part {}\n", step / 30) } else { String::new() };
+            let text =
+                format!("---\ndepends: [{}]\n{phase}---\n# S{step}\n", if step > 1 { step - 1 } else { 1 });
+            place.write(
+                &format!("plans/{plan}/step-{step}.md"),
+                text.replace("depends: [1]\n---\n# S1\n", "---\n# S1\n"),
+            );
+        }
+    };
+    steps("small", 60, false);
+    steps("middle", 61, false);
+    steps("phased", 61, true);
+    steps("large", 201, false);
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let nodes = |path: &str| {
+        let page = server.ask("GET", path, &cookie, "").body;
+        page.matches("class=\"node ").count()
+    };
+    assert_eq!(nodes("/plan/small?view=graph"), 60);
+    assert_eq!(nodes("/plan/middle?view=graph"), 3);
+    assert_eq!(nodes("/plan/middle?view=graph&whole=1"), 61);
+    assert_eq!(nodes("/plan/middle?view=graph&around=30"), 5);
+    assert_eq!(nodes("/plan/phased?view=graph"), 3);
+    assert_eq!(nodes("/plan/phased?view=graph&phase=part%201"), 32);
+    assert_eq!(nodes("/plan/large?view=graph"), 3);
+    assert_eq!(nodes("/plan/large?view=graph&whole=1"), 3);
 }

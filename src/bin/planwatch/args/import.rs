@@ -71,17 +71,22 @@ pub(crate) struct Import {
   planwatch export auth
   planwatch export auth --format json --output auth.json
   planwatch export auth --format adr --output docs/adr/auth.md
-  planwatch export auth --format html --output auth.html")]
+  planwatch export auth --format html --output auth.html
+  planwatch export --all --format html --output site")]
 pub(crate) struct Export {
     /// Plan
-    pub(crate) plan: String,
+    #[arg(required_unless_present = "all")]
+    pub(crate) plan: Option<String>,
+    /// All plans but archived ones: a directory of HTML pages with an index
+    #[arg(long, conflicts_with = "plan", requires = "output")]
+    pub(crate) all: bool,
     /// Form of the document
     #[arg(long, default_value = "markdown")]
     pub(crate) format: Format,
-    /// Write to FILE, which must not exist
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Write to FILE, which must not exist, or to a file in a directory
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite FILE
+    /// Overwrite files that exist
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
 }

@@ -1,21 +1,24 @@
-//! `export`: a plan as one document.
+//! `export`: a plan as one document, or all plans as a directory of pages.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use planwatch::ops::export::{self, ExportForm, ExportRequest};
+use planwatch::ops::export::{self, ExportForm, ExportRequest, Site};
+use serde_json::json;
 
 use crate::args::import::Export;
 use crate::context::Session;
 use crate::failure::{self, Failure};
 
 pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
+    let form = args.format.form();
+    let Some(plan) = args.plan else { return site(session, form, args.output.as_deref(), args.force) };
     let context = session.context()?;
-    let request = ExportRequest { plan: args.plan, form: args.format.form() };
-    let report = session.patiently(|| export::export(&context, &request))?;
+    let report = session.patiently(|| export::export(&context, &ExportRequest { plan, form }))?;
     let output = &session.output;
     if let Some(path) = &args.output {
+        let path = &if path.is_dir() { path.join(name(&report.plan, form)) } else { path.clone() };
         write(path, report.text.as_bytes(), args.force)?;
         if !output.is_json() {
             output.told(&format!("wrote {}\n", crate::output::escaped(&path.display().to_string())))?;
@@ -31,17 +34,64 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// The file of a plan in a directory.
+fn name(plan: &str, form: ExportForm) -> String {
+    let ending = match form {
+        ExportForm::Json => "json",
+        ExportForm::Markdown | ExportForm::Adr => "md",
+        ExportForm::Mermaid => "mmd",
+        ExportForm::Html => "html",
+    };
+    format!("{plan}.{ending}")
+}
+
+fn site(session: &Session, form: ExportForm, to: Option<&Path>, is_forced: bool) -> Result<u8, Failure> {
+    let (ExportForm::Html, Some(to)) = (form, to) else {
+        let message = format!("--all makes HTML pages, not {}", form.word());
+        return Err(Failure::failed("usage", message).with_hint("add --format html").with_exit(2));
+    };
+    let context = session.context()?;
+    let site = session.patiently(|| Site::of(&context))?;
+    let files: Vec<String> = site.files().collect();
+    let place = |file: &String| -> PathBuf { file.split('/').fold(to.to_owned(), |path, it| path.join(it)) };
+    // Nothing is written if one of the files is in the way.
+    if let Some(path) = files.iter().map(place).find(|it| !is_forced && it.symlink_metadata().is_ok()) {
+        return Err(exists(&path));
+    }
+    let directory = to.join("plans");
+    fs::create_dir_all(&directory).map_err(|it| unwritten(&directory, &it))?;
+    for (file, text) in files.iter().zip(site.pages(&context)) {
+        write(&place(file), text?.as_bytes(), is_forced)?;
+    }
+    let output = &session.output;
+    if output.is_json() {
+        let object = json!({"form": form.word(), "directory": to.display().to_string(), "files": files});
+        output.json("export", object)?;
+    } else {
+        let shown = crate::output::escaped(&to.join("index.html").display().to_string()).into_owned();
+        output.told(&format!(
+            "wrote {shown} and {} below it\n",
+            crate::screens::count(files.len() - 1, "page")
+        ))?;
+    }
+    Ok(0)
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::failed("file-exists", format!("`{}` exists", path.display()))
+        .with_hint("--force writes over it")
+        .with_exit(4)
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    let why = failure::system(error);
+    Failure::failed("io-error", format!("`{}` cannot be written: {why}", path.display()))
+}
+
 fn write(path: &Path, bytes: &[u8], is_forced: bool) -> Result<(), Failure> {
     let file = if is_forced { File::create(path) } else { File::create_new(path) };
     file.and_then(|mut it| it.write_all(bytes)).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            Failure::failed("file-exists", format!("`{}` exists", path.display()))
-                .with_hint("--force writes over it")
-                .with_exit(4)
-        }
-        _ => {
-            let why = failure::system(&error);
-            Failure::failed("io-error", format!("`{}` cannot be written: {why}", path.display()))
-        }
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => unwritten(path, &error),
     })
 }

@@ -1,6 +1,6 @@
 use crate::api::context::Context;
 use crate::disk::model::Machine;
-use crate::ops::export::{ExportForm, ExportRequest, export};
+use crate::ops::export::{ExportForm, ExportRequest, Site, export};
 
 const TAGS: &[&str] = &[
     "!doctype",
@@ -220,4 +220,49 @@ fn images_of_the_plans_directory_are_in_the_page_and_others_are_links() {
         text.contains("data:image/gif;base64,R0lGODlh") && text.contains("data:image/gif;base64,R0lGODdh")
     );
     assert!(text.contains("href=\"https://example.org/e.png\""), "{text}");
+}
+
+#[test]
+fn a_site_has_a_page_for_each_plan_and_links_between_them_and_the_same_bytes_each_time() {
+    let files = [
+        (
+            "/plans/a b/plan.md",
+            "---\nstatus: active\nprogram: top\ngoals: ['[x] fast', plain]\n---\n# A\n\n[other](../c/step-1.md) and [gone](../d/plan.md)\n",
+        ),
+        ("/plans/a b/step-1.md", "---\ndepends: [c:1]\n---\n# One\n"),
+        ("/plans/c/plan.md", "---\nstatus: completed\n---\n# C\n"),
+        ("/plans/c/step-1.md", "---\nstatus: completed\n---\n# Done\n"),
+        ("/plans/top/plan.md", "---\nstatus: active\nkind: program\n---\n# Top\n"),
+        ("/plans/_archive/d/plan.md", "# D\n"),
+        (
+            "/plans/_decisions/2026-01-01T00-00-00.000Z-x.md",
+            "---\ntopic: x\nplan: c\n---\n# x\n\n## Decision\n\nIn [A](../a%20b/plan.md).\n",
+        ),
+        ("/plans/_insights/2026-01-02T00-00-00.000Z-y.md", "---\nplan: c\n---\n# Learned\n\nText.\n"),
+    ];
+    let site = || {
+        let context = Context::on_model(&Machine::with(&files));
+        let site = Site::of(&context).unwrap();
+        let pages = site.pages(&context).map(Result::unwrap);
+        site.files().zip(pages).collect::<Vec<_>>()
+    };
+    let made = site();
+    assert_eq!(made, site());
+    let names: Vec<_> = made.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(names, ["index.html", "plans/a b.html", "plans/top.html", "plans/c.html"]);
+    let has = |nth: usize, text: &str| {
+        assert!(made[nth].1.contains(text), "{}: {text}: {}", made[nth].0, made[nth].1)
+    };
+    has(0, "<a href=\"plans/a%20b.html\"><bdi>A</bdi></a>");
+    has(0, "On <a href=\"plans/c.html\">");
+    has(0, "In <a href=\"plans/a%20b.html\">A</a>.");
+    has(0, "<h3><bdi>Learned</bdi></h3>");
+    has(1, "<a href=\"../index.html\">");
+    has(1, "<a href=\"c.html#step-1\">other</a> and gone");
+    has(1, "after <a href=\"c.html#step-1\">");
+    has(1, "Part of <a href=\"top.html\">");
+    has(1, "checked disabled aria-label=\"fast\"");
+    has(2, "<a href=\"a%20b.html\"><bdi>A</bdi></a>");
+    has(3, "<h3><bdi>Learned</bdi></h3>");
+    has(3, "<h3><bdi>x</bdi></h3>");
 }

@@ -31,9 +31,9 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 
 use crate::api::context::Context;
+use crate::page::address::encoded;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::Written;
-use crate::serve::http::guard::encoded;
 use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
 

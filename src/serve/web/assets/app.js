@@ -57,6 +57,9 @@ function page() {
   const all = (what, of = document) => [...of.querySelectorAll(what)];
   const main = $('#main'), live = $('#live'), notice = $('#notice');
   document.documentElement.classList.add('has-script');
+  // A notice is shown once: the address is the one to share.
+  const address = new URL(location.href);
+  if (address.searchParams.has('notice')) { address.searchParams.delete('notice'); history.replaceState(null, '', address); }
 
   // ---- Replacing what changed, without losing focus, scroll or typed text.
   // By attributes: a form's `id` would be its field of that name.
@@ -211,13 +214,13 @@ function page() {
     try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
     catch { return say('The server does not answer; your text is not saved yet.', true); }
     if (answer.status === 401) return signed_out();
-    if (answer.ok) { page.is_sending = true; location.assign(body.get('back')); return; }
     const now = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    if (answer.ok) { page.is_sending = true; location.assign($('.notice', now)?.dataset.to ?? body.get('back')); return; }
     const fresh = $('#main', now), shown = $('.notice', now);
     if (fresh) { main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); } else notice.replaceChildren(...(shown ? [shown] : []));
   }
   function fields(step, act_, more) {
-    const token = $('input[name=page]')?.value ?? $('#text')?.dataset.page ?? '';
+    const token = $('input[name=page]')?.value ?? $('[data-page]')?.dataset.page ?? '';
     return new URLSearchParams({ page: token, back: location.pathname + location.search, id: step, do: act_, ...more });
   }
 
@@ -225,7 +228,7 @@ function page() {
   document.addEventListener('change', (event) => {
     const form = event.target.closest?.('form[data-filter]');
     if (form && event.target.nodeName === 'SELECT') form.requestSubmit();
-    const text = event.target.closest?.('#text[data-tick]');
+    const text = event.target.closest?.('[data-tick]');
     if (text && event.target.dataset.line) tick(text, event.target);
   });
   async function tick(text, box) {
@@ -237,7 +240,7 @@ function page() {
     refresh();
   }
   function settle() {
-    all('#text[data-tick] input[data-line]').forEach((it) => { it.disabled = false; });
+    all('[data-tick] input[data-line]').forEach((it) => { it.disabled = false; });
     ages();
   }
 

@@ -1,0 +1,107 @@
+//! The text of a step's or a plan's file as it is now, with its tasks.
+
+use std::path::Path;
+
+use maud::{Markup, html};
+
+use super::layout::Visit;
+use super::{forms, links};
+use crate::api::context::Context;
+use crate::page::markdown::{self, Form, Tasks};
+use crate::page::text::one_line;
+use crate::text::front_matter;
+use crate::text::markdown::outline;
+
+/// A file of a plan, and what is below its title.
+pub(super) struct FileText {
+    pub(super) bytes: Vec<u8>,
+    /// Below the title.
+    pub(super) text: String,
+    /// The line of the file at which the text begins, from 1.
+    first_line: usize,
+    /// The file's directory, from the plans directory.
+    directory: String,
+}
+
+impl FileText {
+    /// `path` is as it is shown. `otherwise` is the text of what has no file.
+    pub(super) fn read(context: &Context, path: &str, otherwise: &str) -> Self {
+        let root = format!("{}/", context.root_name());
+        let path = path.strip_prefix(&root).unwrap_or(path);
+        let bytes = context.plans.read(Path::new(path)).map(|it| it.bytes).unwrap_or_default();
+        let start = front_matter::split(&bytes).body_start();
+        let body = if bytes.is_empty() {
+            otherwise.to_owned()
+        } else {
+            String::from_utf8_lossy(&bytes[start..]).into_owned()
+        };
+        let n_above = bytes[..start].iter().filter(|it| **it == b'\n').count();
+        let n_title = title_lines(&body);
+        let text = body.split_inclusive('\n').skip(n_title).collect();
+        let directory = path.rsplit_once('/').map_or("", |it| it.0).to_owned();
+        Self { bytes, text, first_line: n_above + n_title + 1, directory }
+    }
+
+    /// What is edited: without blank lines at its ends.
+    pub(super) fn edited(&self) -> &str {
+        self.text.trim_matches('\n')
+    }
+
+    /// The text with boxes that can be ticked, and a way to edit it. `here` is the page of what has the file.
+    pub(super) fn shown(&self, visit: &Visit, id: &str, here: &str, path: &str, none: &str) -> Markup {
+        let addresses = links::InText { directory: &self.directory, known: None };
+        let tasks = Tasks::Located { first_line: self.first_line };
+        let form = Form { id_prefix: "doc-", top_heading: 1, tasks, addresses: &addresses };
+        html! {
+            section class="text" aria-label="Text" {
+                @if self.text.trim().is_empty() { p class="none" { (none) } }
+                @else {
+                    article class="prose text" id="text" data-tick=[(!visit.is_read_only()).then_some(id)]
+                        data-page=(visit.session.page_token) { (markdown::render(&self.text, form)) }
+                }
+                @if !visit.is_read_only() {
+                    p class="text-actions" {
+                        a class="button" href={(here) "/edit"} id="edit" { "Edit the text" }
+                        button type="button" class="script" data-copy=(path) { "Copy the path for an editor" }
+                    }
+                    noscript { (self.ticks(visit, id)) }
+                }
+            }
+        }
+    }
+
+    /// The tasks as forms, for browsers in which the boxes of the text do nothing.
+    fn ticks(&self, visit: &Visit, id: &str) -> Markup {
+        let tasks = outline(&self.text).tasks;
+        let lines = tasks.iter().map(|it| {
+            let nth = self.text[..it.at].matches('\n').count();
+            (nth, self.text.lines().nth(nth).unwrap_or_default(), it.ticked)
+        });
+        html! {
+            @for (nth, line, ticked) in lines {
+                @let place = (self.first_line + nth, markdown::line_hash(line));
+                (tick(visit, id, &place, ticked, line.trim_start_matches(['-', '*', '+', ' '])))
+            }
+        }
+    }
+}
+
+/// A form that ticks one box, or clears it.
+pub(super) fn tick(visit: &Visit, id: &str, place: &(usize, String), ticked: bool, label: &str) -> Markup {
+    html! {
+        form class="inline tick" method="post" action="/do" {
+            (forms::hidden(visit, "tick", id))
+            input type="hidden" name="line" value=(place.0);
+            input type="hidden" name="hash" value=(place.1);
+            input type="hidden" name="ticked" value=(!ticked);
+            button { (if ticked { "Clear" } else { "Tick" }) ": " (one_line(label)) }
+        }
+    }
+}
+
+/// The lines up to the heading that is the title, if the text begins with one.
+fn title_lines(body: &str) -> usize {
+    let blank = body.lines().take_while(|it| it.trim().is_empty()).count();
+    let has_title = body.lines().nth(blank).is_some_and(|it| it.starts_with("# "));
+    if has_title { blank + 1 } else { 0 }
+}
