@@ -248,7 +248,7 @@ async function L5() {
 
 async function L6() {
   const it = plans((to) => long(to, 'long', 60));
-  const faults = [], n_pages = small ? 4 : 20, minutes = small ? 0.25 : 60;
+  const faults = [], n_pages = small ? 4 : 20, minutes = small ? 0.25 : Number(process.env.MINUTES ?? 60);
   const { context, page, origin } = await signedIn(browser, it, faults);
   const tabs = [page, ...await Promise.all(Array.from({ length: n_pages - 1 }, () => context.newPage()))];
   for (const tab of tabs) {

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
+use layout::Direction;
 pub use layout::{Layout, Place};
 pub use view::{MOST_READABLE, MOST_WHOLE, View};
 
@@ -20,6 +21,11 @@ use crate::api::views::{PlanShape, StepShape};
 
 /// The columns of a title in a node.
 const TITLE_COLUMNS: usize = 24;
+
+/// A wider drawing could not be read if it were made to fit a screen.
+const MOST_FITTING: f64 = 1500.0;
+/// The same for a page of paper: the width and the height.
+pub const MOST_PRINTED: (f64, f64) = (1300.0, 1900.0);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
@@ -77,7 +83,12 @@ impl Graph {
 
     /// Computes the places. `None` if there are no nodes, or the layout fails: then the list takes its place.
     pub fn layout(&self) -> Option<Layout> {
-        layout::of(self.nodes.len(), &self.edges, self.node_width())
+        layout::of(self.nodes.len(), &self.edges, self.node_width(), Direction::Right)
+    }
+
+    /// As [`Self::layout`], from above to below: paper is higher than it is wide.
+    pub fn layout_down(&self) -> Option<Layout> {
+        layout::of(self.nodes.len(), &self.edges, self.node_width(), Direction::Down)
     }
 
     /// All nodes have the width of the widest one.
@@ -129,7 +140,7 @@ impl Node {
 pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
     let (width, height) = (layout.width.to_string(), layout.height.to_string());
     // What is a little too wide for a screen is made smaller, as long as it can be read.
-    let class = if (900.0..=1900.0).contains(&layout.width) { "graph fits" } else { "graph" };
+    let class = if (900.0..=MOST_FITTING).contains(&layout.width) { "graph fits" } else { "graph" };
     html! {
         div.scroll.graph-scroll tabindex="0" role="group" aria-label=(label) {
             svg class=(class) xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) } width=(width)
@@ -153,6 +164,7 @@ pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> 
 }
 
 fn drawn(node: &Node, place: &Place, layout: &Layout, is_centre: bool) -> Markup {
+    let mark = if node.kind == Kind::Foreign { '↗' } else { node.look.mark() };
     let class = node.class() + if is_centre { " centre" } else { "" };
     let (width, height) = (layout.node_width, layout.node_height);
     // An inner `svg` clips a text that is wider in the reader's font.
@@ -160,7 +172,7 @@ fn drawn(node: &Node, place: &Place, layout: &Layout, is_centre: bool) -> Markup
         title { (node.description()) }
         svg x=(place.x) y=(place.y) width=(width) height=(height) class=(class) {
             rect x="1" y="1" width=(width - 2.0) height=(height - 2.0) rx="6" {}
-            text.mark x="9" y="21" aria-hidden="true" { (node.look.mark()) }
+            text.mark x="9" y="21" aria-hidden="true" { (mark) }
             text x="26" y="21" { (node.label()) }
         }
     }

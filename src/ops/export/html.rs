@@ -201,7 +201,7 @@ impl Page<'_> {
         let is_drawn = has_depends || self.plan().order == Order::Sequential;
         let view = View::fitting(&self.steps).filter(|_| is_drawn);
         let graph = view.and_then(|view| Graph::of(self.plan(), &self.steps, view));
-        let drawn = graph.and_then(|graph| Some((graph.layout()?, graph)));
+        let drawn = graph.and_then(|graph| Some((graph.layout_down()?, graph)));
         let href = |node: &Node| match node.kind {
             Kind::Step | Kind::Foreign => self.reach.step(&node.id),
             _ => None,
@@ -210,7 +210,9 @@ impl Page<'_> {
             @if let Some((layout, graph)) = &drawn {
                 h2 { "Dependencies" }
                 @if view == Some(View::Phases) { p.soft { "By phase: the plan has more steps than one picture can show." } }
-                (graph::svg(graph, layout, "Dependencies of the steps", &href))
+                @let is_printed = layout.width <= graph::MOST_PRINTED.0 && layout.height <= graph::MOST_PRINTED.1;
+                div class=[(!is_printed).then_some("screen")] { (graph::svg(graph, layout, "Dependencies of the steps", &href)) }
+                @if !is_printed { p.soft.paper { "The graph is too large for paper. The table of the steps says what each one comes after." } }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Places of nodes and ways of edges, by `dagre`; from left to right.
+//! Places of nodes and ways of edges, by `dagre`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -39,19 +39,43 @@ pub struct Layout {
     pub edges: Vec<Way>,
 }
 
+/// The way from a step to those that wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// To the right, as on a screen.
+    Right,
+    /// Down, as on paper.
+    Down,
+}
+
 /// Lays out so many nodes of one width. `None` if there are none, or if the library panics.
-pub(super) fn of(nodes: usize, edges: &BTreeSet<(usize, usize)>, node_width: usize) -> Option<Layout> {
+pub(super) fn of(
+    nodes: usize,
+    edges: &BTreeSet<(usize, usize)>,
+    node_width: usize,
+    direction: Direction,
+) -> Option<Layout> {
     if nodes == 0 {
         return None;
     }
     let width = f64::from(u32::try_from(node_width).ok()?);
-    catch_unwind(AssertUnwindSafe(|| laid_out(nodes, edges, width))).ok().flatten()
+    catch_unwind(AssertUnwindSafe(|| laid_out(nodes, edges, width, direction))).ok().flatten()
 }
 
-fn laid_out(nodes: usize, edges: &BTreeSet<(usize, usize)>, width: f64) -> Option<Layout> {
+/// The library lays out to the right; for the way down, width and height change places before and after.
+fn laid_out(
+    nodes: usize,
+    edges: &BTreeSet<(usize, usize)>,
+    node_width: f64,
+    direction: Direction,
+) -> Option<Layout> {
+    let (width, height) = match direction {
+        Direction::Right => (node_width, NODE_HEIGHT),
+        Direction::Down => (NODE_HEIGHT, node_width),
+    };
     let mut graph = Graph::with_options(GraphOptions { directed: true, multigraph: false, compound: false });
     for node in 0..nodes {
-        let label = NodeLabel { width, height: NODE_HEIGHT, ..NodeLabel::default() };
+        let label = NodeLabel { width, height, ..NodeLabel::default() };
         graph.set_node(node.to_string(), Some(label));
     }
     for (from, to) in edges {
@@ -78,7 +102,13 @@ fn laid_out(nodes: usize, edges: &BTreeSet<(usize, usize)>, width: f64) -> Optio
         let edge = graph.edge(&from.to_string(), &to.to_string(), None)?;
         ways.push(widened(&centres[*from], &centres[*to], &edge.points, &ranks, width));
     }
-    Some(placed(&centres, &ways, width))
+    if direction == Direction::Down {
+        let turned = |it: &Point| Point::new(it.y, it.x);
+        let centres: Vec<_> = centres.iter().map(turned).collect();
+        let ways: Vec<Vec<_>> = ways.iter().map(|way| way.iter().map(turned).collect()).collect();
+        return Some(placed(&centres, &ways, node_width, direction));
+    }
+    Some(placed(&centres, &ways, node_width, direction))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "coordinates are far below the limit")]
@@ -101,7 +131,7 @@ fn widened(from: &Point, to: &Point, bends: &[Point], ranks: &BTreeSet<i64>, wid
 }
 
 /// Moves all so that it begins at the margin, and rounds it.
-fn placed(centres: &[Point], ways: &[Vec<Point>], width: f64) -> Layout {
+fn placed(centres: &[Point], ways: &[Vec<Point>], width: f64, direction: Direction) -> Layout {
     let all = || centres.iter().chain(ways.iter().flatten());
     let least = |of: fn(&Point) -> f64| all().map(of).fold(f64::INFINITY, f64::min);
     let most = |of: fn(&Point) -> f64| all().map(of).fold(f64::NEG_INFINITY, f64::max);
@@ -113,7 +143,7 @@ fn placed(centres: &[Point], ways: &[Vec<Point>], width: f64) -> Layout {
     let moved = |it: &Point| Point::new(rounded(it.x - left), rounded(it.y - top));
     let way = |it: &Vec<Point>| {
         let points: Vec<Point> = it.iter().map(moved).collect();
-        Way { line: line(&points), head: head(&points) }
+        Way { line: line(&points), head: head(&points, direction) }
     };
     Layout {
         width: rounded(most(|it| it.x) + half_width + MARGIN - left),
@@ -155,12 +185,22 @@ fn towards(from: &Point, to: &Point) -> Point {
     Point::new(rounded(from.x + (to.x - from.x) * share), rounded(from.y + (to.y - from.y) * share))
 }
 
-/// The arrow head at the end of a line, which ends level.
-fn head(points: &[Point]) -> String {
+/// An arrow head at the end of a line.
+fn head(points: &[Point], direction: Direction) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
-    let back = if first.x <= last.x { -7.0 } else { 7.0 };
-    let x = rounded(last.x + back);
-    format!("M{} {}L{x} {}L{x} {}Z", last.x, last.y, rounded(last.y - 3.5), rounded(last.y + 3.5))
+    let back = |from: f64, to: f64| if from <= to { -7.0 } else { 7.0 };
+    match direction {
+        Direction::Right => {
+            let x = rounded(last.x + back(first.x, last.x));
+            let (above, below) = (rounded(last.y - 3.5), rounded(last.y + 3.5));
+            format!("M{} {}L{x} {above}L{x} {below}Z", last.x, last.y)
+        }
+        Direction::Down => {
+            let y = rounded(last.y + back(first.y, last.y));
+            let (left, right) = (rounded(last.x - 3.5), rounded(last.x + 3.5));
+            format!("M{} {}L{left} {y}L{right} {y}Z", last.x, last.y)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -185,10 +225,15 @@ mod tests {
         ]
     }
 
+    fn both() -> Vec<(usize, BTreeSet<(usize, usize)>, Direction)> {
+        let ways = [Direction::Right, Direction::Down];
+        samples().into_iter().flat_map(|(nodes, edges)| ways.map(|it| (nodes, edges.clone(), it))).collect()
+    }
+
     #[test]
     fn nodes_do_not_overlap_and_are_inside() {
-        for (nodes, edges) in samples() {
-            let layout = of(nodes, &edges, 100).expect("it has a layout");
+        for (nodes, edges, direction) in both() {
+            let layout = of(nodes, &edges, 100, direction).expect("it has a layout");
             assert_eq!((layout.places.len(), layout.edges.len()), (nodes, edges.len()));
             for (nth, a) in layout.places.iter().enumerate() {
                 assert!(a.x >= 0.0 && a.y >= 0.0);
@@ -202,15 +247,17 @@ mod tests {
     #[test]
     fn the_same_graph_has_the_same_layout() {
         for (nodes, edges) in samples() {
-            assert_eq!(of(nodes, &edges, 140), of(nodes, &edges, 140));
+            let layout = |direction| of(nodes, &edges, 140, direction);
+            assert_eq!(layout(Direction::Right), layout(Direction::Right));
+            assert_eq!(layout(Direction::Down), layout(Direction::Down));
         }
-        assert_eq!(of(0, &BTreeSet::new(), 100), None);
+        assert_eq!(of(0, &BTreeSet::new(), 100, Direction::Right), None);
     }
 
     #[test]
     fn no_line_passes_through_a_node() {
-        for (nodes, edges) in samples().into_iter().filter(|it| it.0 != 3) {
-            let layout = of(nodes, &edges, 100).unwrap();
+        for (nodes, edges, direction) in both().into_iter().filter(|it| it.0 != 3) {
+            let layout = of(nodes, &edges, 100, direction).unwrap();
             for (edge, way) in edges.iter().zip(&layout.edges) {
                 let numbers: Vec<f64> = way
                     .line

@@ -161,7 +161,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("confirm_gate", "Ask for a confirmation"),
             Effect::Adds,
-            "Asks the person to confirm a step, or a phase, that waits for it. You cannot confirm it yourself.",
+            "Asks the person to confirm a step or phase that waits for it. You cannot confirm it yourself.",
             ASKED,
             confirm_gate,
         ),
