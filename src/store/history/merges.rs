@@ -77,7 +77,8 @@ impl Settled<'_> {
             return Ok(own);
         }
         let base = match self.repository.merge_base(&self.merge.parents)? {
-            Some(base) => self.since(&base)?,
+            // A side may have moved the file.
+            Some(base) => self.since(&base, &[])?,
             None => Vec::new(),
         };
         for change in chosen {
@@ -96,14 +97,15 @@ impl Settled<'_> {
 
     /// The changes that the merge shows against every parent, and those against each.
     fn common(&self) -> Result<(Vec<Change>, Vec<Vec<Change>>), Error> {
-        let sides: Vec<_> = self.merge.parents.iter().map(|it| self.since(it)).collect::<Result<_, _>>()?;
+        let sides = self.merge.parents.iter().map(|it| self.since(it, self.paths));
+        let sides: Vec<_> = sides.collect::<Result<_, _>>()?;
         let in_all = |it: &&Change| sides.iter().all(|side| side.iter().any(|other| self.is_same(it, other)));
         let common = sides.first().into_iter().flatten().filter(in_all).cloned().collect();
         Ok((common, sides))
     }
 
-    fn since(&self, commit: &str) -> Result<Vec<Change>, Error> {
-        let raw = self.repository.raw_between(commit, &self.merge.oid, self.paths)?;
+    fn since(&self, commit: &str, paths: &[String]) -> Result<Vec<Change>, Error> {
+        let raw = self.repository.raw_between(commit, &self.merge.oid, paths)?;
         Ok(changes(&Versions::new(self.context, self.repository).read(&raw)?))
     }
 

@@ -112,7 +112,8 @@ impl<'a> Versions<'a> {
             if let Some(version) = slot.get() {
                 return Ok(Rc::clone(version));
             }
-            if !self.wanted.is_empty() {
+            // Only when git has nothing left to print: otherwise a process would be started for each version.
+            if !self.wanted.is_empty() && self.wanted.len() == self.expected.len() {
                 self.send();
             }
             let next = self.parser.as_mut().and_then(|it| it.parsed.next()).zip(self.expected.pop_front());

@@ -1,9 +1,34 @@
 //! `log` in merges, and in repositories of every kind: octopus merges, partial clones, other formats, linked worktrees.
 
+use std::io::Write;
+
 use serde_json::Value;
 
 use super::{PLAN, STEP, check, commit, events, lines, repository, set, status};
 use crate::support::Place;
+
+#[test]
+fn a_long_history_is_read_by_few_processes() {
+    let place = Place::new();
+    place.git("init -q");
+    let mut stream = String::new();
+    for at in 0..2_500 {
+        let text = format!("---\nstatus: pending\n---\n# Step\n\n{at}\n");
+        let who = format!("Ann <ann@example.org> {} +0000", 1_700_000_000 + at);
+        let path = format!("plans/a/step-{}.md", at % 50);
+        let change = format!("M 100644 inline {path}\ndata {}\n{text}\n", text.len());
+        stream += &format!("commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata 1\nx\n{change}");
+    }
+    let mut import = place.git_command();
+    let mut import =
+        import.args(["fast-import", "--quiet"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    import.stdin.take().unwrap().write_all(stream.as_bytes()).unwrap();
+    assert!(import.wait().unwrap().success());
+    place.git("reset -q --hard");
+    let n_reads = super::started(&place, "log --limit 1").iter().filter(|it| *it == "cat-file").count();
+    assert!((1..10).contains(&n_reads), "{n_reads}");
+    assert_eq!(events(&place, "log").len(), 2_500);
+}
 
 /// The status of a:1 at each time, from the timeline.
 fn spans(place: &Place) -> Vec<String> {
@@ -62,6 +87,24 @@ fn what_only_arrived_is_not_told_of_the_merge() {
     commit(&place, 4, "merge");
     check(&place, "log --what status", &["theirs: status a:1 pending completed"]);
     assert_eq!(spans(&place), ["pending 09:00 12:02", "completed 12:02 now"]);
+}
+
+#[test]
+fn what_arrived_at_a_step_that_was_moved_is_not_told_of_the_merge() {
+    let place = repository();
+    place.write("plans/a/step-2.md", STEP.replace("a:1", "a:2").replace("One", "Two"));
+    commit(&place, 2, "two");
+    place.git("checkout -q -b feature");
+    status(&place, "pending", "completed");
+    commit(&place, 3, "theirs");
+    place.git("checkout -q main");
+    place.run("move a:1 --after a:2 --no-branches").ok_code();
+    commit(&place, 4, "moved");
+    assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+    let moved = STEP.replace("a:1", "a:3").replace("pending", "completed");
+    place.write("plans/a/step-3.md", moved);
+    commit(&place, 5, "merge");
+    check(&place, "log --what status", &["theirs: status a:1 pending completed"]);
 }
 
 #[test]
@@ -126,7 +169,8 @@ fn a_partial_clone_fetches_nothing() {
     clone.git_at(&clone.file("clone"), 0, &["log", "-p", "--quiet"]);
     let answer = clone.run("-C clone log --json");
     assert_eq!(answer.code, 0, "{answer:?}");
-    assert_eq!(answer.json()["events"].as_array().unwrap().len(), 3);
+    // With the plan that was made here.
+    assert_eq!(answer.json()["events"].as_array().unwrap().len(), 4);
 }
 
 /// Skips visibly where this version of git cannot make such a repository.
