@@ -1,10 +1,22 @@
 """G2: a week of five people and three agents on four branches of one repository.
 
 Each branch has a clone. In each turn one of the eight works on its branch and commits; every few turns a branch takes over what
-another one has, by a merge, a rebase, a cherry-pick or a stash. After each, every attempt, note and completion that either side
-had must be in a file of the branch, and every status must be one that a side had. What `git resolve --renumber` leaves in conflict
-needs a person; one text that both sides changed is counted on its own. The week is repeated with git alone.
+another one has, by a merge, a rebase, a cherry-pick or a stash. After each is judged:
+
+lost       attempts and notes that a side had and no file has, also not below _archive
+undone     completed steps that are open again, although no side reopened them
+foreign    statuses that no side had
+gone       steps that no side removed, that are in no live file and of which `check --git` says nothing
+doubled    steps that are live under two numbers, and were not on any side
+damaged    files that planwatch reports as an error
+person     files that `git resolve --renumber` leaves in conflict
+scalar     of these, those where all conflicts are about one title or one priority that both sides set: nobody but a person can decide
+
+The week is repeated with git alone. Titles name the steps here: all are different, numbers change, and `id` is what is on trial.
 """
+import collections
+import datetime
+import json
 import os
 import pathlib
 import random
@@ -16,6 +28,45 @@ PEOPLE = ["ann", "bob", "cy", "dan", "eve", "agent-1", "agent-2", "agent-3"]
 BRANCHES = ["main", "api", "ui", "ops"]
 STATUS = re.compile(r"^status: (\S+)", re.M)
 MARK = re.compile(r"token-\d+")
+ATTEMPT = re.compile(r"^  - at: (\S+)\n((?:    .*\n)*)", re.M)
+CONFLICT = re.compile(r"^<{7} .*\n(.*?)^(?:\|{7}.*\n.*?)?={7}\n(.*?)^>{7} .*$", re.M | re.S)
+SCALAR = re.compile(r"(title: |priority: |# ).*\n")
+# A dependency on a removed step, or a cycle, can come from two correct branches; `check` reports it to people.
+FINE = {"dependency-missing", "dependency-cycle"}
+KINDS = ["lost", "undone", "foreign", "gone", "doubled", "damaged", "person"]
+
+
+def is_scalar(text):
+    """Whether every conflict of a file is one line on both sides that sets the same scalar."""
+    blocks = CONFLICT.findall(text)
+    lines = [[SCALAR.fullmatch(side) for side in block] for block in blocks]
+    return bool(blocks) and all(a and b and a.group(1) == b.group(1) for a, b in lines)
+
+
+class Step:
+    """A version of a live step, as far as it is judged."""
+
+    def __init__(self, text):
+        self.headings = re.findall(r"^# (.*)$", text, re.M)
+        self.title = self.headings[0] if self.headings else None
+        status = STATUS.search(text)
+        self.status = status.group(1) if status else "pending"
+        self.attempts = set(ATTEMPT.findall(text))
+
+
+class State:
+    """What a tree of files says: tokens of attempts and notes anywhere, and live steps by their title and by all their headings,
+    since a squashed step has those of its parts."""
+
+    def __init__(self, text_of):
+        self.tokens = {token for text in text_of.values() for token in MARK.findall(text)}
+        live = [Step(text) for name, text in text_of.items() if "/step-" in name and "_archive" not in name]
+        self.steps = {step.title: step for step in live if step.title}
+        self.titles = collections.Counter(step.title for step in live)
+        self.holders = {}
+        for step in live:
+            for heading in step.headings:
+                self.holders.setdefault(heading, []).append(step)
 
 
 class Week:
@@ -23,7 +74,7 @@ class Week:
         self.binary, self.root, self.has_driver = binary, pathlib.Path(root), has_driver
         self.random = random.Random(seed)
         self.clock, self.tokens = 0, 0
-        self.counts = dict.fromkeys(["merges", "lost", "foreign", "person", "scalar"], 0)
+        self.counts = dict.fromkeys(["merges", "worked", *KINDS, "scalar"], 0)
         self.examples = []
         programs = self.root / "bin"
         programs.mkdir()
@@ -41,10 +92,8 @@ class Week:
             self.clone(branch, "main")
 
     def environment(self, by):
-        self.clock += 60
-        day, rest = divmod(self.clock, 86400)
-        hour, rest = divmod(rest, 3600)
-        at = f"2026-11-{2 + day:02}T{hour:02}:{rest // 60:02}:{rest % 60:02}Z"
+        self.clock += 10
+        at = (datetime.datetime(2026, 11, 2) + datetime.timedelta(seconds=self.clock)).strftime("%Y-%m-%dT%H:%M:%SZ")
         names = {f"GIT_{who}_{what}": f"{by}@example.org" if what == "EMAIL" else by
                  for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
@@ -106,20 +155,8 @@ class Week:
         }[kind]
         if kind in ("squash", "remove") and len(steps) < 6:
             return
-        self.planwatch(path, by, *words)
+        self.counts["worked"] += self.planwatch(path, by, *words).returncode == 0
         self.commit(path, f"{kind} {number}")
-
-    def state(self, text_of):
-        """Tokens of attempts and notes; the status of each live step by its title, and all its headings: a squashed step has those
-        of its parts."""
-        tokens, statuses, headings = set(), {}, {}
-        for name, text in text_of.items():
-            tokens |= set(MARK.findall(text))
-            status, titles = STATUS.search(text), re.findall(r"^# (.*)$", text, re.M)
-            if status and titles and "/step-" in name and "_archive" not in name:
-                statuses.setdefault(titles[0], set()).add(status.group(1))
-                headings.setdefault(titles[0], set()).update(titles)
-        return tokens, statuses, headings
 
     def of_commit(self, path, commit):
         listed = self.git(path, "ls-tree", "-r", "--name-only", commit, "--", "plans").stdout.splitlines()
@@ -135,28 +172,34 @@ class Week:
         self.git(path, "fetch", "-q", "origin")
         kind = self.random.choice(["merge", "merge", "merge", "rebase", "pick", "stash"])
         theirs = f"origin/{other}"
-        sides = [self.of_commit(path, "HEAD")]
+        if kind == "pick" and self.git(path, "rev-parse", "-q", "--verify", f"{theirs}^2").returncode == 0:
+            # A merge cannot be picked.
+            kind = "merge"
+        base = self.git(path, "merge-base", "HEAD", theirs).stdout.strip()
+        ours = self.of_commit(path, "HEAD")
         if kind == "pick":
-            # A commit brings only what it changed.
+            base = f"{theirs}^"
             self.git(path, "cherry-pick", theirs)
         elif kind == "stash":
             self.planwatch(path, "ann", "note", f"auth:{self.random.choice(self.steps(path))}", self.token())
-            sides.append(self.of_tree(path))
+            base, ours = self.git(path, "rev-parse", "HEAD").stdout.strip(), self.of_tree(path)
             self.git(path, "stash", "push", "-q")
-            self.git(path, "merge", "-q", "--ff-only", theirs)
-            self.git(path, "stash", "pop", "-q")
+            if self.git(path, "merge", "-q", "--ff-only", theirs).returncode:
+                theirs = base
         else:
-            sides.append(self.of_commit(path, theirs))
-            words = ["merge", "-q", "--no-edit", theirs] if kind == "merge" else ["rebase", "-q", theirs]
-            self.git(path, *words)
+            self.git(path, *(["merge", "-q", "--no-edit", theirs] if kind == "merge" else ["rebase", "-q", theirs]))
+        sides = [State(self.of_commit(path, base)), State(ours), State(self.of_commit(path, theirs))]
+        if kind == "stash":
+            self.git(path, "stash", "pop", "-q")
         self.counts["merges"] += 1
+        before = self.counts["person"] + self.counts["scalar"]
         for _ in range(60):
             if not self.settle(path, kind):
                 break
         if kind == "stash":
             self.commit(path, "from the stash")
             self.git(path, "stash", "drop", "-q")
-        self.judge(path, kind, sides)
+        self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before)
 
     def settle(self, path, kind):
         """Resolves what is in conflict, and goes on. Returns whether the operation may stop once more."""
@@ -168,12 +211,11 @@ class Week:
             conflicts = self.git(path, "diff", "--name-only", "--diff-filter=U").stdout.split()
         for name in conflicts:
             text = (path / name).read_text() if (path / name).exists() else ""
-            # The title of a step without the key is its first heading.
-            is_scalar = re.search(r"<<<<<<< .*\n(?:(?:title|priority): |# ).*\n", text) is not None
-            self.counts["scalar" if is_scalar else "person"] += 1
-            if not is_scalar and len(self.examples) < 8:
+            scalar = is_scalar(text)
+            self.counts["scalar" if scalar else "person"] += 1
+            if not scalar:
                 why = [it.split("  ")[0] for it in said if name in it] or said[:1]
-                self.examples.append(f"{kind} {name}: {' '.join(why)}")
+                self.example(f"{kind} {name}: {' '.join(why)}", text)
             self.keep_both(path, name)
         self.git(path, "add", "-A")
         git_dir = path / ".git"
@@ -199,19 +241,57 @@ class Week:
         for token in sorted(set(MARK.findall(theirs)) - set(MARK.findall(kept))):
             (path / "plans" / "auth" / f"kept-{token}.md").write_text(f"{token}\n")
 
-    def judge(self, path, kind, sides):
-        tokens, statuses, headings = self.state(self.of_commit(path, "HEAD"))
-        known = [self.state(it) for it in sides]
-        lost = set().union(*(it[0] for it in known)) - tokens
-        self.counts["lost"] += len(lost)
-        if lost:
-            self.examples.append(f"{kind} lost {sorted(lost)[:3]}")
-        if kind in ("merge", "rebase"):
-            for key, has in statuses.items():
-                had = set().union(*(it[1].get(title, set()) for it in known for title in headings[key]))
-                if had and has - had:
-                    self.counts["foreign"] += len(has - had)
-                    self.examples.append(f"{kind} {key}: {sorted(has)}, the sides said {sorted(had)}")
+    def example(self, what, text=""):
+        self.examples.append(what + "".join(f"\n        {it}" for it in text.splitlines()))
+
+    def count(self, kind, found, how):
+        self.counts[kind] += len(found)
+        if found:
+            self.example(f"{how}: {kind} {'; '.join(sorted(found)[:3])}")
+
+    def judge(self, path, how, sides, is_alone):
+        """`is_alone`: no person had a hand in it, so that all of it is the tools' work."""
+        base, ours, theirs = sides
+        now = State(self.of_commit(path, "HEAD"))
+        # A picked commit brings only what it changed.
+        brought = theirs.tokens - base.tokens if how == "pick" else theirs.tokens
+        self.count("lost", (ours.tokens | brought) - now.tokens, how)
+        if not is_alone:
+            return
+        found = json.loads(self.planwatch(path, "ann", "check", "--git", "--json").stdout or "{}").get("problems", [])
+        self.count("foreign", set(self.foreign(now, sides)), how)
+        self.count("undone", set(self.undone(now, sides)), how)
+        if how in ("merge", "stash"):
+            both = ours.holders.keys() & theirs.holders.keys()
+            new = (ours.holders.keys() | theirs.holders.keys()) - base.holders.keys()
+            told = {heading for it in found if it["code"] == "changed-after-removal"
+                    for heading in Step((path / it["path"]).read_text()).headings}
+            self.count("gone", (both | new) - now.holders.keys() - told, how)
+        twice = {it for it, n in now.titles.items() if n > max(1, *(side.titles[it] for side in sides))}
+        self.count("doubled", twice, how)
+        bad = {f"{it['code']} {it['path']}" for it in found if it["severity"] == "error" and it["code"] not in FINE}
+        self.count("damaged", bad, how)
+
+    @staticmethod
+    def foreign(now, sides):
+        for title, step in now.steps.items():
+            had = {it.status for side in sides[1:] for heading in step.headings for it in side.holders.get(heading, [])}
+            if had and step.status not in had:
+                yield f"{title} is {step.status}, the sides said {sorted(had)}"
+
+    @staticmethod
+    def undone(now, sides):
+        base, *both = sides
+        for side, other in (both, both[::-1]):
+            for title, step in side.steps.items():
+                after, there = now.steps.get(title), other.steps.get(title)
+                if step.status != "completed" or not after or not there or after.status == "completed":
+                    continue
+                was = base.steps.get(title)
+                # The other side knew of it and went on, or it alone changed the status.
+                went_on = there.attempts > step.attempts or (was and was.status == "completed" != there.status)
+                if not went_on and len(after.headings) == len(step.headings):
+                    yield f"{title} was completed and is {after.status}"
 
     def go(self, exchanges):
         while self.counts["merges"] < exchanges:
@@ -231,6 +311,7 @@ def run(binary, exchanges, seed):
             counts = week.go(exchanges)
         texts.append(f"{name}: " + ", ".join(f"{value} {key}" for key, value in counts.items()))
         if has_driver:
-            passed = not (counts["lost"] or counts["foreign"] or counts["person"])
+            # A week in which hardly anything is done shows nothing.
+            passed = not any(counts[it] for it in KINDS) and counts["worked"] > 2 * exchanges
             texts.extend(week.examples[:8] if not passed else [])
-    return passed, "; ".join(texts)
+    return passed, "\n     ".join(texts)

@@ -1,5 +1,6 @@
 //! Objects from one `git cat-file` process.
 
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read};
 
 use super::call::Stream;
@@ -134,7 +135,35 @@ impl CatFile {
     }
 }
 
+/// Files by the names of their objects, from one process that starts when the first one is read.
+pub struct Blobs<'a> {
+    git: &'a Git,
+    running: RefCell<Option<CatFile>>,
+}
+
+impl Blobs<'_> {
+    /// The bytes of a file; an object that is missing or no file is an error.
+    pub fn read(&self, oid: &Oid) -> Result<Vec<u8>, GitError> {
+        let missing = || GitError::NoRevision { revision: oid.to_string() };
+        self.find(oid.as_str().as_bytes())?.ok_or_else(missing)
+    }
+
+    /// As [`Self::read`], by any name such as `OID:path`; `None` if there is no such file.
+    pub fn find(&self, name: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
+        let running = self.running.take();
+        let mut objects = running.map_or_else(|| CatFile::open(self.git), Ok)?;
+        let found = objects.read(name)?;
+        // After an error the process is not used again: its next answer could be another object's.
+        self.running.replace(Some(objects));
+        Ok(found.blob())
+    }
+}
+
 impl Git {
+    pub fn blobs(&self) -> Blobs<'_> {
+        Blobs { git: self, running: RefCell::new(None) }
+    }
+
     /// Reads many objects with one process, and calls `each` in the order of the names.
     pub fn objects(
         &self,

@@ -24,7 +24,7 @@ mod trees;
 mod version;
 
 pub use call::{Call, Output, Stream};
-pub use cat_file::{CatFile, Found, Info, Object, read_info};
+pub use cat_file::{Blobs, CatFile, Found, Info, Object, read_info};
 pub use commit::FileVersion;
 pub use error::GitError;
 pub use fingerprint::fingerprint;

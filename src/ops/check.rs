@@ -8,7 +8,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{self, shown_path};
 use crate::disk::read_file;
-use crate::ops::prompt;
+use crate::ops::{git_removed, prompt};
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
 use crate::plan::merge::CLAIMED_TWICE;
@@ -30,9 +30,13 @@ use crate::text::line_index;
 use crate::text::typed::shell_word;
 use crate::text::yaml::{self, View};
 
+pub use crate::api::requests::ProblemsRequest;
+
 #[derive(Debug, Clone, Default)]
 pub struct CheckRequest {
     pub fix: bool,
+    /// Also what only git's history shows.
+    pub git: bool,
     pub mode: Mode,
 }
 
@@ -93,7 +97,11 @@ impl CheckReport {
 pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
     let Loaded { plans, problems: beside, .. } = LoadQuery::all().scan().load(context)?;
-    let problems = problems(context, &plans, beside);
+    let mut problems = problems(context, &plans, beside);
+    if request.git {
+        problems.extend(git_removed::problems(context)?);
+        problems.sort();
+    }
     let hints = plans
         .live()
         .filter_map(too_long)

@@ -14,13 +14,14 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::api::views::shown_path;
-use crate::git::{CatFile, Favor, Git, GitError, LineMerge, Oid};
+use crate::git::{Blobs, Favor, Git, LineMerge, Oid};
 use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers};
 use crate::store::decision::Decision;
 use crate::store::transaction::{self, Transaction};
 
 mod places;
 mod renumber;
+mod restore;
 
 #[derive(Debug, Clone, Default)]
 pub struct GitResolveRequest {
@@ -29,6 +30,8 @@ pub struct GitResolveRequest {
     pub directory: PathBuf,
     /// Give THEIRS a free number where both sides added a step of one number.
     pub renumber: bool,
+    /// Bring this step back, whose removed file was changed after the removal. Nothing else is done then.
+    pub restore: Option<String>,
     pub mode: Mode,
 }
 
@@ -43,7 +46,7 @@ pub struct GitResolveReport {
 #[derive(Debug, Clone, Serialize)]
 pub struct ResolvedFile {
     pub path: String,
-    /// `resolved`, `conflict`, `edited`, `number-taken` or `removed`.
+    /// `resolved`, `conflict`, `edited`, `number-taken` or `removed`; `restored` or `carried` where a removed step is brought back.
     pub state: &'static str,
     /// What the merge chose.
     pub decided: Vec<String>,
@@ -67,7 +70,8 @@ impl GitResolveReport {
 
     /// 1 if a file still needs a person.
     pub fn exit_code(&self) -> u8 {
-        u8::from(self.files.iter().any(|it| it.state != "resolved"))
+        let is_done = |it: &ResolvedFile| matches!(it.state, "resolved" | "restored" | "carried");
+        u8::from(!self.files.iter().all(is_done))
     }
 }
 
@@ -86,7 +90,8 @@ type Stages = [Option<Oid>; 3];
 
 struct Resolving<'a> {
     context: &'a Context,
-    git: Git,
+    git: &'a Git,
+    blobs: Blobs<'a>,
     lines: LineMerge,
     /// The plans directory relative to the repository's root.
     plans: PathBuf,
@@ -94,11 +99,14 @@ struct Resolving<'a> {
 
 /// Merges the conflicted files again by meaning.
 pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<GitResolveReport, Error> {
+    if let Some(name) = &request.restore {
+        return restore::restore(context, name, request.mode);
+    }
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();
     let lines = LineMerge::new(&git.root, &git.git_dir, 7);
     let is_under_way = git.operation()?.is_some();
-    let resolving = Resolving { context, git, lines, plans };
+    let resolving = Resolving { context, git: &git, blobs: git.blobs(), lines, plans };
     let all = resolving.conflicted()?;
     let wanted = resolving.wanted(request, &all)?;
     if wanted.is_empty() && (!request.paths.is_empty() || !is_under_way) {
@@ -200,9 +208,26 @@ impl Resolving<'_> {
     }
 
     fn blob(&self, oid: &Oid) -> Result<Vec<u8>, Error> {
-        let found = CatFile::open(&self.git)?.read(oid.as_str().as_bytes())?;
-        let missing = || GitError::NoRevision { revision: oid.to_string() };
-        Ok(found.blob().ok_or_else(missing)?)
+        Ok(self.blobs.read(oid)?)
+    }
+
+    /// A side's version of a file. Where both sides renamed files to one name, git stages texts that it merged, with longer
+    /// markers.
+    fn own_version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
+        let text = self.blob(staged)?;
+        let longer = markers::SIZES.skip(1);
+        let Some(picked) = longer.into_iter().find_map(|size| markers::pick(&text, size)) else {
+            return Ok(text);
+        };
+        let commit = match is_ours {
+            true => self.git.head_commit()?,
+            false => renumber::merged_commits(self)?.map(|(_, other)| other),
+        };
+        let Some(commit) = commit else { return Ok(if is_ours { picked.ours } else { picked.theirs }) };
+        let path = self.plans.join(path);
+        let name = [commit.as_str().as_bytes(), b":", path.as_os_str().as_bytes()].concat();
+        let own = self.blobs.find(&name)?;
+        Ok(own.unwrap_or(if is_ours { picked.ours } else { picked.theirs }))
     }
 
     /// Merges the versions of a file. The texts of a removed step are both kept: no one works on it.
@@ -233,11 +258,12 @@ impl Resolving<'_> {
         let [base, Some(ours), Some(theirs)] = stages else { return Ok(file) };
         file.state = "conflict";
         let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
-        let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
         let name = path.to_string_lossy();
         let named = format!("plans/{name}");
+        let (own, other) = (self.own_version(path, ours, true)?, self.own_version(path, theirs, false)?);
+        let merged = self.merge(Versions { path: &named, base: base.as_deref(), ours: &own, theirs: &other });
+        let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
         let versions = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
-        let merged = self.merge(versions);
         if merged.is_other_file && merge::FileKind::of(&named).0 == merge::FileKind::Step {
             file.state = "number-taken";
             return Ok(file);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::git::{Git, GitError, LineMerge, Oid};
+use crate::git::{Git, LineMerge, Oid};
 use crate::plan::merge::{self, Versions};
 
 #[derive(Debug, Clone, Serialize)]
@@ -68,7 +68,7 @@ pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReview
     };
     let before = base.as_ref().map(files).transpose()?.unwrap_or_default();
     let (ours, theirs, now) = (files(&ours)?, files(&theirs)?, files(&merge)?);
-    let lines = LineMerge::new(&git.root, &git.git_dir, 7);
+    let (lines, blobs) = (LineMerge::new(&git.root, &git.git_dir, 7), git.blobs());
     let mut report = GitReviewReport { merge: merge.to_string(), files: Vec::new() };
     for (path, own) in &ours {
         let (Some(other), Some(result)) = (theirs.get(path), now.get(path)) else { continue };
@@ -76,13 +76,10 @@ pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReview
         if own == other || common == Some(own) || common == Some(other) {
             continue;
         }
-        let wanted: Vec<&Oid> =
-            [Some(own), Some(other), Some(result), common].into_iter().flatten().collect();
-        let blobs = blobs(&git, &wanted)?;
-        let [own, other, result, ..] = blobs.as_slice() else { continue };
+        let common = common.map(|it| blobs.read(it)).transpose()?;
+        let (own, other, result) = (&blobs.read(own)?, &blobs.read(other)?, &blobs.read(result)?);
         let name = String::from_utf8_lossy(path);
-        let base = blobs.get(3).map(Vec::as_slice);
-        let versions = Versions { path: &name, base, ours: own, theirs: other };
+        let versions = Versions { path: &name, base: common.as_deref(), ours: own, theirs: other };
         let merged = merge::merge(versions, &context.config.words, &lines);
         let mut lost = merge::lost(own, result);
         lost.extend(
@@ -111,15 +108,4 @@ fn last_merge(git: &Git) -> Result<Oid, Error> {
     let Some(head) = git.head_commit()? else { return Err(none()) };
     let line = git.call(&["rev-list", "--merges", "--max-count=1"]).oids([&head]).line()?;
     Oid::read(line.as_bytes()).ok_or_else(none)
-}
-
-fn blobs(git: &Git, oids: &[&Oid]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut all = vec![Vec::new(); oids.len()];
-    let names: Vec<&str> = oids.iter().map(|it| it.as_str()).collect();
-    git.objects(&names, |nth, found| {
-        let missing = || GitError::NoRevision { revision: names[nth].to_owned() };
-        all[nth] = found.blob().ok_or_else(missing)?;
-        Ok(())
-    })?;
-    Ok(all)
 }

@@ -74,6 +74,7 @@ codes! {
     DecisionRewritten "decision-rewritten" Warning Allowed,
     ClaimedTwice "claimed-twice" Warning Allowed,
     WaitsForOpen "waits-for-open" Warning Allowed,
+    ChangedAfterRemoval "changed-after-removal" Warning Allowed,
     TimeInFuture "time-in-future" Warning Allowed,
     TakenBack "taken-back" Warning Allowed,
     HardLinked "hard-linked" Warning Allowed,

@@ -200,6 +200,25 @@ fn a_signature_that_fails_leaves_everything_uncommitted() {
 }
 
 #[test]
+fn a_commit_is_signed_as_git_is_configured() {
+    let place = repository();
+    // It signs as gpg does: a signature on standard output, and the status that git asks for.
+    let program = "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n\
+                   printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nmade\\n-----END PGP SIGNATURE-----\\n'\n";
+    place.write("sign", program);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.file("sign"), mode).unwrap();
+    place.git_with(&["config", "gpg.program", &place.file("sign").to_string_lossy()]);
+    for is_signed in [false, true] {
+        place.git_with(&["config", "commit.gpgsign", if is_signed { "true" } else { "false" }]);
+        place.run(if is_signed { "done p:2" } else { "done p:1" }).ok();
+        commit(&place);
+        let object = place.git_with(&["cat-file", "commit", "HEAD"]);
+        assert_eq!(object.contains("gpgsig -----BEGIN PGP SIGNATURE-----"), is_signed, "{object}");
+    }
+}
+
+#[test]
 fn hooks_do_not_run_and_line_endings_are_filtered() {
     let place = repository();
     place.write(".gitattributes", "*.md text eol=crlf\n");

@@ -426,7 +426,7 @@ fn a_driver_that_fails_drops_no_side() {
 
 #[test]
 fn a_moved_step_keeps_what_the_other_side_did() {
-    for driver in [Driver::Configured, Driver::None] {
+    for driver in [Driver::Configured, Driver::Missing, Driver::None] {
         let repository = Repository::new(driver, &[(STEP, BASE)]);
         let moved = with(BASE, &[("id: auth:2", "id: auth:3")]);
         let done = with(

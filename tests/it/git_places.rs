@@ -5,6 +5,7 @@ use crate::git_merge::{
 };
 
 const REMOVED: &str = "plans/_archive/auth/removed-20260103T000000Z/step-2.md";
+const FIRST: &str = "plans/auth/step-1.md";
 const LATER: &str = "plans/_archive/auth/removed-20260104T000000Z/step-2.md";
 
 fn done() -> String {
@@ -23,7 +24,17 @@ fn resolved(
     ours: (Option<&str>, &[(&str, &str)]),
     theirs: (Option<&str>, &[(&str, &str)]),
 ) -> Repository {
+    resolved_as("merge.renames true", base, ours, theirs)
+}
+
+fn resolved_as(
+    option: &str,
+    base: &[(&str, &str)],
+    ours: (Option<&str>, &[(&str, &str)]),
+    theirs: (Option<&str>, &[(&str, &str)]),
+) -> Repository {
     let repository = Repository::new(Driver::None, base);
+    repository.git(&format!("config {option}"));
     repository.git("checkout -q -b theirs");
     let side = |(place, files): (Option<&str>, &[(&str, &str)])| {
         match place {
@@ -109,4 +120,67 @@ fn a_step_that_was_deleted_without_a_copy_is_kept() {
     let files = [(STEP, text.as_str())];
     check_only(&resolved(&[(STEP, BASE), (PLAN, LIST)], (None, &[]), (Some(STEP), &files)), STEP, &text);
     check_only(&resolved(&[(STEP, BASE), (PLAN, LIST)], (Some(STEP), &files), (None, &[])), STEP, &text);
+}
+
+/// The step that another one is squashed into.
+fn server() -> String {
+    let edits = [
+        ("id: auth:2", "id: auth:1"),
+        ("title: Schema\n", ""),
+        ("depends:\n  - 1\n", ""),
+        ("# Schema", "# Server"),
+        ("First words.", "About the server."),
+    ];
+    with(BASE, &edits)
+}
+
+#[test]
+fn what_was_completed_there_goes_to_the_step_that_replaced_it_here() {
+    let (base, server) = (with(BASE, &[("depends:\n  - 1\n", "")]), server());
+    let text = with(&base, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]);
+    // Git finds the renamed file in the first, and not in the second.
+    for done in [text.clone(), rewritten(&text)] {
+        for is_ours in [true, false] {
+            let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, &base), (FIRST, &server)]);
+            repository.git("checkout -q -b other");
+            repository.commit(&[(STEP, &done)]);
+            repository.git("checkout -q main");
+            repository.place.date_fixture();
+            repository.planwatch("squash auth 1 2 --title Both").ok_code();
+            repository.commit(&[]);
+            let (own, other) = if is_ours { ("main", "other") } else { ("other", "main") };
+            repository.git(&format!("checkout -q {own}"));
+            if repository.try_git(&format!("merge -q --no-edit {other}")).code != 0 {
+                assert_eq!(repository.planwatch("git resolve").code, 0);
+                repository.git("commit -q --no-edit");
+            } else {
+                assert_eq!(repository.planwatch("git resolve --restore auth:2").code, 0);
+            }
+            let both = repository.place.text(FIRST);
+            assert!(both.contains("by: ann") && both.contains("status: pending"), "{own}: {both}");
+            assert!(both.contains("# Both") && !repository.place.file(STEP).exists(), "{own}: {both}");
+            let left = repository.planwatch("check --git --json").json();
+            assert_eq!(left["problems"], serde_json::json!([]), "{own}");
+        }
+    }
+}
+
+#[test]
+fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
+    let long = rewritten(BASE);
+    let squashed = with(
+        &long,
+        &[("# Schema", "# Both\n\n# Schema"), ("Line 59.", "Line 59.\n\n# Tests\n\nWhat is tested.")],
+    );
+    let files = [(STEP, squashed.as_str())];
+    let (removed, grown) = ((Some(REMOVED), &[][..]), (Some(STEP), &files[..]));
+    for (ours, theirs) in [(removed, grown), (grown, removed)] {
+        let repository = resolved_as("merge.renames false", &[(STEP, BASE)], ours, theirs);
+        check_only(&repository, STEP, &squashed);
+        // Where git finds the renamed file, it merges into it and reports no conflict.
+        let repository = resolved(&[(STEP, BASE), (PLAN, LIST)], ours, theirs);
+        assert_eq!(repository.place.text(REMOVED), squashed);
+        assert_eq!(repository.planwatch("git resolve --restore auth:2").code, 0);
+        assert_eq!(repository.place.text(STEP), squashed);
+    }
 }

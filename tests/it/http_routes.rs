@@ -232,6 +232,7 @@ const SAME: &[(&str, &str, &str, &str)] = &[
     ("GET", "/api/search?query=invoice&limit=20", "", "search invoice"),
     ("GET", "/api/search?query=the&kind=step&limit=3", "", "search the --kind step --limit 3"),
     ("GET", "/api/problems", "", "check"),
+    ("GET", "/api/problems?git=false", "", "check"),
     ("GET", "/api/decisions", "", "decide"),
     ("GET", "/api/decisions/topics", "", "decide --topics"),
     ("GET", "/api/insights", "", "insight"),

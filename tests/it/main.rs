@@ -20,6 +20,7 @@ mod git_branches;
 mod git_commit;
 mod git_merge;
 mod git_places;
+mod git_removed;
 mod history;
 mod hostile_names;
 mod http;

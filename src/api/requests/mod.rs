@@ -12,8 +12,8 @@ mod steps;
 pub use knowledge::{DecideRequest, ImportRequest, InsightRequest, NewScriptRequest};
 pub use plans::{NewRequest, PlanText, ReplaceRequest, SquashRequest, StepRequest, UndoRequest};
 pub use queries::{
-    DecisionsRequest, DiffRequest, InsightsRequest, ListRequest, LogRequest, NextRequest, RemoveRequest,
-    SearchRequest, ShowRequest, StaleRequest, StatsRequest, StatusRequest,
+    DecisionsRequest, DiffRequest, InsightsRequest, ListRequest, LogRequest, NextRequest, ProblemsRequest,
+    RemoveRequest, SearchRequest, ShowRequest, StaleRequest, StatsRequest, StatusRequest,
 };
 pub use steps::{
     AddRequest, Answer, AttemptRequest, ClaimRequest, ConfirmRequest, Confirmer, MoveRequest, NoteRequest,

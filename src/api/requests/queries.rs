@@ -86,6 +86,14 @@ pub struct StatusRequest {
     pub branches: bool,
 }
 
+/// Reports problems in the files.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ProblemsRequest {
+    /// Also removed and archived steps that changed afterwards, as after a merge
+    #[serde(default)]
+    pub git: bool,
+}
+
 /// Shows a plan, a step, a decision or an insight.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ShowRequest {

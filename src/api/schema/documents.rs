@@ -66,7 +66,7 @@ fn git_setup() -> Object {
 
 /// `ops::git_resolve::GitResolveReport`.
 fn git_resolve() -> Object {
-    let state = word(["resolved", "conflict", "edited", "number-taken", "removed"]);
+    let state = word(["resolved", "conflict", "edited", "number-taken", "removed", "restored", "carried"]);
     let file = Object::new().field("path", text()).field("state", state).field("decided", list(text()));
     let file = file.optional("renumbered", text());
     Object::new()

@@ -8,11 +8,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::renumber::{merged_commits, number_of, own_depends, plan_of};
+use super::renumber::{merged_commits, own_depends, plan_of};
 use super::{ResolvedFile, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::{Git, Oid};
+use crate::ops::git_removed::{self, number_of, plan_name};
 use crate::plan::change::set_text;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::StepId;
@@ -80,12 +81,6 @@ pub(super) fn is_archived(path: &Path) -> bool {
     path.starts_with(ARCHIVE)
 }
 
-/// The directory of the plan that a live or archived file belongs to, by its name.
-fn plan_name(path: &Path) -> Option<&OsStr> {
-    let path = path.strip_prefix(ARCHIVE).unwrap_or(path);
-    path.iter().next().filter(|_| path.iter().count() > 1)
-}
-
 /// Files of a commit below the plans directory.
 fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Error> {
     let Some(commit) = commit else { return Ok(Files::new()) };
@@ -109,7 +104,8 @@ pub(super) fn rehome(
     let places = Places::read(resolving)?;
     for (path, stages) in taken {
         let [base, Some(ours), Some(theirs)] = stages else { continue };
-        let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
+        let ours = resolving.own_version(path, ours, true)?;
+        let theirs = resolving.own_version(path, theirs, false)?;
         let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
         let base = base.filter(|it| merge::likeness(it, &theirs) > 0);
         let is_known = |it: &Path| it != path && places.ours.contains_key(it);
@@ -117,6 +113,9 @@ pub(super) fn rehome(
         let plans = &resolving.context.plans;
         let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
         let named = format!("plans/{}", home.to_string_lossy());
+        // Its number is what the sides differ in; at home it has the one of its place.
+        let base = base.map(|it| with_id_of(&there, it)).transpose()?;
+        let theirs = with_id_of(&there, theirs)?;
         let of = Versions { path: &named, base: base.as_deref(), ours: &there, theirs: &theirs };
         let merged = resolving.merge(of);
         if !merged.is_clean {
@@ -137,7 +136,7 @@ pub(super) fn rehome(
 pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) -> Result<Placed, Error> {
     let mut placed = Placed::default();
     let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
-    let git = &resolving.git;
+    let git = resolving.git;
     let plans = &resolving.context.plans;
     let before = files_of(git, Some(&base), &resolving.plans)?;
     let places = Places::read(resolving)?;
@@ -165,7 +164,7 @@ pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) 
                 continue;
             }
             let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
-            let Some(after) = merge::with_logs_of(now, &version) else { continue };
+            let Some(after) = merge::with_logs_of(now, &version, None) else { continue };
             let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
             writing.batch("git resolve", vec![op])?;
             let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
@@ -198,7 +197,7 @@ impl<'a> Places<'a> {
     }
 
     fn read(resolving: &'a Resolving<'a>) -> Result<Self, Error> {
-        let git = &resolving.git;
+        let git = resolving.git;
         let other = merged_commits(resolving)?.map(|(_, other)| other);
         let (ours, theirs) = (
             files_of(git, git.head_commit()?.as_ref(), &resolving.plans)?,
@@ -329,7 +328,7 @@ impl<'a> Places<'a> {
     fn settle(&self, writing: &mut Transaction<'_>, group: &Group, placed: &mut Placed) -> Result<(), Error> {
         let (target, merged, decided) = match (&group.ours, &group.theirs) {
             (Some((own, ours)), Some((other, theirs))) => {
-                let target = chosen(own, other);
+                let target = chosen(group.base.as_deref(), (own, ours), (other, theirs));
                 let named = format!("plans/{}", target.to_string_lossy());
                 let base = group.base.as_deref();
                 let of = Versions { path: &named, base, ours, theirs };
@@ -477,10 +476,12 @@ impl<'a> Places<'a> {
         removed: &Path,
         merged: &[u8],
     ) -> Result<Option<PathBuf>, Error> {
-        let Some(successor) = successor(self.resolving, removed, merged) else { return Ok(None) };
+        let Some(successor) = git_removed::successor(self.resolving.context, removed, merged) else {
+            return Ok(None);
+        };
         let plans = &self.resolving.context.plans;
         let before = plans.read(&successor)?.bytes;
-        let Some(after) = merge::with_logs_of(&before, merged) else { return Ok(None) };
+        let Some(after) = merge::with_logs_of(&before, merged, None) else { return Ok(None) };
         writing.batch("git resolve", vec![FileOp::Change { path: successor.clone(), before, after }])?;
         Ok(Some(successor).filter(|it| self.settled.contains_key(it)))
     }
@@ -504,17 +505,25 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Where a step stays that the sides have at two places.
-fn chosen<'p>(ours: &'p PathBuf, theirs: &'p PathBuf) -> &'p PathBuf {
-    match (is_archived(ours), is_archived(theirs)) {
-        (true, true) => ours.min(theirs),
-        (false, true) => theirs,
-        _ => ours,
+/// Where a step stays that the sides have at two places. A removal stands, unless the other side squashed more steps into it:
+/// nobody removed those.
+fn chosen<'p>(
+    base: Option<&[u8]>,
+    (own, ours): (&'p PathBuf, &[u8]),
+    (other, theirs): (&'p PathBuf, &[u8]),
+) -> &'p PathBuf {
+    let holds_more = |text: &[u8]| base.is_some_and(|it| merge::holds_more_steps(text, it));
+    match (is_archived(own), is_archived(other)) {
+        (true, true) => own.min(other),
+        (false, true) if holds_more(ours) => own,
+        (true, false) if holds_more(theirs) => other,
+        (false, true) => other,
+        _ => own,
     }
 }
 
 /// A live step with the id that its place gives it; a removed one keeps its id.
-fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
+pub(super) fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
     let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(file) };
     if is_archived(path) || !relink::has_key(&file, "id") {
         return Ok(file);
@@ -523,22 +532,14 @@ fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
     transaction::edit(&path.to_string_lossy(), &file, &[set_text("id", &id.to_string())], STEP_KEYS)
 }
 
-fn same_lines(one: &[u8], other: &[u8]) -> bool {
-    one == other || with_line_ends_of(other, one) == other
+/// A version with the id of another one, if both have one.
+fn with_id_of(other: &[u8], file: Vec<u8>) -> Result<Vec<u8>, Error> {
+    match merge::id_of(other).filter(|id| merge::id_of(&file).is_some_and(|it| it != *id)) {
+        Some(id) => transaction::edit("", &file, &[set_text("id", &id)], STEP_KEYS),
+        None => Ok(file),
+    }
 }
 
-/// The live step into which `squash` put a removed one: its earlier version lies beside the removed file.
-pub(super) fn successor(resolving: &Resolving<'_>, removed: &Path, text: &[u8]) -> Option<PathBuf> {
-    let plans = &resolving.context.plans;
-    let (directory, plan) = (removed.parent()?, plan_name(removed)?);
-    let read = |path: &Path| plans.read(path).ok().map(|it| it.bytes);
-    plans.names(directory).into_iter().find_map(|name| {
-        let (copy, live) = (directory.join(&name), Path::new(plan).join(&name));
-        if copy == removed || number_of(&copy).is_none() {
-            return None;
-        }
-        let now = read(&live)?;
-        let is_successor = merge::likeness(&read(&copy)?, &now) > 0 && merge::holds_step(&now, text);
-        is_successor.then_some(live)
-    })
+fn same_lines(one: &[u8], other: &[u8]) -> bool {
+    one == other || with_line_ends_of(other, one) == other
 }

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use super::places::is_archived;
 use super::{Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
-use crate::git::{CatFile, Found, Oid};
+use crate::git::Oid;
+use crate::ops::git_removed::number_of;
 use crate::plan::change::set_text;
-use crate::plan::file_name::{self, FileName, PLAN_FILE};
+use crate::plan::file_name::{self, PLAN_FILE};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::merge::{self, Versions};
 use crate::plan::read::STEP_KEYS;
@@ -51,11 +52,11 @@ pub(super) fn renumber(
     }
     for (path, stages) in taken {
         let [_, Some(ours), _] = stages else { continue };
-        write(writing, path, &resolving.blob(ours)?)?;
+        write(writing, path, &resolving.own_version(path, ours, true)?)?;
     }
     for (moved, (_, stages)) in moves.iter().zip(taken) {
         let [_, _, Some(theirs)] = stages else { continue };
-        let theirs = resolving.blob(theirs)?;
+        let theirs = resolving.own_version(&moved.path, theirs, false)?;
         let Some(directory) = moved.path.parent() else { continue };
         let plan = plan_of(directory);
         let Some(numbers) = by_plan.get(directory) else { continue };
@@ -79,13 +80,6 @@ pub(super) fn renumber(
         }
     }
     Ok(moves)
-}
-
-pub(super) fn number_of(path: &Path) -> Option<StepNumber> {
-    match file_name::classify(path.file_name()?.to_str()?) {
-        FileName::Step(number) => Some(number),
-        _ => None,
-    }
 }
 
 pub(super) fn plan_of(directory: &Path) -> PlanId {
@@ -142,7 +136,7 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
 
 /// The commit that is merged, and the one that its changes count from.
 pub(super) fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
-    let git = &resolving.git;
+    let git = resolving.git;
     let Some(head) = git.head_commit()? else { return Ok(None) };
     if let Some(other) = git.find_revision("MERGE_HEAD")? {
         return Ok(git.merge_base(&head, &other)?.map(|base| (base, other)));
@@ -165,12 +159,10 @@ fn dependents(
 ) -> Result<Vec<PathBuf>, Error> {
     let Some((base, other)) = merged_commits(resolving)? else { return Ok(Vec::new()) };
     let plan = plan_of(directory);
-    let mut objects = CatFile::open(&resolving.git)?;
-    let mut depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
+    let depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
         let mut name = format!("{commit}:").into_bytes();
         name.extend(resolving.plans.join(path).as_os_str().as_bytes());
-        let found = if name.contains(&b'\n') { Found::Missing } else { objects.read(&name)? };
-        Ok(found.blob().map(|it| own_depends(&plan, &it)).unwrap_or_default())
+        Ok(resolving.blobs.find(&name)?.map(|it| own_depends(&plan, &it)).unwrap_or_default())
     };
     let head = resolving.git.head_commit()?.unwrap_or_else(|| base.clone());
     let mut changed = Vec::new();

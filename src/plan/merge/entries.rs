@@ -32,7 +32,7 @@ impl Entry {
         brief.join(" ").chars().take(120).collect()
     }
 
-    fn at(&self) -> Option<Time> {
+    pub(super) fn at(&self) -> Option<Time> {
         self.text("at")?.parse().ok()
     }
 }

@@ -15,6 +15,7 @@ use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::read::STEP_KEYS;
 use crate::plan::source;
+use crate::plan::time::Time;
 use crate::plan::words::Words;
 use crate::text::front_matter::{self, Header, Parts};
 use crate::text::header_edit::{self, Pieces};
@@ -292,24 +293,53 @@ pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
     !text.is_empty() && file.body.replace("\r\n", "\n").contains(&text) || has_heading(&file, &step)
 }
 
+/// Whether a version has parts that `squash` put into it since an earlier one: headings below its title that are not the
+/// earlier version's.
+pub fn holds_more_steps(file: &[u8], earlier: &[u8]) -> bool {
+    let headings = |bytes: &[u8]| -> Vec<String> {
+        let Some(side) = Side::read("", bytes) else { return Vec::new() };
+        let all = markdown::sections(side.body).headings.into_iter();
+        all.filter(|it| it.level == 1).map(|it| it.text).collect()
+    };
+    let known = headings(earlier);
+    headings(file).iter().skip(1).any(|it| !known.contains(it))
+}
+
 /// Whether a file has the title of another one as a heading.
 fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
     let title = of.title().map(|it| format!("# {it}"));
     title.is_some_and(|it| file.body.lines().any(|line| line == it))
 }
 
-/// A step with the attempts and notes of another one that it lacks; none if it has them all, or cannot take them.
-pub fn with_logs_of(file: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+/// A step with the attempts and notes of another one that it lacks, except those that a `known` version has; none if it has
+/// them all, or cannot take them.
+pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<Vec<u8>> {
     let (tree, from) = (Tree::of_file(file)?, Tree::of_file(other)?);
+    let known = known.and_then(Tree::of_file);
     let mut merged = file.to_vec();
     for key in entries::LOGS {
         let (own, other) = (entries::read(tree.root().get(key))?, entries::read(from.root().get(key))?);
-        let new = entries::missing(&other, &own);
+        let known = known.as_ref().and_then(|it| entries::read(it.root().get(key))).unwrap_or_default();
+        let wanted: Vec<_> = entries::missing(&other, &known).into_iter().cloned().collect();
+        let new = entries::missing(&wanted, &own);
         if !new.is_empty() {
             merged = entries::add(&merged, key, &own, &new, STEP_KEYS)?;
         }
     }
     (merged != file).then_some(merged)
+}
+
+/// The attempts, notes and confirmations of a version that are later than a time, in a few words each.
+pub fn logs_since(version: &[u8], time: Time) -> Vec<String> {
+    let Some(tree) = Tree::of_file(version) else { return Vec::new() };
+    let of = |key: &str| {
+        let entries = entries::read(tree.root().get(key)).unwrap_or_default().into_iter();
+        entries
+            .filter(|it| it.at() > Some(time))
+            .map(|it| format!("{key}: {}", it.brief()))
+            .collect::<Vec<_>>()
+    };
+    entries::LOGS.iter().flat_map(|key| of(key)).collect()
 }
 
 /// The attempts, notes and confirmations of a version that a later one lacks, in a few words each.
@@ -328,5 +358,14 @@ pub fn lost(version: &[u8], later: &[u8]) -> Vec<String> {
 
 /// The status of a version as it is written.
 pub fn status_of(version: &[u8]) -> Option<String> {
-    Tree::of_file(version)?.root().get("status")?.text().map(str::to_owned)
+    word_of(version, "status")
+}
+
+/// The id of a version as it is written.
+pub fn id_of(version: &[u8]) -> Option<String> {
+    word_of(version, "id")
+}
+
+fn word_of(version: &[u8], key: &str) -> Option<String> {
+    Tree::of_file(version)?.root().get(key)?.text().map(str::to_owned)
 }

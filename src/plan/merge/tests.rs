@@ -297,6 +297,38 @@ proptest! {
     }
 
     #[test]
+    fn both_ways_mean_the_same(base in version(), ours in version(), theirs in version()) {
+        let meaning = |one: &str, other: &str| {
+            let file = text(&merged(STEP, Some(&base), one, other)).replace("\r\n", "\n");
+            let tree = Tree::of_file(file.as_bytes()).expect("it is valid");
+            let list = |key: &str| {
+                let mut all: Vec<_> = entries::read(tree.root().get(key)).expect("it is a list");
+                all.sort_by_key(|it| it.value.to_string());
+                all.iter().map(|it| it.value.to_string()).collect::<Vec<_>>()
+            };
+            let depends: std::collections::BTreeSet<_> = list("depends").into_iter().collect();
+            let claim = tree.root().get("claim").and_then(|it| it.get("id")?.text().map(str::to_owned));
+            let body = file.rsplit("---\n").next().unwrap_or_default().to_owned();
+            (status_of(&file), claim, list("attempts"), depends, body)
+        };
+        prop_assert_eq!(meaning(&ours, &theirs), meaning(&theirs, &ours));
+    }
+
+    #[test]
+    fn what_theirs_adds_leaves_every_line_of_ours(base in version(), ours in version(), days in prop::collection::vec(1..28_u32, 1..3)) {
+        let eol = if base.contains("\r\n") { "\r\n" } else { "\n" };
+        let entry = |day: &u32| format!("  - at: 2026-02-{day:02}T00:00:00Z{eol}    outcome: expired{eol}");
+        let added: String = days.iter().map(entry).collect();
+        let end = format!("---{eol}# Schema");
+        let theirs = base.replacen(&end, &format!("{added}{end}"), 1);
+        let result = text(&merged(STEP, Some(&base), &ours, &theirs));
+        let mut left = result.split_inclusive('\n');
+        for line in ours.split_inclusive('\n') {
+            prop_assert!(left.any(|it| it == line), "{line:?} of {ours} is not in {result}");
+        }
+    }
+
+    #[test]
     fn a_clean_result_can_be_read_and_loses_nothing(lines in prop::collection::vec((0..LINES.len(), 1..8_u8), 0..24)) {
         let side = |bit: u8| -> String {
             let chosen = lines.iter().filter(|(_, sides)| sides & bit != 0).map(|(nth, _)| LINES[*nth]);

@@ -19,6 +19,30 @@ const VERBS: [&str; 11] = [
     "squash p 1 2 --title Both",
 ];
 
+/// Commands that end, move or hide the claim of another worker with the plan or the whole list, and those that its owner alone
+/// may give up.
+const REFUSED: [&str; 6] = [
+    "release p:1",
+    "reopen p:1",
+    "archive p",
+    "remove p --yes",
+    "replace p --file list.json",
+    "done p:1 p:2",
+];
+
+/// Commands that anyone may run beside the worker.
+const ALLOWED: [&str; 9] = [
+    "note p:1 look",
+    "set p:1 tags+=db",
+    "set p:1 title New",
+    "add p More --after 1",
+    "move p:2 --before 1",
+    "show p:1",
+    "next p",
+    "list p",
+    "start p:2",
+];
+
 fn json(repository: &Repository, line: &str) -> Value {
     serde_json::from_str(&repository.run(HERE, line).ok()).expect("it is JSON")
 }
@@ -37,6 +61,32 @@ fn every_verb_refuses_a_step_claimed_by_another_worker_in_any_tree() {
         }
         // The owner may do it from each working tree.
         assert_eq!(repository.run(HERE, "done p:1 --by bob --dry-run").code, 0, "{tree}");
+    }
+}
+
+#[test]
+fn no_command_takes_a_claim_of_any_tree_away_and_work_beside_it_goes_on() {
+    for tree in [HERE, OTHER] {
+        let repository = Repository::with(2);
+        repository.place.write("list.json", r#"[{"id": "2", "title": "Step 2"}]"#);
+        repository.run(tree, "claim p:1 --by bob").ok();
+        let before = crate::support::tree(&repository.place.top());
+        for line in REFUSED {
+            let refused = repository.run(HERE, &format!("{line} --dry-run"));
+            assert_eq!(refused.code, 4, "{tree} {line}: {}", refused.stdout);
+            assert!(refused.stderr.contains("claimed"), "{tree} {line}: {}", refused.stderr);
+        }
+        for line in ALLOWED {
+            let is_reading = ["show", "next", "list"].iter().any(|it| line.starts_with(it));
+            let ran = repository
+                .run(HERE, &if is_reading { (*line).to_owned() } else { format!("{line} --dry-run") });
+            assert_eq!(ran.code, 0, "{tree} {line}: {}", ran.stderr);
+        }
+        let next = json(&repository, "next p --json");
+        assert_eq!(next["step"]["id"], "p:2", "{tree}: {next}");
+        assert_eq!(crate::support::tree(&repository.place.top()), before, "{tree}");
+        // The claim is still there for its owner.
+        assert_eq!(repository.run(tree, "done p:1 --by bob --dry-run").code, 0, "{tree}");
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) struct GitSetup {
   planwatch git resolve plans/auth/step-2.md
   planwatch git resolve --renumber
   planwatch git resolve --check
+  planwatch git resolve --restore auth:2
 
 Files without a conflict left are staged. Files that you have edited since the merge stay as they are.
 Exit code 1 means that a file is still unresolved; with --check, exit code 6 means that entries were lost.")]
@@ -89,6 +90,9 @@ pub(crate) struct GitResolve {
     /// If both sides added a step with the same number, give the other side's step a free number
     #[arg(long)]
     pub(crate) renumber: bool,
+    /// Bring back a removed step that changed afterwards; `check --git` lists these
+    #[arg(long, value_name = "STEP", conflicts_with_all = ["renumber", "paths", "check"])]
+    pub(crate) restore: Option<String>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

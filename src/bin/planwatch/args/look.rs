@@ -186,12 +186,16 @@ pub(crate) struct Search {
 #[command(after_help = "Examples:
   planwatch check
   planwatch check --fix --dry-run
+  planwatch check --git
 
 Exit code 6 means that there are errors; warnings alone are a success.")]
 pub(crate) struct Check {
     /// Fix what can be fixed without losing data
     #[arg(long)]
     pub(crate) fix: bool,
+    /// Also report removed and archived steps that changed afterwards, as after a merge
+    #[arg(long)]
+    pub(crate) git: bool,
     /// Print the changes as a diff and write nothing
     #[arg(long, requires = "fix")]
     pub(crate) dry_run: bool,

@@ -17,7 +17,8 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
-    let report = session.patiently(|| check::check(&context, &CheckRequest { fix: args.fix, mode }))?;
+    let request = CheckRequest { fix: args.fix, git: args.git, mode };
+    let report = session.patiently(|| check::check(&context, &request))?;
     let output = &session.output;
     if output.is_json() {
         output.json("problem-list", report.to_json())?;
@@ -44,7 +45,7 @@ fn fixable(session: &Session, context: &Context, args: &Check) -> Result<usize, 
     if args.fix {
         return Ok(0);
     }
-    let trial = CheckRequest { fix: true, mode: Mode::DryRun };
+    let trial = CheckRequest { fix: true, git: false, mode: Mode::DryRun };
     let trial = session.patiently(|| check::check(context, &trial))?;
     Ok(trial.fixed.as_ref().map_or(0, n_fixed))
 }

@@ -58,9 +58,9 @@ fn resolve(session: &Session, args: GitResolve) -> Result<u8, Failure> {
         return review(session, revision);
     }
     session.output.check_fields(fields::GIT_RESOLVE)?;
-    let GitResolve { paths, renumber, dry_run, check: _ } = args;
+    let GitResolve { paths, renumber, restore, dry_run, check: _ } = args;
     let directory = session.directory().to_path_buf();
-    let request = GitResolveRequest { paths, directory, renumber, mode: dry_run.mode() };
+    let request = GitResolveRequest { paths, directory, renumber, restore, mode: dry_run.mode() };
     let report = git_resolve::git_resolve(&session.context()?, &request)?;
     if session.output.is_json() {
         session.output.json("git-resolve", report.to_json())?;
@@ -105,7 +105,7 @@ fn resolved(report: &GitResolveReport) -> String {
 
 fn resolved_line(file: &ResolvedFile, is_dry_run: bool) -> String {
     let (style, why) = match file.state {
-        "resolved" => (GOOD, String::new()),
+        "resolved" | "restored" | "carried" => (GOOD, String::new()),
         "conflict" => (BAD, "edit the marked lines, then `git add` it".to_owned()),
         "edited" => (BAD, "it was edited after the merge and stays as it is".to_owned()),
         "number-taken" => (

@@ -11,7 +11,7 @@ use super::route::{LOOKING, MAKING, Parameter, Route, form, get, post, query, wo
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::sort::Sort;
-use crate::ops::check::{self, CheckRequest};
+use crate::ops::check::{self, CheckRequest, ProblemsRequest};
 use crate::ops::diff::{self, DiffRequest};
 use crate::ops::list::{self, ListRequest};
 use crate::ops::log::{self, LogRequest};
@@ -126,8 +126,9 @@ fn faults() -> Vec<Route> {
     vec![
         get("/api/problems", "list_problems", "check")
             .about("Report problems in the files, with line and column")
+            .asks::<ProblemsRequest>(&json!({"git": false}))
             .takes(pages::parameters())
-            .does(named("problem-list"), &[], problems),
+            .does(named("problem-list"), LOOKING, problems),
         post("/api/problems/fix", "fix_problems", "check")
             .about("Fix what can be fixed without losing data, and report the rest")
             .body::<DryBody>(json!({"dry_run": true}))
@@ -241,12 +242,13 @@ fn diff(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn problems(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    checked(context, call, &CheckRequest::default())
+    let ProblemsRequest { git } = call.asked()?;
+    checked(context, call, &CheckRequest { git, ..CheckRequest::default() })
 }
 
 fn fix(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let DryBody { mode, .. } = call.body()?;
-    checked(context, call, &CheckRequest { fix: true, mode })
+    checked(context, call, &CheckRequest { fix: true, git: false, mode })
 }
 
 fn checked(context: &Context, call: &Call, request: &CheckRequest) -> Result<Reply, Problem> {

@@ -1,0 +1,280 @@
+//! Steps that were removed, squashed or archived, and whose files changed after that.
+//!
+//! Git merges what another branch did to a step into its copy below `_archive`, and reports no conflict. The first version
+//! of a copy in history is the one that was removed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::{Error, few};
+use crate::git::{Git, LogQuery, Oid};
+use crate::plan::file_name::{self, FileName, PLAN_FILE};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::merge;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::step_number::StepNumber;
+use crate::plan::time::Time;
+use crate::store::removed::ARCHIVE;
+use crate::text::typed::shell_word;
+
+/// A removed step that was changed after its removal.
+pub(crate) struct Changed {
+    pub(crate) id: StepId,
+    /// Relative to the plans directory.
+    pub(crate) path: PathBuf,
+    pub(crate) way: Way,
+    /// The version that was removed, if history has another one.
+    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) now: Vec<u8>,
+    /// What is new, in a few words each.
+    news: Vec<String>,
+}
+
+/// How it was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Way {
+    Alone,
+    /// Squashed into the live step with this file.
+    Squashed(PathBuf),
+    /// With its plan, whose files are in this directory.
+    WithPlan(PathBuf),
+    /// Its plan is in the archive.
+    Archived,
+}
+
+/// The problems that `check --git` adds.
+pub(crate) fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
+    Ok(find(context)?.iter().map(Changed::problem).collect())
+}
+
+/// Finds the copies that differ from the version that was removed, or have entries that are later than the removal.
+pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
+    let git = Git::at(context.plans.root())?;
+    let plans = git.relative(context.plans.root()).unwrap_or_default();
+    let archive = plans.join(ARCHIVE);
+    let inside = |path: &[u8]| {
+        let path = Path::new(OsStr::from_bytes(path)).strip_prefix(&plans).ok()?.to_path_buf();
+        Some((Copy::of(&path)?, path))
+    };
+    let entries = git.index_entries(&[&archive])?.into_iter();
+    let is_file = |mode: u32| matches!(mode, 0o100_644 | 0o100_755);
+    let copies: Vec<_> = entries
+        .filter(|it| it.stage == 0 && is_file(it.mode))
+        .filter_map(|it| Some((inside(&it.path)?, it.oid)))
+        .collect();
+    let removed_as = if copies.is_empty() { BTreeMap::new() } else { removed_as(&git, &archive, &inside)? };
+    let (mut found, blobs) = (Vec::new(), git.blobs());
+    for ((copy, path), oid) in copies {
+        let before = removed_as.get(&path).filter(|it| **it != oid);
+        if before.is_none() && copy.removed_at.is_none() {
+            continue;
+        }
+        // A file that is gone was brought back.
+        let Ok(now) = context.plans.read(&path).map(|it| it.bytes) else { continue };
+        // A partial clone may lack the version.
+        let before = before.map(|it| blobs.find(it.as_str().as_bytes())).transpose()?.flatten();
+        let before = before.filter(|it| !same_lines(it, &now));
+        let news = news(before.as_deref(), &now, copy.removed_at);
+        if !news.is_empty() {
+            let way = copy.way(context, &path, &now);
+            found.extend(Changed { id: copy.id, path, way, before, now, news }.unless_carried(context));
+        }
+    }
+    Ok(found)
+}
+
+/// The versions that the copies had at first. What is archived again after it was restored counts from then.
+fn removed_as(
+    git: &Git,
+    archive: &Path,
+    inside: &dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>,
+) -> Result<BTreeMap<PathBuf, Oid>, Error> {
+    let of: Vec<_> = git.head_commit()?.into_iter().collect();
+    let mut first = BTreeMap::new();
+    if of.is_empty() {
+        return Ok(first);
+    }
+    let paths = vec![archive.to_path_buf()];
+    // A step may have been removed on a branch of which a merge took nothing else.
+    let options = vec!["--diff-filter=A", "--full-history"];
+    for entry in git.log(&LogQuery { of, paths, options, ..LogQuery::default() })?.all()? {
+        for change in entry.changes {
+            let Some((copy, path)) = inside(&change.path) else { continue };
+            // Newest first. The directory of a removal has its time, and is made once.
+            if copy.removed_at.is_some() || !first.contains_key(&path) {
+                first.insert(path, change.new);
+            }
+        }
+    }
+    Ok(first)
+}
+
+/// What a path below the archive says.
+struct Copy {
+    id: StepId,
+    /// None: its plan was archived.
+    removed_at: Option<Time>,
+}
+
+impl Copy {
+    fn of(path: &Path) -> Option<Self> {
+        let parts: Vec<_> = path.iter().map(OsStr::to_str).collect::<Option<_>>()?;
+        let (plan, name, removed_at) = match parts[..] {
+            [ARCHIVE, plan, name] => (plan, name, None),
+            [ARCHIVE, plan, directory, name] => (plan, name, Some(time_of(directory)?)),
+            _ => return None,
+        };
+        let FileName::Step(number) = file_name::classify(name) else { return None };
+        PlanId::is_plan_name(plan)
+            .then(|| Self { id: StepId { plan: PlanId::new(plan), number }, removed_at })
+    }
+
+    fn way(&self, context: &Context, path: &Path, now: &[u8]) -> Way {
+        let Some(directory) = path.parent().filter(|_| self.removed_at.is_some()) else {
+            return Way::Archived;
+        };
+        if context.plans.read(&directory.join(PLAN_FILE)).is_ok() {
+            return Way::WithPlan(directory.to_path_buf());
+        }
+        successor(context, path, now).map_or(Way::Alone, Way::Squashed)
+    }
+}
+
+/// The time in the name of a removal's directory, `removed-20261121T120000Z`, after which a number may stand.
+fn time_of(directory: &str) -> Option<Time> {
+    let digits = directory.strip_prefix("removed-")?.get(..16).filter(|it| it.is_ascii())?;
+    let [date, time] = [&digits[..8], &digits[9..15]];
+    let date = format!("{}-{}-{}", &date[..4], &date[4..6], &date[6..]);
+    format!("{date}T{}:{}:{}Z", &time[..2], &time[2..4], &time[4..]).parse().ok()
+}
+
+fn news(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<String> {
+    let Some(before) = before else {
+        return removed_at.map(|it| merge::logs_since(now, it)).unwrap_or_default();
+    };
+    let mut news = Vec::new();
+    let [was, is] = [before, now].map(|it| merge::status_of(it).unwrap_or_else(|| "pending".to_owned()));
+    if was != is {
+        news.push(format!("status `{is}`, was `{was}`"));
+    }
+    news.extend(merge::lost(now, before));
+    if news.is_empty() {
+        news.push("another text".to_owned());
+    }
+    news
+}
+
+/// How many news a message names.
+const MOST: usize = 3;
+
+impl Changed {
+    /// None if the step that replaced it has its attempts and notes.
+    fn unless_carried(self, context: &Context) -> Option<Self> {
+        let Way::Squashed(successor) = &self.way else { return Some(self) };
+        let live = context.plans.read(successor).ok()?.bytes;
+        self.carried_into(&live).is_some().then_some(self)
+    }
+
+    /// The step that replaced it, with the attempts and notes that it got after the removal; none if nothing is missing.
+    pub(crate) fn carried_into(&self, live: &[u8]) -> Option<Vec<u8>> {
+        merge::with_logs_of(live, &self.now, self.before.as_deref())
+    }
+
+    fn problem(&self) -> Problem {
+        let path = self.path.to_string_lossy();
+        let (id, news) = (&self.id, few(&self.news, MOST));
+        let restore = format!("`planwatch git resolve --restore {}`", shell_word(id));
+        let (message, hint) = match &self.way {
+            Way::Alone => {
+                (format!("`{id}` changed after it was removed: {news}"), format!("{restore} brings it back"))
+            }
+            Way::Squashed(into) => {
+                let number = number_of(into).map(|it| it.to_string()).unwrap_or_default();
+                let message = format!("`{id}` changed after it was squashed: {news}");
+                (message, format!("{restore} adds its attempts and notes to step {number}"))
+            }
+            Way::WithPlan(_) => {
+                let message = format!("`{id}` changed after its plan was removed: {news}");
+                (message, format!("{restore} brings the plan back"))
+            }
+            Way::Archived => {
+                let message = format!("`{id}` changed after its plan was archived: {news}");
+                (message, format!("{restore} brings the plan back"))
+            }
+        };
+        Problem::of_file(&path, Code::ChangedAfterRemoval, message, hint)
+    }
+}
+
+pub(crate) fn number_of(path: &Path) -> Option<StepNumber> {
+    match file_name::classify(path.file_name()?.to_str()?) {
+        FileName::Step(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// The directory of the plan that a live or archived file belongs to, by its name.
+pub(crate) fn plan_name(path: &Path) -> Option<&OsStr> {
+    let path = path.strip_prefix(ARCHIVE).unwrap_or(path);
+    path.iter().next().filter(|_| path.iter().count() > 1)
+}
+
+/// The live step into which `squash` put a removed one: its earlier version lies beside the removed file.
+pub(crate) fn successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
+    let plans = &context.plans;
+    let (directory, plan) = (removed.parent()?, plan_name(removed)?);
+    let read = |path: &Path| plans.read(path).ok().map(|it| it.bytes);
+    plans.names(directory).into_iter().find_map(|name| {
+        let (copy, live) = (directory.join(&name), Path::new(plan).join(&name));
+        if copy == removed || number_of(&copy).is_none() {
+            return None;
+        }
+        let now = read(&live)?;
+        let is_successor = merge::likeness(&read(&copy)?, &now) > 0 && merge::holds_step(&now, text);
+        is_successor.then_some(live)
+    })
+}
+
+fn same_lines(one: &[u8], other: &[u8]) -> bool {
+    let lines = |it: &[u8]| {
+        it.split(|it| *it == b'\n')
+            .map(|it| it.strip_suffix(b"\r").unwrap_or(it).to_vec())
+            .collect::<Vec<_>>()
+    };
+    one == other || lines(one) == lines(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: Option<(&str, Option<&str>)>) {
+        let found = Copy::of(Path::new(path));
+        let found = found.map(|it| (it.id.to_string(), it.removed_at.map(|it| it.to_string())));
+        assert_eq!(found, expected.map(|(id, at)| (id.to_owned(), at.map(str::to_owned))), "{path}");
+    }
+
+    #[test]
+    fn paths_of_copies_say_their_step_and_when_it_was_removed() {
+        check("_archive/auth/step-2.5.md", Some(("auth:2.5", None)));
+        let removed = Some(("auth:2", Some("2026-11-21T12:00:00Z")));
+        check("_archive/auth/removed-20261121T120000Z/step-2.md", removed);
+        check("_archive/auth/removed-20261121T120000Z-2/step-2.md", removed);
+        for other in [
+            "auth/step-2.md",
+            "_archive/auth/plan.md",
+            "_archive/step-2.md",
+            "_archive/auth/removed-soon/step-2.md",
+            "_archive/auth/removed-20261321T120000Z/step-2.md",
+            "_archive/auth/removed-2026112äT12000Z/step-2.md",
+            "_archive/auth/notes/step-2.md",
+            "_archive/auth/removed-20261121T120000Z/more/step-2.md",
+        ] {
+            check(other, None);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `git resolve --restore`: brings a step back whose removed file was changed after the removal.
+//!
+//! A squashed step stays removed; its new attempts and notes go to the step that replaced it. A step of an archived or removed
+//! plan comes back with its plan.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::places::named_by;
+use super::{GitResolveReport, ResolvedFile};
+use crate::api::context::Context;
+use crate::api::error::{Error, few};
+use crate::api::requests::Mode;
+use crate::api::views::shown_path;
+use crate::disk::FileOp;
+use crate::ops::archive::{ArchiveRequest, archive};
+use crate::ops::git_removed::{self, Changed, Way};
+use crate::plan::file_name::{self, PLAN_FILE};
+use crate::plan::id::{self, StepId};
+use crate::plan::model::Plan;
+use crate::plan::read;
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list;
+use crate::store::transaction::{self, Transaction};
+use crate::store::{load, steps_list_line};
+use crate::text::front_matter;
+
+pub(super) fn restore(context: &Context, name: &str, mode: Mode) -> Result<GitResolveReport, Error> {
+    let found = named(context, name)?;
+    if found.way == Way::Archived {
+        return with_plan(context, &found, mode);
+    }
+    // Git may have written the files a moment ago.
+    transaction::once_saved(context, || {
+        let mut writing = Transaction::begin(context, "git resolve", mode)?;
+        let (target, state) = match &found.way {
+            Way::Squashed(successor) => (carry(&mut writing, context, &found, successor)?, "carried"),
+            Way::WithPlan(directory) => (plan_back(&mut writing, context, &found, directory)?, "restored"),
+            _ => (step_back(&mut writing, context, &found)?, "restored"),
+        };
+        let diff = std::mem::take(&mut writing.diff);
+        Ok(report(context, mode, &found, (&target, state), diff))
+    })
+}
+
+/// The step that an id or the path of a removed file names.
+fn named(context: &Context, name: &str) -> Result<Changed, Error> {
+    let shown = |it: &Changed| shown_path(&context.root_name(), &it.path.to_string_lossy());
+    let id = id::read_step_id(name);
+    let is_named =
+        |it: &Changed| Some(&it.id) == id.as_ref() || shown(it) == name || it.path == Path::new(name);
+    let mut all: Vec<_> = git_removed::find(context)?.into_iter().filter(is_named).collect();
+    if all.len() > 1 {
+        let paths: Vec<_> = all.iter().map(|it| format!("`{}`", shown(it))).collect();
+        let message = format!("`{name}` was removed {} times, and changed after that", all.len());
+        return Err(Error::conflict(
+            "which-step",
+            message,
+            format!("name one of {}", few(&paths, paths.len())),
+        ));
+    }
+    let message = format!("no removed step `{name}` changed after its removal");
+    let hint =
+        "`planwatch check --git` lists those that did; `planwatch undo` undoes a removal of this machine";
+    all.pop().ok_or_else(|| Error::conflict("no-conflict", message, hint))
+}
+
+fn report(
+    context: &Context,
+    mode: Mode,
+    found: &Changed,
+    (target, state): (&Path, &'static str),
+    diff: String,
+) -> GitResolveReport {
+    let shown = |it: &Path| shown_path(&context.root_name(), &it.to_string_lossy());
+    let decided = match state {
+        "carried" => format!("its attempts and notes are in {}", shown(target)),
+        _ => format!("now {}", shown(target)),
+    };
+    let path = shown(&found.path);
+    let file = ResolvedFile { path, state, decided: vec![decided], renumbered: None };
+    GitResolveReport { dry_run: mode == Mode::DryRun, files: vec![file], diff }
+}
+
+/// Brings the archived plan back, as `archive --restore` does.
+fn with_plan(context: &Context, found: &Changed, mode: Mode) -> Result<GitResolveReport, Error> {
+    let request = ArchiveRequest { plans: vec![found.id.plan.to_string()], restores: true, mode };
+    let mut done = archive(context, &request)?;
+    if let Some(refused) = done.refused.pop() {
+        return Err(refused.error);
+    }
+    let target = Path::new(found.id.plan.as_str()).join(file_name::step_file(&found.id.number));
+    Ok(report(context, mode, found, (&target, "restored"), done.diff))
+}
+
+fn plan_back(
+    writing: &mut Transaction<'_>,
+    context: &Context,
+    found: &Changed,
+    directory: &Path,
+) -> Result<PathBuf, Error> {
+    let to = PathBuf::from(found.id.plan.as_str());
+    if context.plans.is_dir(&to) {
+        let shown = shown_path(&context.root_name(), &to.to_string_lossy());
+        let hint = "rename that plan, or move the removed one to another name";
+        return Err(Error::conflict("plan-exists", format!("`{shown}` already exists"), hint));
+    }
+    writing.batch("git resolve", vec![FileOp::Rename { from: directory.to_path_buf(), to: to.clone() }])?;
+    Ok(to.join(file_name::step_file(&found.id.number)))
+}
+
+fn carry(
+    writing: &mut Transaction<'_>,
+    context: &Context,
+    found: &Changed,
+    successor: &Path,
+) -> Result<PathBuf, Error> {
+    let path = successor.to_path_buf();
+    let before = context.plans.read(&path)?.bytes;
+    if let Some(after) = found.carried_into(&before) {
+        writing.batch("git resolve", vec![FileOp::Change { path: path.clone(), before, after }])?;
+    }
+    Ok(path)
+}
+
+/// Moves the file back to its number, or to the next free one, with its line of the Steps list.
+fn step_back(writing: &mut Transaction<'_>, context: &Context, found: &Changed) -> Result<PathBuf, Error> {
+    let id = &found.id;
+    let plan = load::one_plan(context, &id.plan)?.filter(|it| !it.is_archived);
+    let plan = plan.ok_or_else(|| load::missing(context, &id.plan))?;
+    transaction::check_writable(context, &plan.problems)?;
+    let number = free(&plan, &id.number)?;
+    let target = Path::new(&plan.path).with_file_name(file_name::step_file(&number));
+    let before = context.plans.read(&found.path)?.bytes;
+    let after = named_by(&target, before.clone())?;
+    let mut ops = Vec::new();
+    if after != before {
+        ops.push(FileOp::Change { path: found.path.clone(), before, after: after.clone() });
+    }
+    ops.push(FileOp::Rename { from: found.path.clone(), to: target.clone() });
+    ops.extend(line_back(context, &plan, found, (number, &target, after))?);
+    let emptied = found.path.ancestors().skip(1).take(2).map(Path::to_path_buf).collect();
+    writing.batch_emptying("git resolve", ops, emptied)?;
+    Ok(target)
+}
+
+fn free(plan: &Plan, number: &StepNumber) -> Result<StepNumber, Error> {
+    // A step that only the Steps list names is this one.
+    let with_files = plan.steps.iter().filter(|it| it.has_file());
+    let used: BTreeSet<_> = with_files.map(|it| it.id.number.clone()).collect();
+    if !used.contains(number) {
+        return Ok(number.clone());
+    }
+    let next = used.range(number.clone()..).find(|it| *it != number);
+    let new = next.map_or_else(|| number.successor(), |it| number.midpoint(it));
+    new.map_err(|it| {
+        Error::conflict("no-room", it.to_string(), "renumber the steps around it with `planwatch move`")
+    })
+}
+
+/// Puts the line of the step back that its removal took out, or else a new one, if the plan has a Steps list.
+fn line_back(
+    context: &Context,
+    plan: &Plan,
+    found: &Changed,
+    (number, target, text): (StepNumber, &Path, Vec<u8>),
+) -> Result<Vec<FileOp>, Error> {
+    let kept = found.path.with_file_name(format!("steps-line-{}.md", found.id.number));
+    let line = context.plans.read(&kept).ok().map(|it| it.bytes).filter(|_| number == found.id.number);
+    let block = line.as_deref().and_then(|it| std::str::from_utf8(it).ok()).map(str::trim_end);
+    let file = Path::new(&plan.path).with_file_name(PLAN_FILE);
+    if let (Some(block), Ok(read)) = (block, context.plans.read(&file)) {
+        let start = front_matter::split(&read.bytes).body_start();
+        let body = std::str::from_utf8(&read.bytes[start..]).ok();
+        let is_listed =
+            body.is_some_and(|it| steps_list::blocks(&plan.id, it).iter().any(|it| it.0 == number));
+        let body = body.and_then(|it| steps_list::with_block(&plan.id, it, &number, Some(block)));
+        if let Some(body) = body.filter(|_| !is_listed) {
+            let after = [&read.bytes[..start], body.as_bytes()].concat();
+            let change = FileOp::Change { path: file, before: read.bytes, after };
+            let before = line.unwrap_or_default();
+            return Ok(vec![change, FileOp::Discard { path: kept, before }]);
+        }
+    }
+    let id = StepId { plan: plan.id.clone(), number };
+    let content = read::Content::new(text, context.now);
+    let step = read::read_step_of(plan, &id, &target.to_string_lossy(), content, &context.config.words);
+    Ok(steps_list_line::add(context, plan, &step)?.into_iter().collect())
+}

@@ -1,0 +1,188 @@
+//! Steps that were removed, squashed or archived while another branch worked on them: git merges that into the moved copy, and
+//! reports no conflict.
+
+use serde_json::Value;
+
+use crate::git_merge::{BASE, Driver, LIST, PLAN, Repository, STEP, with};
+use crate::support::Ran;
+
+const FIRST: &str = "plans/auth/step-1.md";
+const COPY: &str = "plans/_archive/auth/removed-20261121T120000Z/step-2.md";
+const LATER: &str = "2026-11-21T13:00:00Z";
+
+fn first() -> String {
+    with(
+        BASE,
+        &[
+            ("id: auth:2", "id: auth:1"),
+            ("depends:\n  - 1\n", ""),
+            ("title: Schema", "title: Server"),
+            ("# Schema", "# Server"),
+            ("First words.", "What the server is for."),
+        ],
+    )
+}
+
+/// A step that waits for nothing.
+fn second() -> String {
+    with(BASE, &[("depends:\n  - 1\n", "")])
+}
+
+fn repository(driver: Driver) -> Repository {
+    let (first, second) = (first(), second());
+    Repository::new(driver, &[(PLAN, LIST), (FIRST, &first), (STEP, &second)])
+}
+
+/// A merge without a conflict: theirs completed the step, ours made a change.
+fn merged(driver: Driver, ours: &str) -> Repository {
+    let repository = repository(driver);
+    repository.git("checkout -q -b theirs");
+    repository.planwatch("done auth:2 -m Tables").ok_code();
+    repository.commit(&[]);
+    repository.git("checkout -q main");
+    repository.planwatch(ours).ok_code();
+    repository.commit(&[]);
+    assert_eq!(problems(&repository), Vec::<Value>::new(), "{ours}: nothing has changed yet");
+    repository.git("merge -q --no-edit theirs");
+    assert_eq!(repository.git("status --porcelain"), "", "{ours}: git sees no conflict");
+    repository
+}
+
+fn problems(repository: &Repository) -> Vec<Value> {
+    let of = |line: &str| {
+        let found = repository.planwatch(line).json()["problems"].as_array().cloned().unwrap_or_default();
+        found.into_iter().filter(|it| it["code"] == "changed-after-removal").collect::<Vec<_>>()
+    };
+    assert_eq!(of("check --json"), Vec::<Value>::new(), "only git's history shows it");
+    of("check --git --json")
+}
+
+#[track_caller]
+fn is_reported(repository: &Repository, path: &str, words: &[&str]) {
+    let found = problems(repository);
+    let [problem] = found.as_slice() else { panic!("{found:?}") };
+    let said = format!("{} {}", problem["message"], problem["hint"]);
+    assert_eq!(problem["path"], path, "{said}");
+    assert!(words.iter().all(|it| said.contains(it)), "{said}");
+}
+
+#[track_caller]
+fn restored(repository: &Repository, state: &str) {
+    let dry = repository.planwatch("git resolve --restore auth:2 --dry-run");
+    assert_eq!((dry.code, dry.stdout.contains(state)), (0, true), "{dry:?}");
+    assert_eq!(repository.git("status --porcelain"), "", "a dry run writes nothing");
+    let ran = repository.planwatch("git resolve --restore auth:2");
+    assert_eq!((ran.code, ran.stdout.contains(state)), (0, true), "{ran:?}");
+    assert_eq!(problems(repository), Vec::<Value>::new());
+}
+
+const NEWS: [&str; 3] =
+    ["status `completed`, was `pending`", "ann completed", "git resolve --restore auth:2"];
+
+#[test]
+fn a_removed_step_that_another_branch_completed_is_reported_and_comes_back() {
+    for driver in [Driver::None, Driver::Configured] {
+        let repository = merged(driver, "remove auth:2");
+        is_reported(&repository, COPY, &NEWS);
+        let done = repository.place.text(COPY);
+        restored(&repository, "restored");
+        assert_eq!(repository.place.text(STEP), done);
+        assert!(done.contains("notes: Tables"), "{done}");
+        assert_eq!(repository.place.text(PLAN), LIST, "its line in the Steps list is back, too");
+        assert!(!repository.place.file("plans/_archive/auth").exists());
+        // It is one change: what it moved and edited is undone together.
+        repository.planwatch("undo").ok_code();
+        assert_eq!(repository.git("status --porcelain"), "");
+        is_reported(&repository, COPY, &NEWS);
+    }
+}
+
+#[test]
+fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
+    for driver in [Driver::None, Driver::Configured] {
+        let repository = merged(driver, "squash auth 1 2 --title Both");
+        is_reported(
+            &repository,
+            COPY,
+            &["squashed", "ann completed", "adds its attempts and notes to step 1"],
+        );
+        let copy = repository.place.text(COPY);
+        restored(&repository, "carried");
+        assert_eq!(repository.place.text(COPY), copy, "the removed file stays as it is");
+        let both = repository.place.text(FIRST);
+        assert!(both.contains("notes: Tables") && both.contains("status: pending"), "{both}");
+        repository.commit(&[]);
+        assert_eq!(problems(&repository), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_step_of_an_archived_or_removed_plan_comes_back_with_its_plan() {
+    let archived = ("archive auth", "plans/_archive/auth/step-2.md");
+    for (line, path) in [archived, ("remove auth --yes", COPY)] {
+        let repository = merged(Driver::None, line);
+        is_reported(&repository, path, &NEWS);
+        let done = repository.place.text(path);
+        restored(&repository, "restored");
+        assert_eq!(
+            (repository.place.text(STEP), repository.place.text(PLAN)),
+            (done, LIST.to_owned()),
+            "{line}"
+        );
+        // What is archived again is archived as it is now.
+        repository.commit(&[]);
+        later(&repository, line);
+        repository.commit(&[]);
+        assert_eq!(problems(&repository), Vec::<Value>::new(), "{line}");
+    }
+}
+
+fn later(repository: &Repository, line: &str) {
+    let mut command = repository.place.command();
+    command.args(line.split(' ')).env("PLANWATCH_NOW", LATER);
+    Ran::of(command.output().expect("the binary starts")).ok_code();
+}
+
+#[test]
+fn work_that_is_later_than_the_removal_is_reported_after_a_rebase() {
+    let repository = repository(Driver::None);
+    repository.git("checkout -q -b theirs");
+    later(&repository, "done auth:2 -m Tables");
+    repository.commit(&[]);
+    repository.git("checkout -q main");
+    repository.planwatch("remove auth:2").ok_code();
+    repository.commit(&[]);
+    // The removal is made again on top of the work, as if the step had been completed when it was removed.
+    repository.git("rebase -q theirs");
+    is_reported(&repository, COPY, &["ann completed", "brings it back"]);
+    restored(&repository, "restored");
+}
+
+#[test]
+fn a_number_that_is_taken_by_now_stays_with_its_step() {
+    let repository = merged(Driver::None, "remove auth:2");
+    let other = with(
+        BASE,
+        &[("title: Schema", "title: Other"), ("# Schema", "# Other"), ("2026-01-01", "2026-01-02")],
+    );
+    repository.commit(&[(STEP, &other)]);
+    let copy = repository.place.text(COPY);
+    restored(&repository, "plans/auth/step-3.md");
+    assert_eq!(repository.place.text(STEP), other);
+    assert_eq!(repository.place.text("plans/auth/step-3.md"), with(&copy, &[("id: auth:2", "id: auth:3")]));
+    assert!(repository.place.text(PLAN).contains("- step-3: Schema"), "{}", repository.place.text(PLAN));
+}
+
+#[test]
+fn what_did_not_change_is_not_restored() {
+    let repository = merged(Driver::None, "remove auth:2");
+    for (name, path) in [("auth:1", false), ("auth:2", true), (COPY, true), ("../x", false), ("auth", false)]
+    {
+        let ran = repository.planwatch(&format!("git resolve --restore {name} --dry-run"));
+        assert_eq!(ran.code, if path { 0 } else { 4 }, "{name}: {ran:?}");
+    }
+    let outside = crate::support::Place::new();
+    outside.write("plans/auth/plan.md", LIST);
+    let ran = outside.run("check --git");
+    assert_eq!((ran.code, ran.stderr.contains("not-a-repository")), (3, true), "{ran:?}");
+}
