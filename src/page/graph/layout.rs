@@ -207,8 +207,10 @@ fn head(points: &[Point], direction: Direction) -> String {
 mod tests {
     use super::*;
 
+    type Edges = BTreeSet<(usize, usize)>;
+
     /// Fixed graphs, and a pseudo-random one.
-    fn samples() -> Vec<(usize, BTreeSet<(usize, usize)>)> {
+    fn samples() -> Vec<(usize, Edges)> {
         let mut seed = 7_usize;
         let mut next = |most: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -225,7 +227,7 @@ mod tests {
         ]
     }
 
-    fn both() -> Vec<(usize, BTreeSet<(usize, usize)>, Direction)> {
+    fn both() -> Vec<(usize, Edges, Direction)> {
         let ways = [Direction::Right, Direction::Down];
         samples().into_iter().flat_map(|(nodes, edges)| ways.map(|it| (nodes, edges.clone(), it))).collect()
     }
