@@ -11,18 +11,18 @@ use crate::support::Place;
 fn a_long_history_is_read_by_few_processes() {
     let place = Place::new();
     place.git("init -q");
-    let mut stream = String::new();
+    let mut stream = Vec::new();
     for at in 0..2_500 {
         let text = format!("---\nstatus: pending\n---\n# Step\n\n{at}\n");
         let who = format!("Ann <ann@example.org> {} +0000", 1_700_000_000 + at);
         let path = format!("plans/a/step-{}.md", at % 50);
         let change = format!("M 100644 inline {path}\ndata {}\n{text}\n", text.len());
-        stream += &format!("commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata 1\nx\n{change}");
+        write!(stream, "commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata 1\nx\n{change}").unwrap();
     }
     let mut import = place.git_command();
     let mut import =
         import.args(["fast-import", "--quiet"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
-    import.stdin.take().unwrap().write_all(stream.as_bytes()).unwrap();
+    import.stdin.take().unwrap().write_all(&stream).unwrap();
     assert!(import.wait().unwrap().success());
     place.git("reset -q --hard");
     let n_reads = super::started(&place, "log --limit 1").iter().filter(|it| *it == "cat-file").count();
