@@ -169,10 +169,10 @@ async function L2() {
   it.stop();
 }
 
-/** Notes in the page when the step's new title is shown. */
+/** Notes in the page when the step's new title is shown, or a later one: a page that is busy leaves out what is between. */
 const WATCH = () => {
   globalThis.seen = {};
-  const look = () => { for (const [, nth] of document.querySelector('#main').textContent.matchAll(/save-(\d+)-/g)) globalThis.seen[nth] ??= Date.now(); };
+  const look = () => { for (const [, nth] of document.querySelector('#main').textContent.matchAll(/save-(\d+)-/g)) for (let it = Number(nth); it >= 0 && !globalThis.seen[it]; it--) globalThis.seen[it] = Date.now(); };
   new MutationObserver(look).observe(document.querySelector('#main'), { subtree: true, childList: true, characterData: true });
 };
 

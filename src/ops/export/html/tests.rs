@@ -251,7 +251,7 @@ fn a_site_has_a_page_for_each_plan_and_links_between_them_and_the_same_bytes_eac
     let names: Vec<_> = made.iter().map(|it| it.0.as_str()).collect();
     assert_eq!(names, ["index.html", "plans/a b.html", "plans/top.html", "plans/c.html"]);
     let has = |nth: usize, text: &str| {
-        assert!(made[nth].1.contains(text), "{}: {text}: {}", made[nth].0, made[nth].1)
+        assert!(made[nth].1.contains(text), "{}: {text}: {}", made[nth].0, made[nth].1);
     };
     has(0, "<a href=\"plans/a%20b.html\"><bdi>A</bdi></a>");
     has(0, "On <a href=\"plans/c.html\">");
