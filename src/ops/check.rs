@@ -8,7 +8,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{self, shown_path};
 use crate::disk::read_file;
-use crate::ops::{git_removed, prompt};
+use crate::ops::prompt;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
 use crate::plan::merge::CLAIMED_TWICE;
@@ -18,6 +18,7 @@ use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
+use crate::store::changed_after_removal;
 use crate::store::load::{LoadQuery, Loaded};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
@@ -99,7 +100,7 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     let Loaded { plans, problems: beside, .. } = LoadQuery::all().scan().load(context)?;
     let mut problems = problems(context, &plans, beside);
     if request.git {
-        problems.extend(git_removed::problems(context)?);
+        problems.extend(changed_after_removal::problems(context)?);
         problems.sort();
     }
     let hints = plans

@@ -18,7 +18,6 @@ pub mod edit;
 pub mod export;
 pub mod git_commit;
 pub mod git_merge;
-mod git_removed;
 pub mod git_resolve;
 pub mod git_review;
 pub mod git_setup;

@@ -4,6 +4,7 @@
 
 pub(crate) mod branches;
 pub(crate) mod change_one_by_one;
+pub(crate) mod changed_after_removal;
 pub(crate) mod claims;
 pub(crate) mod commit;
 pub(crate) mod decision;

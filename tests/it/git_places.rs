@@ -24,17 +24,17 @@ fn resolved(
     ours: (Option<&str>, &[(&str, &str)]),
     theirs: (Option<&str>, &[(&str, &str)]),
 ) -> Repository {
-    resolved_as("merge.renames true", base, ours, theirs)
+    resolved_as("ort", base, ours, theirs)
 }
 
+/// As [`resolved`]. Git's older strategy `resolve` detects no renames.
 fn resolved_as(
-    option: &str,
+    strategy: &str,
     base: &[(&str, &str)],
     ours: (Option<&str>, &[(&str, &str)]),
     theirs: (Option<&str>, &[(&str, &str)]),
 ) -> Repository {
     let repository = Repository::new(Driver::None, base);
-    repository.git(&format!("config {option}"));
     repository.git("checkout -q -b theirs");
     let side = |(place, files): (Option<&str>, &[(&str, &str)])| {
         match place {
@@ -51,7 +51,7 @@ fn resolved_as(
     side(theirs);
     repository.git("checkout -q main");
     side(ours);
-    let merged = repository.try_git("merge -q --no-edit theirs");
+    let merged = repository.try_git(&format!("merge -q --no-edit -s {strategy} theirs"));
     assert!(merged.code <= 1, "{merged:?}");
     let ran = repository.planwatch("git resolve --renumber");
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -175,7 +175,7 @@ fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
     let files = [(STEP, squashed.as_str())];
     let (removed, grown) = ((Some(REMOVED), &[][..]), (Some(STEP), &files[..]));
     for (ours, theirs) in [(removed, grown), (grown, removed)] {
-        let repository = resolved_as("merge.renames false", &[(STEP, BASE)], ours, theirs);
+        let repository = resolved_as("resolve", &[(STEP, BASE)], ours, theirs);
         check_only(&repository, STEP, &squashed);
         // Where git finds the renamed file, it merges into it and reports no conflict.
         let repository = resolved(&[(STEP, BASE), (PLAN, LIST)], ours, theirs);

@@ -9,7 +9,7 @@ use planwatch::plan::problem::Code;
 use crate::support::Place;
 
 /// Codes that this release never reports.
-const LATER: [Code; 2] = [Code::DecisionRewritten, Code::TakenBack];
+const LATER: [Code; 3] = [Code::DecisionRewritten, Code::TakenBack, Code::ChangedAfterRemoval];
 
 /// The codes reported so far, and the differences from the expected problems.
 #[derive(Default)]

@@ -13,13 +13,13 @@ use super::{ResolvedFile, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::{Git, Oid};
-use crate::ops::git_removed::{self, number_of, plan_name};
 use crate::plan::change::set_text;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::StepId;
 use crate::plan::merge::{self, Versions, markers};
 use crate::plan::read::STEP_KEYS;
 use crate::plan::steps_list;
+use crate::store::changed_after_removal::{self, number_of, plan_name};
 use crate::store::relink;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
@@ -476,7 +476,8 @@ impl<'a> Places<'a> {
         removed: &Path,
         merged: &[u8],
     ) -> Result<Option<PathBuf>, Error> {
-        let Some(successor) = git_removed::successor(self.resolving.context, removed, merged) else {
+        let Some(successor) = changed_after_removal::successor(self.resolving.context, removed, merged)
+        else {
             return Ok(None);
         };
         let plans = &self.resolving.context.plans;

@@ -14,13 +14,13 @@ use crate::api::requests::Mode;
 use crate::api::views::shown_path;
 use crate::disk::FileOp;
 use crate::ops::archive::{ArchiveRequest, archive};
-use crate::ops::git_removed::{self, Changed, Way};
 use crate::plan::file_name::{self, PLAN_FILE};
 use crate::plan::id::{self, StepId};
 use crate::plan::model::Plan;
 use crate::plan::read;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
+use crate::store::changed_after_removal::{self, Changed, Way};
 use crate::store::transaction::{self, Transaction};
 use crate::store::{load, steps_list_line};
 use crate::text::front_matter;
@@ -49,7 +49,7 @@ fn named(context: &Context, name: &str) -> Result<Changed, Error> {
     let id = id::read_step_id(name);
     let is_named =
         |it: &Changed| Some(&it.id) == id.as_ref() || shown(it) == name || it.path == Path::new(name);
-    let mut all: Vec<_> = git_removed::find(context)?.into_iter().filter(is_named).collect();
+    let mut all: Vec<_> = changed_after_removal::find(context)?.into_iter().filter(is_named).collect();
     if all.len() > 1 {
         let paths: Vec<_> = all.iter().map(|it| format!("`{}`", shown(it))).collect();
         let message = format!("`{name}` was removed {} times, and changed after that", all.len());

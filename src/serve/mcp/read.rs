@@ -49,7 +49,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<StatusRequest>(
             ("briefing", "What needs attention"),
             Effect::Reads,
-            "Lists what failed, is blocked, stale or waits for a person, who works on what, what is ready.",
+            "Lists what failed, is blocked, stale or needs a person; who works on what; what is ready.",
             (
                 "days(Until stale) branches stats:bool? limit:int?",
                 "attention:list in_progress:list ready:list finished:list branches:list? stats:obj? errors:int warnings:int plans:int more:obj?",

@@ -23,6 +23,7 @@ const COMPOSED: &[(&str, &str)] = &[
     ("draft", "replace"),
     ("export", "run"),
     ("export", "show"),
+    ("git_resolve", "archive"),
     ("hook", "status"),
     ("import", "decide"),
     ("init", "skills"),

@@ -86,12 +86,11 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     Ok(found)
 }
 
+/// Finds which copy a path, relative to the repository, is of, and its path from the plans directory.
+type Inside<'a> = &'a dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>;
+
 /// The versions that the copies had at first. What is archived again after it was restored counts from then.
-fn removed_as(
-    git: &Git,
-    archive: &Path,
-    inside: &dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>,
-) -> Result<BTreeMap<PathBuf, Oid>, Error> {
+fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<PathBuf, Oid>, Error> {
     let of: Vec<_> = git.head_commit()?.into_iter().collect();
     let mut first = BTreeMap::new();
     if of.is_empty() {
