@@ -174,11 +174,15 @@ fn a_partial_clone_fetches_nothing() {
 }
 
 /// Skips visibly where this version of git cannot make such a repository.
+#[expect(clippy::print_stderr, reason = "what is skipped is visible")]
 fn made(place: &Place, option: &str) -> bool {
     let mut git = place.git_command();
     let ran = git.args(["-c", "init.defaultBranch=main", "init", "-q", option]).output().expect("git starts");
     if !ran.status.success() {
-        println!("skipped: this git does not know {option}: {}", String::from_utf8_lossy(&ran.stderr).trim());
+        eprintln!(
+            "skipped: this git does not know {option}: {}",
+            String::from_utf8_lossy(&ran.stderr).trim()
+        );
     }
     ran.status.success()
 }

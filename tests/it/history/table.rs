@@ -139,7 +139,7 @@ fn does(place: &Place, command: &str) {
         "write" => set(place, "plans/a/step-1.md", "Text", "More"),
         "confirm" => set(place, "plans/a/step-1.md", "status:", "confirm: required\nstatus:"),
         "confirmed" => {
-            set(place, "plans/a/step-1.md", "status:", "confirmed: {by: bob, note: fine}\nstatus:")
+            set(place, "plans/a/step-1.md", "status:", "confirmed: {by: bob, note: fine}\nstatus:");
         }
         command => place.run(command).ok_code(),
     }
