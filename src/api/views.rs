@@ -139,7 +139,7 @@ pub struct RangeShape {
 
 /// What an open step waits for. Ids are not spelled out before they are shown: a dense plan has hundreds of thousands.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
+#[serde(try_from = "String")]
 pub enum Awaited {
     Step(StepId),
     /// A person has to confirm the step or its phase.
@@ -163,9 +163,15 @@ impl Serialize for Awaited {
     }
 }
 
-impl From<String> for Awaited {
-    fn from(text: String) -> Self {
-        read_step_id(&text).map_or(Self::Confirmation, Self::Step)
+impl TryFrom<String> for Awaited {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match read_step_id(&text) {
+            Some(id) => Ok(Self::Step(id)),
+            None if text == CONFIRMATION => Ok(Self::Confirmation),
+            None => Err(format!("`{text}` is neither the id of a step nor `{CONFIRMATION}`")),
+        }
     }
 }
 

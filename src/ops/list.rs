@@ -227,6 +227,27 @@ mod tests {
     }
 
     #[test]
+    fn awaited_steps_are_read_back_from_json_and_only_some_are_shown() {
+        let files = [
+            ("/plans/a/plan.md", "# A\n"),
+            ("/plans/a/step-1.md", "# One\n"),
+            ("/plans/a/step-2.md", "# Two\n"),
+            ("/plans/a/step-3.md", "---\ndepends: [1, 2, b:1]\nconfirm: required\n---\n# Three\n"),
+            ("/plans/b/step-1.md", "# One\n"),
+        ];
+        let context = Context::on_model(&Machine::with(&files));
+        let Ok(ListReport::Steps { steps, .. }) = list(&context, &of(Some("a"))) else { panic!("no steps") };
+        let mut json = value(&steps[2]);
+        assert_eq!(json["waits_for"], json!(["a:1", "a:2", "b:1", "confirmation"]));
+        let read: StepShape = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(read.waits_for, steps[2].waits_for);
+        assert_eq!(read.shown_waits(8), "1, 2, b:1, confirmation");
+        assert_eq!(read.shown_waits(2), "1, 2 and 2 more");
+        json["waits_for"] = json!(["anything"]);
+        assert!(serde_json::from_value::<StepShape>(json).is_err());
+    }
+
+    #[test]
     fn an_assignee_and_a_time_leave_out_the_others() {
         let assigned = |plan, who: &str| ListRequest { assignee: Some(who.to_owned()), ..of(plan) };
         check(assigned(None, "bo"), "a b");
