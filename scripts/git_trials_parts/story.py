@@ -2,7 +2,7 @@
 
 Five people work on four branches of one repository and merge them. Each writes down what the command did, from what the command was
 asked for and what the step said before, never from the history. At the end `planwatch log --json` must tell exactly that of each
-commit: nothing missing, nothing twice, nothing else. What is told of a merge must be a value that one side had, both sides had
+commit: nothing missing, nothing twice, nothing else. What is reported for a merge must be a value that one side had, both sides had
 changed, and the merge chose. The timeline of each step must end in its status.
 """
 import collections
@@ -142,7 +142,7 @@ class Story(Week):
             pass
 
     def judge_log(self):
-        """What is missing, and what is told although nobody did it."""
+        """Events that are missing, and events that did not happen."""
         path = self.path("main")
         for branch in BRANCHES[1:]:
             self.exchange("main", branch)
@@ -161,7 +161,7 @@ class Story(Week):
                 keys += [("by", it["by"]), ("keys", ",".join(it["keys"])), ("lines", lines)]
                 found[event(subject, it["step"], it["what"], {key: value for key, value in keys if value})] += 1
         faults += [f"missing: {it}" for it in (self.expected - found)]
-        faults += [f"nobody did: {it}" for it in (found - self.expected)]
+        faults += [f"did not happen: {it}" for it in (found - self.expected)]
         steps = json.loads(self.planwatch(path, "ann", "log", "auth", "--timeline", "--json").stdout)["steps"]
         faults += [f"the timeline of {it['step']} ends otherwise" for it in steps if it["spans"][-1]["status"] != it["status"]]
         return sum(found.values()), faults

@@ -10,7 +10,7 @@ gone       steps that no side removed, that are in no live file and of which `ch
 doubled    steps that are live under two numbers, and were not on any side
 damaged    files that planwatch reports as an error
 person     files that `git resolve --renumber` leaves in conflict
-scalar     of these, those where all conflicts are about one title or one priority that both sides set: nobody but a person can decide
+scalar     of these, those where all conflicts are about one title or one priority that both sides set: only a person can decide
 
 The week is repeated with git alone. Titles name the steps here: all are different, numbers change, and `id` is what is on trial.
 """

@@ -21,7 +21,7 @@ pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwat
 const BY_LINES: &str = "git merge-file --marker-size=%L %A %O %B";
 
 impl Git {
-    /// Merges by lines, whatever drivers a clone has set up, in a call that merges: from git 2.43 on without any
+    /// Makes a call merge by lines instead of with the drivers that a clone has set up: from git 2.43 on without any
     /// attributes, before without planwatch's own driver.
     pub fn merging_by_lines(&self, call: Call) -> Result<Call, GitError> {
         match self.require(2, 43, "") {

@@ -82,7 +82,7 @@ fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Er
     let in_lists = if has_aims { aims::boxes(file) } else { Vec::new() };
     let all = in_lists.into_iter().chain(tasks.iter().map(|it| it.at + body_start));
     let inside: Vec<usize> = all.filter(|it| (start..start + line.len()).contains(it)).collect();
-    // `at` is the bracket. Of two in a line none can be told from the other.
+    // `at` is the bracket. If a line has two boxes, the request does not say which one it means.
     let [open] = inside[..] else { return Err(changed()) };
     let is_box = file.get(open) == Some(&b'[') && file.get(open + 2) == Some(&b']');
     if is_box { Ok(open + 1) } else { Err(changed()) }

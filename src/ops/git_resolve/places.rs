@@ -507,7 +507,7 @@ impl<'a> Places<'a> {
 }
 
 /// Where a step stays that the sides have at two places. A removal stands, unless the other side squashed more steps into it:
-/// nobody removed those.
+/// no side removed those.
 fn chosen<'p>(
     base: Option<&[u8]>,
     (own, ours): (&'p PathBuf, &[u8]),

@@ -111,7 +111,7 @@ impl Settled<'_> {
 
     /// Whether two changes have the same result; the state before differs from side to side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
-        // Without a conflict the text of two sides differs from both of them, and nobody else wrote any of it.
+        // Without a conflict the text of two sides differs from both of them, and the merge added nothing to it.
         let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };

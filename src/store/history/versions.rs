@@ -169,7 +169,7 @@ impl Parser {
     }
 }
 
-/// Lets git print the blobs, until no more are asked for or nobody takes them.
+/// Reads the blobs from git, until no more are requested or the receiver is gone.
 fn print(git: &Git, asked: &mpsc::Receiver<Vec<Wanted>>, give: &mpsc::SyncSender<(usize, Share)>) {
     let (mut nth, mut share) = (0, Share::new());
     for wanted in asked {

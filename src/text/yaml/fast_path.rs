@@ -1,7 +1,7 @@
 //! A short way for front matters as most are written, about ten times as fast as the scanner.
 //!
 //! Block mappings and lists, texts on one line (plain or quoted, without escapes), lists in brackets and mappings in
-//! braces on one line, and literal texts. It gives exactly the tree that the scanner's events give, or none: whatever is unusual in any way,
+//! braces on one line, and literal texts. It gives exactly the tree that the scanner's events give, or none: any other form,
 //! and every error, is left to the scanner. Nothing is repaired and no error is reported here.
 
 use super::resolve::plain_kind;
