@@ -29,7 +29,7 @@ BRANCHES = ["main", "api", "ui", "ops"]
 STATUS = re.compile(r"^status: (\S+)", re.M)
 MARK = re.compile(r"token-\d+")
 ATTEMPT = re.compile(r"^  - at: (\S+)\n((?:    .*\n)*)", re.M)
-CONFLICT = re.compile(r"^<{7} .*\n(.*?)^(?:\|{7}.*\n.*?)?={7}\n(.*?)^>{7} .*$", re.M | re.S)
+CONFLICT = re.compile(r"^<{7} [^\n]*\n(.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}\n(.*?)^>{7} [^\n]*$", re.M | re.S)
 SCALAR = re.compile(r"(title: |priority: |# ).*\n")
 # A dependency on a removed step, or a cycle, can come from two correct branches; `check` reports it to people.
 FINE = {"dependency-missing", "dependency-cycle"}
@@ -184,7 +184,9 @@ class Week:
             self.planwatch(path, "ann", "note", f"auth:{self.random.choice(self.steps(path))}", self.token())
             base, ours = self.git(path, "rev-parse", "HEAD").stdout.strip(), self.of_tree(path)
             self.git(path, "stash", "push", "-q")
-            if self.git(path, "merge", "-q", "--ff-only", theirs).returncode:
+            self.git(path, "merge", "-q", "--ff-only", theirs)
+            if self.git(path, "rev-parse", "HEAD").stdout.strip() == base:
+                # Nothing came in: the branches differ, or theirs is behind.
                 theirs = base
         else:
             self.git(path, *(["merge", "-q", "--no-edit", theirs] if kind == "merge" else ["rebase", "-q", theirs]))

@@ -164,6 +164,12 @@ impl Resolving<'_> {
             clean.extend([moved.path, moved.to]);
             clean.extend(moved.others);
         }
+        if request.paths.is_empty() && !dry_run {
+            let reunited = places::reunite::reunite(self, &mut writing)?;
+            report.files.retain(|it| !reunited.files.iter().any(|new| new.path == it.path));
+            report.files.extend(reunited.files);
+            clean.extend(reunited.clean);
+        }
         report.files.sort_by(|a, b| a.path.cmp(&b.path));
         report.diff = std::mem::take(&mut writing.diff);
         Ok((report, clean))

@@ -104,14 +104,18 @@ fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follow
     let waits = |on: &str| with(&next, &[("  - 1\n", &format!("  - {on}\n"))]);
     let moved = |to: &str| with(&done(), &[("id: auth:2", &format!("id: auth:{to}"))]);
     let base_next = waits("2");
-    let repository = resolved(
-        &[(STEP, BASE), (NEXT, &base_next)],
-        (Some(OURS), &[(OURS, &with(BASE, &[("id: auth:2", "id: auth:5")])), (NEXT, &waits("5"))]),
-        (Some(THEIRS), &[(THEIRS, &moved("6")), (NEXT, &waits("6"))]),
-    );
-    check_only(&repository, OURS, &moved("5"));
-    assert!(!repository.place.file(THEIRS).exists());
-    assert_eq!(repository.place.text(NEXT), waits("5"));
+    // Without rename detection, git has two added files, and no conflict about them.
+    for strategy in ["ort", "resolve"] {
+        let repository = resolved_as(
+            strategy,
+            &[(STEP, BASE), (NEXT, &base_next)],
+            (Some(OURS), &[(OURS, &with(BASE, &[("id: auth:2", "id: auth:5")])), (NEXT, &waits("5"))]),
+            (Some(THEIRS), &[(THEIRS, &moved("6")), (NEXT, &waits("6"))]),
+        );
+        assert!(!repository.place.file(THEIRS).exists());
+        assert_eq!(repository.place.text(NEXT), waits("5"), "{strategy}");
+        check_only(&repository, OURS, &moved("5"));
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ use crate::store::relink;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
 
+pub(super) mod reunite;
+
 /// The files of a commit, relative to the plans directory.
 type Files = BTreeMap<PathBuf, Oid>;
 

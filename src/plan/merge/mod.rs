@@ -266,6 +266,19 @@ fn heading(body: &str) -> Option<String> {
     markdown::sections(body).title().map(str::to_owned)
 }
 
+/// What a step keeps when it gets another number, until `squash` or a person gives it another title.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    created_at: String,
+    title: String,
+}
+
+/// None without a time of creation or a title, and for a file that cannot be read.
+pub fn identity(file: &[u8]) -> Option<Identity> {
+    let side = Side::read("", file)?;
+    Some(Identity { created_at: side.text_of("created_at")?.to_owned(), title: side.title()? })
+}
+
 /// How much two files look like versions of one step; 0 if they are not.
 ///
 /// A step keeps its time of creation and its title when it gets another number. A step that `squash` made keeps its time and id,

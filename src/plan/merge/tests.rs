@@ -59,6 +59,32 @@ fn attempts_of_both_are_kept_in_the_order_of_their_times() {
 }
 
 #[test]
+fn a_step_that_both_squashed_holds_the_parts_of_both() {
+    let of = |body: &str| format!("---\nid: auth:2\n---\n\n{body}\n");
+    let base = of("# Schema\n\nThe tables.");
+    let squashed = |title: &str, parts: &str| of(&format!("# {title}\n\n# Schema\n\nThe tables.\n\n{parts}"));
+    let (data, tests, both) = ("# Data\n\nRows.", "# Tests\n\nRun.", "# Data\n\nRows.\n\n# Tests\n\nRun.");
+    let cases = [
+        (squashed("All", data), squashed("All", tests), Some(squashed("All", both))),
+        (squashed("All", data), squashed("All", data), Some(squashed("All", data))),
+        (squashed("All", both), squashed("All", data), Some(squashed("All", both))),
+        // Two titles: a person decides, and the parts of both are there whichever is taken.
+        (squashed("One", data), squashed("Two", tests), None),
+    ];
+    for (ours, theirs, expected) in cases {
+        let got = merged(STEP, Some(&base), &ours, &theirs);
+        match expected {
+            Some(expected) => assert_eq!((text(&got), got.is_clean), (expected, true)),
+            None => {
+                let picked = markers::pick(&got.bytes, 7).expect("it has markers");
+                let sides = [picked.ours, picked.theirs].map(|it| String::from_utf8(it).expect("it is text"));
+                assert_eq!(sides, ["One", "Two"].map(|title| squashed(title, both)));
+            }
+        }
+    }
+}
+
+#[test]
 fn the_winner_of_the_status_brings_its_claim() {
     let base = step("status: pending\n", "");
     let claimed = step("status: in_progress # now\nclaim: {id: g1, by: ann, at: 2026-01-01T00:00:00Z}\n", "");
@@ -339,7 +365,9 @@ proptest! {
         let can_be_read = |it: &str| Side::read(STEP, it.as_bytes()).is_some();
         let are_whole = [&base, &ours, &theirs].iter().all(|it| can_be_read(it));
         prop_assert!(!(got.is_clean && are_whole) || can_be_read(&text(&got)), "{}", text(&got));
-        if got.is_clean && are_whole {
+        // What one side took away by hand is gone if the other side changed nothing.
+        let both_changed = base != ours && base != theirs;
+        if got.is_clean && are_whole && both_changed {
             for version in [&ours, &theirs] {
                 prop_assert_eq!(lost(version.as_bytes(), &got.bytes), Vec::<String>::new());
             }

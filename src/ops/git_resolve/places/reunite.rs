@@ -1,0 +1,138 @@
+//! Steps that are wrong after a merge although their files have no conflict.
+//!
+//! Git pairs renamed files by their lines, and short steps look alike: a step that both sides moved can be there twice, or have
+//! got another step's changes. Here a step is known by its time of creation and its title. Only a step that each side has once
+//! is mended, and only in files that are as git left them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::{Files, Group, Placed, Places, files_of, is_archived};
+use crate::api::error::Error;
+use crate::ops::git_resolve::Resolving;
+use crate::ops::git_resolve::renumber::merged_commits;
+use crate::plan::merge::{self, Identity, Versions};
+use crate::store::changed_after_removal::number_of;
+use crate::store::transaction::Transaction;
+
+/// The live steps of a plan. Steps that one command made with one title have one identity.
+type Steps = BTreeMap<Identity, Vec<(PathBuf, Vec<u8>)>>;
+
+/// The step, if there is exactly one of the identity.
+fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec<u8>)> {
+    match steps.get(identity)?.as_slice() {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// Merges such steps again. A file that this command or a person has changed since the merge stays.
+pub(in crate::ops::git_resolve) fn reunite(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+) -> Result<Placed, Error> {
+    let mut placed = Placed::default();
+    let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
+    let before = files_of(resolving.git, Some(&base), &resolving.plans)?;
+    let places = Places::read(resolving)?;
+    for directory in places.changed_by_both(&before) {
+        let [known, ours, theirs] = [&before, &places.ours, &places.theirs];
+        let known = places.committed(known, directory)?;
+        let (ours, theirs) = (places.committed(ours, directory)?, places.committed(theirs, directory)?);
+        for (identity, now) in places.in_working_tree(directory) {
+            let sides = (single(&ours, &identity), single(&theirs, &identity));
+            let (Some(own), Some(other)) = sides else { continue };
+            let known = single(&known, &identity);
+            let Some(group) = wrong(known, own, other, &now) else { continue };
+            if places.merges(&group) && places.are_untouched(&now)? {
+                places.settle(writing, &group, &mut placed)?;
+            }
+        }
+    }
+    Ok(placed)
+}
+
+/// What has to be merged again, if the working tree has a step twice or with a status that no side gave it.
+fn wrong(
+    known: Option<&(PathBuf, Vec<u8>)>,
+    own: &(PathBuf, Vec<u8>),
+    other: &(PathBuf, Vec<u8>),
+    now: &[(PathBuf, Vec<u8>)],
+) -> Option<Group> {
+    let paths: Vec<PathBuf> = now.iter().map(|(path, _)| path.clone()).collect();
+    let status = |it: &[u8]| merge::status_of(it);
+    let is_foreign = |it: &[u8]| ![status(&own.1), status(&other.1)].contains(&status(it));
+    let is_wrong = match now {
+        [(_, one)] => is_foreign(one),
+        all => all.len() > 1,
+    };
+    if !is_wrong {
+        return None;
+    }
+    // A step stays where the side that moved it has it; OURS decides if both did.
+    let is_moved_by_them = known.is_some_and(|it| it.0 == own.0);
+    let wanted = if is_moved_by_them { &other.0 } else { &own.0 };
+    let target = paths.iter().find(|it| *it == wanted).or(paths.first())?.clone();
+    let lost = paths.iter().find(|it| **it != target).unwrap_or(&target).clone();
+    Some(Group {
+        base: known.map(|it| it.1.clone()),
+        ours: Some((target, own.1.clone())),
+        theirs: Some((lost, other.1.clone())),
+        paths,
+    })
+}
+
+impl Places<'_> {
+    /// The directories of the plans in which both sides changed, moved or added steps.
+    fn changed_by_both(&self, before: &Files) -> BTreeSet<&Path> {
+        let changed = |files: &'_ Files, of: &Files| -> BTreeSet<PathBuf> {
+            let new = files.iter().filter(|(path, oid)| of.get(*path) != Some(oid)).map(|(path, _)| path);
+            let gone = of.keys().filter(|it| !files.contains_key(*it));
+            let live = new.chain(gone).filter(|it| number_of(it).is_some() && !is_archived(it));
+            live.filter_map(|it| Some(it.parent()?.to_path_buf())).collect()
+        };
+        let (ours, theirs) = (changed(&self.ours, before), changed(&self.theirs, before));
+        let all = self.settled.keys().filter_map(|it| it.parent());
+        all.filter(|it| ours.contains(*it) && theirs.contains(*it)).collect()
+    }
+
+    fn committed(&self, files: &Files, directory: &Path) -> Result<Steps, Error> {
+        let mut steps = Steps::new();
+        let own = |(path, _): &(&PathBuf, _)| path.parent() == Some(directory) && number_of(path).is_some();
+        for (path, oid) in files.iter().filter(own) {
+            let text = self.resolving.blob(oid)?;
+            if let Some(identity) = merge::identity(&text) {
+                steps.entry(identity).or_default().push((path.clone(), text));
+            }
+        }
+        Ok(steps)
+    }
+
+    fn in_working_tree(&self, directory: &Path) -> Steps {
+        let plans = &self.resolving.context.plans;
+        let mut steps = Steps::new();
+        for path in plans.names(directory).into_iter().map(|it| directory.join(it)) {
+            let Some(text) = number_of(&path).and_then(|_| plans.read(&path).ok()) else { continue };
+            if let Some(identity) = merge::identity(&text.bytes) {
+                steps.entry(identity).or_default().push((path, text.bytes));
+            }
+        }
+        steps
+    }
+
+    fn are_untouched(&self, files: &[(PathBuf, Vec<u8>)]) -> Result<bool, Error> {
+        for (path, now) in files {
+            if !self.is_untouched(path, now)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the sides of a group merge without a conflict.
+    fn merges(&self, group: &Group) -> bool {
+        let (Some((path, ours)), Some((_, theirs))) = (&group.ours, &group.theirs) else { return false };
+        let named = format!("plans/{}", path.to_string_lossy());
+        self.resolving.merge(Versions { path: &named, base: group.base.as_deref(), ours, theirs }).is_clean
+    }
+}
