@@ -28,6 +28,7 @@ PEOPLE = ["ann", "bob", "cy", "dan", "eve", "agent-1", "agent-2", "agent-3"]
 BRANCHES = ["main", "api", "ui", "ops"]
 STATUS = re.compile(r"^status: (\S+)", re.M)
 MARK = re.compile(r"token-\d+")
+# An attempt or a note.
 ATTEMPT = re.compile(r"^  - at: (\S+)\n((?:    .*\n)*)", re.M)
 CONFLICT = re.compile(r"^<{7} [^\n]*\n(.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}\n(.*?)^>{7} [^\n]*$", re.M | re.S)
 SCALAR = re.compile(r"(title: |priority: |# ).*\n")
@@ -51,7 +52,7 @@ class Step:
         self.title = self.headings[0] if self.headings else None
         status = STATUS.search(text)
         self.status = status.group(1) if status else "pending"
-        self.attempts = set(ATTEMPT.findall(text))
+        self.attempts = {it for it in ATTEMPT.findall(text) if "outcome:" in it[1]}
 
 
 class State:
@@ -264,7 +265,8 @@ class Week:
         self.count("foreign", set(self.foreign(now, sides)), how)
         self.count("undone", set(self.undone(now, sides)), how)
         if how in ("merge", "stash"):
-            both = ours.holders.keys() & theirs.holders.keys()
+            # Of a text that two steps had, each side may have removed one.
+            both = {it for it in ours.holders.keys() & theirs.holders.keys() if len(base.holders.get(it, [])) < 2}
             new = (ours.holders.keys() | theirs.holders.keys()) - base.holders.keys()
             told = {heading for it in found if it["code"] == "changed-after-removal"
                     for heading in Step((path / it["path"]).read_text()).headings}

@@ -156,7 +156,9 @@ impl Resolving<'_> {
         }
         report.files.extend(placed.files);
         clean.extend(placed.clean);
+        let mut made = Vec::new();
         for moved in renumber::renumber(self, &mut writing, &taken)? {
+            made.push(moved.to.clone());
             report.set_resolved(&self.shown(&moved.path), None, Some(&moved.shown));
             for other in &moved.others {
                 report.set_resolved(&self.shown(other), None, None);
@@ -165,10 +167,13 @@ impl Resolving<'_> {
             clean.extend(moved.others);
         }
         if request.paths.is_empty() && !dry_run {
-            let reunited = places::reunite::reunite(self, &mut writing)?;
+            let reunited = places::reunite::reunite(self, &mut writing, &made)?;
             report.files.retain(|it| !reunited.files.iter().any(|new| new.path == it.path));
             report.files.extend(reunited.files);
             clean.extend(reunited.clean);
+            // Git knows nothing of a file that was made and joined with another one.
+            let is_gone = |it: &PathBuf| made.contains(it) && self.context.plans.read(it).is_err();
+            clean.retain(|it| !is_gone(it));
         }
         report.files.sort_by(|a, b| a.path.cmp(&b.path));
         report.diff = std::mem::take(&mut writing.diff);

@@ -22,7 +22,6 @@ use std::sync::mpsc::{Sender, channel};
 
 use planwatch::api::context::Context;
 use planwatch::ops::show::{self, ShowReport, ShowRequest};
-use planwatch::serve::malloc;
 
 use crate::args::look::Board as Arguments;
 use crate::context::{self, Session};
@@ -38,7 +37,6 @@ pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     }
     let context = session.context()?;
     let plan = args.plan.as_deref().map(|id| plan_of(&context, id)).transpose()?;
-    malloc::give_back();
     let plans = context.plans.root().to_path_buf();
     let (inbox, messages) = channel();
     let (inner, notices) = (session.contexts(&plans), inbox.clone());

@@ -58,6 +58,8 @@ struct Places<'a> {
     theirs: Files,
     /// The files without a conflict.
     settled: Files,
+    /// Files that this command has made.
+    made: Vec<PathBuf>,
 }
 
 /// Resolves the files that lack the version of a side.
@@ -210,7 +212,7 @@ impl<'a> Places<'a> {
             Path::new(OsStr::from_bytes(path)).strip_prefix(&resolving.plans).ok().map(Path::to_path_buf)
         };
         let settled = entries.filter_map(|it| Some((inside(&it.path)?, it.oid))).collect();
-        Ok(Self { resolving, ours, theirs, settled })
+        Ok(Self { resolving, ours, theirs, settled, made: Vec::new() })
     }
 
     fn groups(&self, partial: &[(PathBuf, Stages)]) -> Result<Vec<Group>, Error> {
@@ -407,8 +409,11 @@ impl<'a> Places<'a> {
         Ok(Some(ops))
     }
 
-    /// Whether a file is as git left it.
+    /// Whether a file is as git or this command left it.
     fn is_untouched(&self, path: &Path, now: &[u8]) -> Result<bool, Error> {
+        if self.made.iter().any(|it| it == path) {
+            return Ok(true);
+        }
         let entries = self.resolving.git.index_entries(&[self.resolving.plans.join(path)])?;
         for entry in entries {
             if same_lines(now, &self.resolving.blob(&entry.oid)?) {

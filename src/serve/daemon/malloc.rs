@@ -42,7 +42,8 @@ mod glibc {
     }
 }
 
-/// Makes this process return free memory. Long-running processes call it before they start threads.
+/// Makes this process return free memory. Long-running processes call it before they start threads; arenas that threads have
+/// already stay.
 ///
 /// It does nothing with other allocators, which return memory without this.
 pub fn give_back() {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use planwatch::ops::edit;
 use planwatch::process::{editor, foreground};
 use planwatch::serve::daemon::context_factory::ContextFactory;
+use planwatch::serve::malloc;
 use ratatui::crossterm::event::{self, Event, KeyEventKind, MouseEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
@@ -155,8 +156,10 @@ impl Board<'_> {
             let Some(first) = self.receive(&threads) else { continue };
             let mut next = Some(first);
             while let Some(input) = next {
-                // Watching begins after the first look, so that the plans are seen as early as possible.
+                // Watching begins after the first look, so that the plans are seen as early as possible. An allocator that
+                // returns memory makes that look 1.4 times slower.
                 if matches!(input, Input::Loaded(_)) && following.is_none() {
+                    malloc::give_back();
                     let (session, inbox) = (self.session.clone(), self.inbox.clone());
                     following = Some(super::live::follow(session, self.plans.clone(), inbox));
                 }

@@ -26,15 +26,16 @@ fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec
     }
 }
 
-/// Merges such steps again. A file that this command or a person has changed since the merge stays.
+/// Merges such steps again. A file that was changed since the merge stays, unless this command made it: `made`.
 pub(in crate::ops::git_resolve) fn reunite(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
+    made: &[PathBuf],
 ) -> Result<Placed, Error> {
     let mut placed = Placed::default();
     let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
     let before = files_of(resolving.git, Some(&base), &resolving.plans)?;
-    let places = Places::read(resolving)?;
+    let places = Places { made: made.to_vec(), ..Places::read(resolving)? };
     for directory in places.changed_by_both(&before) {
         let [known, ours, theirs] = [&before, &places.ours, &places.theirs];
         let known = places.committed(known, directory)?;
