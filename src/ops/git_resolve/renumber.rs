@@ -87,7 +87,7 @@ pub(super) fn plan_of(directory: &Path) -> PlanId {
 }
 
 /// A number after this one that no step has, in the working tree or on a side.
-fn free(
+pub(super) fn free(
     resolving: &Resolving<'_>,
     directory: &Path,
     number: &StepNumber,

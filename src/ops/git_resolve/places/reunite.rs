@@ -1,18 +1,20 @@
 //! Steps that are wrong after a merge although their files have no conflict.
 //!
-//! Git pairs renamed files by their lines, and short steps look alike: a step that both sides moved can be there twice, or have
-//! got another step's changes. Here a step is known by its time of creation and its title. Only a step that each side has once
-//! is mended, and only in files that are as git left them.
+//! Git pairs renamed files by their lines, and short steps look alike: a step that both sides moved can be there twice, can have
+//! got another step's changes, or be gone where its text was merged into a removed step's. Here a step is known by its time of
+//! creation and its title. Only a step that a side has once is mended, and only in files that are as git left them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Files, Group, Placed, Places, files_of, is_archived};
+use super::{Files, Group, Placed, Places, files_of, is_archived, named_by};
 use crate::api::error::Error;
-use crate::ops::git_resolve::Resolving;
-use crate::ops::git_resolve::renumber::merged_commits;
-use crate::plan::merge::{self, Identity, Versions};
-use crate::store::changed_after_removal::number_of;
+use crate::disk::FileOp;
+use crate::ops::git_resolve::renumber::{self, merged_commits};
+use crate::ops::git_resolve::{ResolvedFile, Resolving};
+use crate::plan::file_name;
+use crate::plan::merge::{self, Identity, Versions, markers};
+use crate::store::changed_after_removal::{number_of, plan_name};
 use crate::store::transaction::Transaction;
 
 /// The live steps of a plan. Steps that one command made with one title have one identity.
@@ -47,6 +49,15 @@ pub(in crate::ops::git_resolve) fn reunite(
             let Some(group) = wrong(known, own, other, &now) else { continue };
             if places.merges(&group) && places.are_untouched(&now)? {
                 places.settle(writing, &group, &mut placed)?;
+            }
+        }
+        let now = places.in_working_tree(directory);
+        for side in [&ours, &theirs] {
+            let is_new = |it: &&Identity| !known.contains_key(*it) && !now.contains_key(*it);
+            for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
+                if !places.is_held(directory, text) {
+                    places.bring_back(writing, path, text, &mut placed)?;
+                }
             }
         }
     }
@@ -119,6 +130,43 @@ impl Places<'_> {
             }
         }
         steps
+    }
+
+    /// Whether a live or removed step of the plan has a step's text or title, or a live one still has a conflict.
+    fn is_held(&self, directory: &Path, step: &[u8]) -> bool {
+        let plans = &self.resolving.context.plans;
+        let live = plans.names(directory).into_iter().map(|it| directory.join(it));
+        let removed =
+            self.settled.keys().filter(|it| is_archived(it) && plan_name(it) == directory.file_name());
+        live.chain(removed.cloned()).filter(|it| number_of(it).is_some()).any(|path| {
+            let is_conflict = |it: &[u8]| !is_archived(&path) && markers::pick(it, 7).is_some();
+            plans.read(&path).is_ok_and(|it| merge::holds_step(&it.bytes, step) || is_conflict(&it.bytes))
+        })
+    }
+
+    /// Makes the file of a step again, with another number if its own is taken.
+    fn bring_back(
+        &self,
+        writing: &mut Transaction<'_>,
+        path: &Path,
+        text: &[u8],
+        placed: &mut Placed,
+    ) -> Result<(), Error> {
+        let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(()) };
+        let target = match self.resolving.context.plans.read(path) {
+            Ok(_) => {
+                let free = renumber::free(self.resolving, directory, &number, &BTreeMap::new())?;
+                directory.join(file_name::step_file(&free))
+            }
+            Err(_) => path.to_path_buf(),
+        };
+        let op = FileOp::Create { path: target.clone(), bytes: named_by(&target, text.to_vec())? };
+        writing.batch("git resolve", vec![op])?;
+        let decided = vec!["a step that git had dropped is back".to_owned()];
+        let shown = self.resolving.shown(&target);
+        placed.files.push(ResolvedFile { path: shown, state: "resolved", decided, renumbered: None });
+        placed.clean.push(target);
+        Ok(())
     }
 
     fn are_untouched(&self, files: &[(PathBuf, Vec<u8>)]) -> Result<bool, Error> {
