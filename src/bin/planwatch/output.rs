@@ -310,6 +310,11 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             format!("other working trees of this repository will not see claims: `{path}`: {why}"),
         ),
         Notice::Interrupted { what } => ("interrupted", Loudness::Normal, what.clone()),
+        Notice::Unsettled { step, why } => (
+            "unsettled",
+            Loudness::Normal,
+            format!("`{step}` is not settled with the other machines: {why}; `planwatch sync` tries again"),
+        ),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }
 }

@@ -20,13 +20,14 @@ use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
     session.output.check_fields(fields::CLAIM)?;
-    let Claim { target, lease, pid, renew, by, force, key, dry_run } = args;
+    let Claim { target, lease, pid, renew, by, force, offline, key, dry_run } = args;
     let lease = lease.map(|it| read_lease(&it)).transpose()?;
     let mode = dry_run.mode();
     let report = match renew {
         Some(claim) => claim::renew(&session.context()?, &RenewRequest { claim, lease, mode })?,
         None => {
-            let request = ClaimRequest { target, by: by.by, lease, pid, force, mode };
+            let request =
+                ClaimRequest { target, by: by.by, lease, pid, force, offline, is_renewed: false, mode };
             let context = session.context_once(&key, &request)?;
             session.patiently(|| claim::claim(&context, &request))?
         }
