@@ -90,6 +90,19 @@ impl SyncConfig {
         }
     }
 
+    /// As [`Self::read`], for a table that comes from the remote.
+    pub(crate) fn checked(table: &toml::Table) -> Option<Self> {
+        Self::read(table).ok()
+    }
+
+    /// Where claims are, for people; without what a URL says beyond its host.
+    pub fn claims_text(&self) -> String {
+        match &self.claims {
+            ClaimsAt::Refs(namespace) => namespace.prefix().to_owned(),
+            ClaimsAt::Url(_) => "postgres".to_owned(),
+        }
+    }
+
     /// The lines that `sync init` writes.
     pub fn to_toml(&self) -> String {
         let claims = match &self.claims {

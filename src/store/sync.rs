@@ -26,9 +26,9 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::sync_config::{ClaimsAt, SyncConfig};
 use crate::disk::{self, Head};
-use crate::git::{Git, GitError};
+use crate::git::{Git, GitError, RemoteError};
 use crate::plan::id::StepId;
-use crate::store::registry::git_refs::GitRefs;
+use crate::store::registry::git_refs::{GitRefs, LOCAL_BRANCH};
 use crate::store::registry::record::{NewRecord, Record, State};
 use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError, Revision, Together, Value};
 
@@ -86,8 +86,12 @@ pub(crate) struct Looked {
 impl<'a> Sync<'a> {
     /// None: claims are not shared with other machines.
     pub(crate) fn of(context: &'a Context) -> Result<Option<Self>, Error> {
-        let Some(config) = context.config.sync.clone() else { return Ok(None) };
-        let Some(state) = SyncState::of(context) else {
+        context.config.sync.clone().map(|it| Self::configured(context, it)).transpose()
+    }
+
+    /// With a configuration that need not be in the file yet.
+    pub(crate) fn configured(context: &'a Context, config: SyncConfig) -> Result<Self, Error> {
+        let Some(state) = SyncState::configured(context, &config) else {
             return Err(GitError::NotARepository { path: context.plans.root().display().to_string() }.into());
         };
         let git = Git::at(context.plans.root())?;
@@ -101,7 +105,7 @@ impl<'a> Sync<'a> {
                 return Err(Error::failed("registry-unknown", message, "use a build with this feature"));
             }
         };
-        Ok(Some(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() }))
+        Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
     }
 
     /// As [`Self::of`]; an error if claims are not shared.
@@ -128,6 +132,9 @@ impl<'a> Sync<'a> {
         let alone = self.state.lock_listing().map_err(local)?;
         let before = self.state.seen();
         let listed = self.registry.list();
+        if listed.is_ok() && !self.registry.lists_branch() {
+            self.fetch_branch()?;
+        }
         let last = match &listed {
             Ok(_) => Last { at: Some(self.context.now.whole_seconds()), error: None },
             Err(error) => Last { error: Some(error.to_string()), ..self.state.last() },
@@ -147,6 +154,41 @@ impl<'a> Sync<'a> {
         Ok(Looked { seen, news, is_unnamed: description.is_none() })
     }
 
+    fn fetch_branch(&self) -> Result<(), RegistryError> {
+        let Some(((git, url), branch)) = self.remote.as_ref().zip(self.config.branch.as_ref()) else {
+            return Ok(());
+        };
+        match git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]) {
+            Ok(()) | Err(RemoteError::NoRef) => Ok(()),
+            Err(RemoteError::Silent(why)) => Err(RegistryError::Unreachable(why)),
+            Err(RemoteError::Refused(why)) => Err(RegistryError::Refused(why)),
+            Err(RemoteError::Git(error)) => Err(RegistryError::Local(error.to_string())),
+        }
+    }
+
+    /// Notes which branches of ended records the remote no longer has.
+    pub(crate) fn note_branches(&self) -> Result<(), Error> {
+        let Some((git, url)) = &self.remote else { return Ok(()) };
+        let before = self.state.seen();
+        let branch =
+            |it: &seen::Sighting| it.record.as_ref().filter(|it| it.state.has_ended())?.branch.clone();
+        let mut names: Vec<_> = before.records.values().filter_map(branch).collect();
+        names.sort();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let Ok(there) = git.remote_has(url, &names) else { return Ok(()) };
+        let gone: Vec<_> = names.into_iter().zip(there).filter(|it| !it.1).map(|it| it.0).collect();
+        let mut seen = before.clone();
+        for sighting in seen.records.values_mut() {
+            let is_own = |it: &Record| self.state.all_own().iter().any(|own| own.claim == it.id);
+            let is_foreign = sighting.record.as_ref().is_some_and(|it| !is_own(it));
+            sighting.is_branch_gone = is_foreign && branch(sighting).is_some_and(|it| gone.contains(&it));
+        }
+        self.state.put_seen(&before, &seen)
+    }
+
     /// Refuses a registry with another id: two clones that mean different ones would not see each other's claims.
     fn check_registry(&self, text: &str) -> Result<(), RegistryError> {
         let named: Option<Description> = serde_json::from_str(text).ok();
@@ -158,12 +200,9 @@ impl<'a> Sync<'a> {
 
     /// Writes the record that describes the registry, if it is missing.
     pub(crate) fn name_registry(&self) -> Result<(), Error> {
-        let claims = match &self.config.claims {
-            ClaimsAt::Refs(namespace) => namespace.prefix().to_owned(),
-            ClaimsAt::Url(_) => "postgres".to_owned(),
-        };
-        let description =
-            Description { v: 1, id: self.config.id.clone(), claims, branch: self.config.branch.clone() };
+        let (id, claims, branch) =
+            (self.config.id.clone(), self.config.claims_text(), self.config.branch.clone());
+        let description = Description { v: 1, id, claims, branch };
         let body = serde_json::to_string(&description).unwrap_or_default();
         let named = self
             .registry
@@ -262,7 +301,10 @@ impl<'a> Sync<'a> {
     }
 
     pub(crate) fn error(&self, error: &RegistryError) -> Error {
-        let remote = &self.config.remote;
+        Self::error_at(&self.config.remote, error)
+    }
+
+    pub(crate) fn error_at(remote: &str, error: &RegistryError) -> Error {
         match error {
             RegistryError::Unreachable(why) | RegistryError::Unanswered(why) => Error::conflict(
                 "remote-unreachable",

@@ -29,6 +29,7 @@ mod show;
 mod sql;
 mod stats;
 mod status;
+mod sync;
 mod template;
 mod token;
 mod trust;
@@ -157,6 +158,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Export(args) => export::run(session, args),
         Verb::Template(args) => template::run(session, args),
         Verb::Git(args) => git::run(session, args),
+        Verb::Sync(args) => sync::run(session, args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

@@ -22,6 +22,10 @@ pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj";
 pub(crate) const GIT_REVIEW: &str = "merge files";
 pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept";
 
+/// The fields of what the verbs of `sync` answer.
+pub(crate) const SYNC: &str = "dry_run remote claims_at branch listed_at error claims settled removed";
+pub(crate) const SYNC_INIT: &str = "dry_run did id remote claims_at branch refused path diff";
+
 pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept";
 
 /// The fields of all events together; one event has not all of them.

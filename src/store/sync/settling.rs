@@ -3,8 +3,9 @@
 //! Each record of this clone is compared with the step's file, which is the truth about what happened here.
 
 use super::seen::Seen;
-use super::state::{Own, Wanted};
+use super::state::{Own, SyncState, Wanted};
 use super::{Pushed, Sync, local, record_ttl};
+use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::ProcessState;
 use crate::plan::id::StepId;
@@ -92,6 +93,19 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
     }
 
+    /// The claims in the files of this working tree whose leases this machine has, and of which there is no record.
+    pub(crate) fn unknown_claims(&self) -> Result<Vec<(StepId, String)>, Error> {
+        let plans = LoadQuery::all().load(self.context)?.plans;
+        let leases = Leases::of(self.context);
+        let claimed = plans.live().flat_map(|it| &it.steps).filter_map(|it| Some((it, it.claim_in_force()?)));
+        let unknown = claimed.filter(|(step, claim)| {
+            !self.state.has_own(&step.id)
+                && leases.find(&claim.id).is_some()
+                && plans.claims().lapse(step, self.context.now).is_none()
+        });
+        Ok(unknown.map(|(step, claim)| (step.id.clone(), claim.id.clone())).collect())
+    }
+
     /// A claim that the registry confirmed once may have been taken over since.
     fn check_held(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
         let there = seen.records.get(&own.name);
@@ -153,4 +167,14 @@ pub(crate) fn holder(record: Option<&Record>) -> String {
         Some(record) => format!("{} on {}", record.by, record.host),
         None => "a record that cannot be read".to_owned(),
     }
+}
+
+/// The steps of this clone with a change that the registry has not confirmed, without those that a process is changing now.
+pub(crate) fn unsettled(context: &Context) -> Vec<StepId> {
+    let Some(state) = SyncState::of(context) else { return Vec::new() };
+    let is_busy = |it: &Own| {
+        it.writer.as_ref().is_some_and(|it| it.state(context.plans.disk()) == ProcessState::Running)
+    };
+    let all = state.all_own().into_iter().filter(|it| it.is_unsettled() && !is_busy(it));
+    all.map(|it| it.step).collect()
 }

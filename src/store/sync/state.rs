@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::seen::{Moment, Seen};
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::sync_config::SyncConfig;
 use crate::disk::{self, Process, Records, Worktree};
 use crate::plan::id::StepId;
 use crate::plan::time::Time;
@@ -170,7 +171,11 @@ pub(crate) struct SyncState {
 impl SyncState {
     /// None: claims are not shared with other machines.
     pub(crate) fn of(context: &Context) -> Option<Self> {
-        let registry = context.config.sync.as_ref()?.id.clone();
+        Self::configured(context, context.config.sync.as_ref()?)
+    }
+
+    pub(crate) fn configured(context: &Context, config: &SyncConfig) -> Option<Self> {
+        let registry = config.id.clone();
         let worktree = context.plans.worktree()?;
         let shared = context.plans.shared_records(&worktree);
         let (own, dir) = (shared.below("sync"), context.plans.path_in(&worktree));
