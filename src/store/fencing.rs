@@ -115,10 +115,12 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
     let Some(plan) = plans.get(id) else { return Ok(()) };
     for step in &plan.steps {
         let own = step.claim_in_force().filter(|_| plans.claims().lapse(step, context.now).is_none());
-        let other = plans
-            .claims()
-            .holder(step)
-            .filter(|it| !matches!(it.holding, Holding::Closed { .. } | Holding::EndedRemote { .. }));
+        let other =
+            plans.claims().holder(step).filter(|it| // `sync::foreign` refuses those of other machines.
+            !matches!(
+                it.holding,
+                Holding::Closed { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. }
+            ));
         let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
         if let Some(by) = by {
             let by = by.unwrap_or("another worker").to_owned();

@@ -14,6 +14,7 @@
 
 pub(crate) mod claiming;
 pub(crate) mod ending;
+pub(crate) mod foreign;
 pub(crate) mod local;
 pub(crate) mod merged;
 pub(crate) mod seen;
@@ -69,7 +70,7 @@ pub(crate) struct Sync<'a> {
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Done,
-    /// Another clone has the record; none: it cannot be read.
+    /// Another clone has the record. None: it cannot be read.
     Lost(Option<Box<Record>>),
     /// There was no answer, or a refusal; the change is stored and made again later.
     Unsettled(RegistryError),
@@ -226,6 +227,9 @@ impl<'a> Sync<'a> {
             };
             changes.insert(0, change);
             let answers = self.registry.change(&changes, Together::Each);
+            if let Ok(answers) = &answers {
+                self.note_removed(&changes[1..], &answers[1..])?;
+            }
             changes.clear();
             match answers.map(|it| it.into_iter().next()) {
                 Ok(Some(Answer::Done)) => {
@@ -262,7 +266,20 @@ impl<'a> Sync<'a> {
     /// Makes changes of records that are not this clone's, each by itself; a lost one is another clone's business.
     pub(crate) fn change_others(&self, changes: &[Change]) -> Result<usize, Error> {
         let answers = self.registry.change(changes, Together::Each).map_err(|it| self.error(&it))?;
+        self.note_removed(changes, &answers)?;
         Ok(answers.into_iter().filter(|it| *it == Answer::Done).count())
+    }
+
+    /// Forgets this clone's records that were removed because their work is merged.
+    fn note_removed(&self, changes: &[Change], answers: &[Answer]) -> Result<(), Error> {
+        for (change, answer) in changes.iter().zip(answers) {
+            let Change::Delete { name, old } = change else { continue };
+            let own = self.state.own_of(name).filter(|_| *answer == Answer::Done);
+            if own.is_some_and(|it| it.held.is_some_and(|it| it.revision == *old)) {
+                self.state.remove(name)?;
+            }
+        }
+        Ok(())
     }
 
     fn value(&self, record: &Record) -> Result<Value, Error> {

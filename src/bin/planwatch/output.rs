@@ -313,7 +313,12 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
         Notice::Unsettled { step, why } => (
             "unsettled",
             Loudness::Normal,
-            format!("`{step}` is not settled with the other machines: {why}; `planwatch sync` tries again"),
+            format!("`{step}` is unsettled: {why}; `planwatch sync` tries again"),
+        ),
+        Notice::UnsettledClaims { steps } => (
+            "unsettled",
+            Loudness::Normal,
+            format!("unsettled with the other machines: {}; `planwatch sync` settles it", steps.join(", ")),
         ),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }

@@ -112,6 +112,11 @@ impl Record {
         Self { at: at.whole_seconds(), nonce: format!("{nonce:032x}"), state, ..self.clone() }
     }
 
+    /// The same claim under another number.
+    pub(crate) fn of_step(self, step: &StepId) -> Self {
+        Self { plan: step.plan.to_string(), step: step.number.to_string(), ..self }
+    }
+
     pub(crate) fn body(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -42,6 +42,14 @@ impl Sync<'_> {
         Ok(chosen.map(|it| Change::Delete { name: it.0.clone(), old: it.1.revision.clone() }).collect())
     }
 
+    /// Whether the branch shows the end of this record.
+    pub(crate) fn is_merged(&self, record: &Record) -> Result<bool, Error> {
+        match self.branch()? {
+            Some((git, tip)) => Ok(!self.attempts_on(git, &tip, &[record])?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
     /// Of these steps, those that the branch shows closed although the files here do not know that yet.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
@@ -109,9 +117,8 @@ impl Sync<'_> {
             let here = self.context.plans.read(Path::new(&path(id))).ok();
             let here = here.map(|it| self.step(id, &path(id), it.bytes));
             let is_newer = here.is_some_and(|here| {
-                !there.attempts.is_empty()
-                    && here.attempts.len() > there.attempts.len()
-                    && there.attempts.iter().all(|it| here.attempts.contains(it))
+                let has_all = there.attempts.iter().all(|it| here.attempts.contains(it));
+                here.is_closed() || has_all && here.attempts.len() > there.attempts.len()
             });
             if there.is_closed() && !is_newer {
                 closed.insert(id.clone());

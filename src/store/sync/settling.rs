@@ -75,6 +75,14 @@ impl Sync<'_> {
                 (self.in_state(own, State::Claimed)?.map(|it| Own { writer: None, ..it }), "restored")
             }
             _ if own.is_unsettled() => (Some(own), "confirmed"),
+            (Some(state), _) if state.has_ended() && !seen.records.contains_key(&own.name) => {
+                // Another clone has removed the record because the work is merged, or a push of a mirror has.
+                if own.record().map_or(Ok(true), |it| self.is_merged(&it))? {
+                    self.state.remove(&own.name)?;
+                    return Ok(None);
+                }
+                (self.in_state(own, state)?, "restored")
+            }
             (Some(State::Claimed), Here::AtWork) => return self.check_held(own, id, seen),
             _ => return Ok(None),
         };
@@ -108,8 +116,17 @@ impl Sync<'_> {
 
     /// A claim that the registry confirmed once may have been taken over since.
     fn check_held(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
-        let there = seen.records.get(&own.name);
-        let foreign = there.filter(|it| it.record.as_ref().is_none_or(|it| it.id != own.claim));
+        let Some(there) = seen.records.get(&own.name) else {
+            // A push of a mirror has deleted it.
+            let Some(own) = self.in_state(own, State::Claimed)? else { return Ok(None) };
+            let what = match self.push(own, &[])? {
+                Pushed::Done => "restored",
+                Pushed::Lost(_) => "lost",
+                Pushed::Unsettled(_) => "unsettled",
+            };
+            return Ok(Some(Settled { step: id.to_string(), what, why: None }));
+        };
+        let foreign = Some(there).filter(|it| it.record.as_ref().is_none_or(|it| it.id != own.claim));
         let Some(foreign) = foreign else { return Ok(None) };
         let why = Some(holder(foreign.record.as_ref()));
         self.state.put(&Own { is_lost: true, ..own })?;

@@ -75,7 +75,12 @@ fn granted(report: &ClaimReport, claim: &Granted, step: &Value) -> String {
     let mut text =
         format!("{} {} {}", paint(BUSY, "claimed"), paint(BOLD, &escaped(id)), escaped(own_title(id, title)));
     text.truncate(text.trim_end().len());
-    writeln!(text, " as {} {until}", paint(BOLD, &claim.id)).ok();
+    let elsewhere = match (report.is_offline, report.until_elsewhere) {
+        (true, _) => ", on this machine alone until `planwatch sync`".to_owned(),
+        (false, Some(until)) => format!(", on other machines until {until}"),
+        (false, None) => String::new(),
+    };
+    writeln!(text, " as {} {until}{elsewhere}", paint(BOLD, &claim.id)).ok();
     writeln!(text, "{}", paint(DIM, &escaped(field("path")))).ok();
     writeln!(text, "why: {}\n", escaped(&report.why)).ok();
     let with = format!("{} --claim {}", typed(id), claim.id);
