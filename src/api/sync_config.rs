@@ -124,9 +124,19 @@ impl SyncConfig {
 }
 
 fn claims(text: &str) -> Option<ClaimsAt> {
-    let is_url = || ["postgres://", "postgresql://"].iter().any(|it| text.starts_with(it));
     let refs = Namespace::read(text).map(ClaimsAt::Refs);
-    refs.or_else(|| is_url().then(|| ClaimsAt::Url(text.to_owned())))
+    refs.or_else(|| is_database(text).then(|| ClaimsAt::Url(text.to_owned())))
+}
+
+/// Whether a text is the URL of a database without a password: a file of the repository must not contain one.
+pub fn is_database(text: &str) -> bool {
+    let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|it| text.strip_prefix(it)) else {
+        return false;
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let user = place.split_once('@').map_or("", |it| it.0);
+    let names_password = query.split('&').any(|it| it.to_ascii_lowercase().starts_with("pass"));
+    !user.contains(':') && !names_password && !text.contains(char::is_control)
 }
 
 fn is_id(text: &str) -> bool {
@@ -177,6 +187,9 @@ mod tests {
             format!("id = \"0123456789\"\nremote = {remote:?}\nclaims = {claims:?}\nbranch = {branch:?}")
         };
         assert!(read(&lines("origin", "refs/planwatch", "main")).is_ok());
+        assert!(
+            read(&lines("origin", "postgres://ann@db.example.org/plans?sslmode=require", "main")).is_ok()
+        );
         for remote in ["/srv/x", "../x", "https://x.org/r", "ext::sh", "-u", "", "host:x"] {
             assert_eq!(
                 read(&lines(remote, "refs/planwatch/", "main")),
@@ -184,7 +197,14 @@ mod tests {
                 "{remote}"
             );
         }
-        for claims in ["refs/heads/", "refs/", "", "https://x.org"] {
+        for claims in [
+            "refs/heads/",
+            "refs/",
+            "",
+            "https://x.org",
+            "postgres://ann:secret@db.example.org/plans",
+            "postgres://db.example.org/plans?sslmode=require&password=secret",
+        ] {
             assert_eq!(read(&lines("origin", claims, "main")), Err(vec!["claims".to_owned()]), "{claims}");
         }
         for branch in ["", "-x", "a b", "a..b", "a:b", "*", "+x:y", "/x", "x/"] {

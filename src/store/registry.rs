@@ -16,6 +16,8 @@
 
 pub(crate) mod git_refs;
 pub(crate) mod name;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 pub(crate) mod record;
 
 #[cfg(test)]
@@ -125,6 +127,17 @@ pub(crate) trait ClaimRegistry: Send + Sync {
 
     /// All records below `claims/`, and the one that describes the registry.
     fn list(&self) -> Result<Vec<Listed>, RegistryError>;
+
+    /// Makes what the registry needs before its first record.
+    fn prepare(&self) -> Result<(), RegistryError> {
+        Ok(())
+    }
+
+    /// Calls `on_change` soon after another client changed a record in another way than by renewing it, on any thread. Changes
+    /// can be missed, so the caller also lists at intervals. False: the registry reports no changes.
+    fn watch(&self, _on_change: Box<dyn Fn() + Send + Sync>) -> bool {
+        false
+    }
 
     /// Whether [`Self::list`] also fetches the branch that shows which work was merged; otherwise it is fetched beside it.
     fn lists_branch(&self) -> bool {

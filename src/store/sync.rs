@@ -66,6 +66,27 @@ pub(crate) struct Sync<'a> {
     host: String,
 }
 
+/// The environment variable with the URL of a database for claims. It can contain a password, which the file must not.
+pub(crate) const CLAIMS_URL: &str = "PLANWATCH_CLAIMS_URL";
+
+#[cfg(feature = "postgres")]
+fn database(url: &str, id: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
+    use crate::store::registry::postgres::Postgres;
+    let url = std::env::var(CLAIMS_URL).unwrap_or_else(|_| url.to_owned());
+    let registry = Postgres::new(&url, id).map_err(|why| {
+        let hint = format!("correct `claims` of [sync] in planwatch.toml, or {CLAIMS_URL}");
+        Error::failed("claims-url", why, hint)
+    })?;
+    Ok(Box::new(registry))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn database(_: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
+    let message = "this build of planwatch cannot store claims in a database";
+    let hint = "build it with `--features postgres`; published binaries have this feature";
+    Err(Error::failed("registry-unknown", message, hint))
+}
+
 /// What became of a change of this clone's own record.
 #[derive(Debug)]
 pub(crate) enum Pushed {
@@ -101,12 +122,14 @@ impl<'a> Sync<'a> {
             ClaimsAt::Refs(namespace) => {
                 Box::new(GitRefs::new(git.clone(), url.clone(), *namespace, config.branch.clone()))
             }
-            ClaimsAt::Url(_) => {
-                let message = "this build of planwatch cannot store claims in a database";
-                return Err(Error::failed("registry-unknown", message, "use a build with this feature"));
-            }
+            ClaimsAt::Url(url) => database(url, &config.id)?,
         };
         Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
+    }
+
+    /// Makes what the registry needs before its first record.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        self.registry.prepare().map_err(|it| self.error(&it))
     }
 
     /// As [`Self::of`]; an error if claims are not shared.

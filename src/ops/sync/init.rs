@@ -9,12 +9,12 @@ use crate::api::config::{CONFIG_FILE, Config};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::api::requests::Mode;
-use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig, is_branch};
+use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig, is_branch, is_database};
 use crate::disk::{FileOp, ProjectNews};
 use crate::git::{Git, Output, PushResult, RefChange, RemoteError};
 use crate::store::registry::git_refs::GitRefs;
 use crate::store::registry::{ClaimRegistry, Name};
-use crate::store::sync::{Description, Sync, url_of};
+use crate::store::sync::{CLAIMS_URL, Description, Sync, url_of};
 use crate::store::transaction;
 use crate::text::diff;
 
@@ -24,6 +24,8 @@ pub struct SyncInitRequest {
     pub remote: Option<String>,
     /// None: the remote's default branch, else the one that is checked out.
     pub branch: Option<String>,
+    /// The URL of a PostgreSQL database for the claims, without a password; none: refs at the remote.
+    pub database: Option<String>,
     pub mode: Mode,
 }
 
@@ -62,12 +64,19 @@ pub fn sync_init(context: &Context, request: &SyncInitRequest) -> Result<SyncIni
     }
     let remote = request.remote.clone().map_or_else(|| only_remote(&git), Ok)?;
     let url = url_of(&git, &remote)?;
-    let (config, refused, did) = match joined(&git, &remote, &url)? {
+    let database = request.database.as_deref().map(database).transpose()?;
+    let is_joinable = database.is_none();
+    let (config, refused, did) = match is_joinable.then(|| joined(&git, &remote, &url)).transpose()?.flatten()
+    {
         Some(config) => (config, Vec::new(), "joined"),
         None => {
-            let (namespace, refused) = match request.mode {
-                Mode::Write => probe(context, &git, (&remote, &url))?,
-                Mode::DryRun => (Namespace::Own, Vec::new()),
+            let (claims, refused) = match (database, request.mode) {
+                (Some(database), _) => (database, Vec::new()),
+                (None, Mode::Write) => {
+                    let (namespace, refused) = probe(context, &git, (&remote, &url))?;
+                    (ClaimsAt::Refs(namespace), refused)
+                }
+                (None, Mode::DryRun) => (ClaimsAt::Refs(Namespace::Own), Vec::new()),
             };
             let branch =
                 request.branch.clone().map_or_else(|| default_branch(&git, &remote), |it| Ok(Some(it)))?;
@@ -77,13 +86,14 @@ pub fn sync_init(context: &Context, request: &SyncInitRequest) -> Result<SyncIni
                     "give its name, as in `main`",
                 ));
             }
-            let config =
-                SyncConfig { id: fresh_id(context)?, remote, claims: ClaimsAt::Refs(namespace), branch };
+            let config = SyncConfig { id: fresh_id(context)?, remote, claims, branch };
             (config, refused, "made")
         }
     };
     if request.mode == Mode::Write {
-        Sync::configured(context, config.clone())?.name_registry()?;
+        let sync = Sync::configured(context, config.clone())?;
+        sync.prepare()?;
+        sync.name_registry()?;
     }
     let (path, diff) = write(context, &git, &config, request.mode)?;
     Ok(SyncInitReport {
@@ -105,12 +115,16 @@ fn check_configured(
     config: &SyncConfig,
 ) -> Result<SyncInitReport, Error> {
     let differs = request.remote.as_ref().is_some_and(|it| *it != config.remote)
-        || request.branch.is_some() && request.branch != config.branch;
+        || request.branch.is_some() && request.branch != config.branch
+        || request.database.as_ref().is_some_and(|it| config.claims != ClaimsAt::Url(it.clone()));
     if differs {
-        let message = "planwatch.toml has another remote or branch in [sync]";
+        let message = "planwatch.toml has another remote, branch or database in [sync]";
         return Err(Error::conflict("registry-differs", message, "edit [sync] in planwatch.toml"));
     }
     let sync = Sync::required(context)?;
+    if request.mode == Mode::Write {
+        sync.prepare()?;
+    }
     if sync.look()?.is_unnamed && request.mode == Mode::Write {
         sync.name_registry()?;
     }
@@ -125,6 +139,15 @@ fn check_configured(
         path: CONFIG_FILE.to_owned(),
         diff: String::new(),
     })
+}
+
+fn database(url: &str) -> Result<ClaimsAt, Error> {
+    if is_database(url) {
+        return Ok(ClaimsAt::Url(url.to_owned()));
+    }
+    let message = "the URL of a database begins with `postgres://` and contains no password";
+    let hint = format!("set {CLAIMS_URL} to the URL with its password, or use PostgreSQL's password file");
+    Err(Error::usage(message, hint))
 }
 
 fn only_remote(git: &Git) -> Result<String, Error> {

@@ -45,6 +45,9 @@ pub(crate) struct SyncInit {
     /// Branch on which finished work arrives (default: the remote's default branch)
     #[arg(long, value_name = "BRANCH")]
     pub(crate) branch: Option<String>,
+    /// PostgreSQL database for the claims, instead of the remote: postgres://USER@HOST/NAME, without a password
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

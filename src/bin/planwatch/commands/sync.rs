@@ -35,8 +35,8 @@ pub(crate) fn run(session: &Session, args: Sync) -> Result<u8, Failure> {
 
 fn set_up(session: &Session, args: SyncInit) -> Result<u8, Failure> {
     session.output.check_fields(fields::SYNC_INIT)?;
-    let SyncInit { remote, branch, dry_run } = args;
-    let request = SyncInitRequest { remote, branch, mode: dry_run.mode() };
+    let SyncInit { remote, branch, database, dry_run } = args;
+    let request = SyncInitRequest { remote, branch, database, mode: dry_run.mode() };
     let report = init::sync_init(&session.context()?, &request)?;
     if session.output.is_json() {
         session.output.json("sync-init", report.to_json())?;
