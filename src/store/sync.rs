@@ -103,7 +103,7 @@ impl<'a> Sync<'a> {
             }
             ClaimsAt::Url(_) => {
                 let message = "this build of planwatch cannot store claims in a database";
-                return Err(Error::failed("registry-unknown", message, "use a build with this feature"));
+                return Err(Error::conflict("registry-unknown", message, "use a build with this feature"));
             }
         };
         Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
@@ -113,7 +113,7 @@ impl<'a> Sync<'a> {
     pub(crate) fn required(context: &'a Context) -> Result<Self, Error> {
         Self::of(context)?.ok_or_else(|| {
             let message = "claims are not shared with other machines yet";
-            Error::failed("sync-not-set-up", message, "`planwatch sync init` sets it up")
+            Error::conflict("sync-not-set-up", message, "`planwatch sync init` sets it up")
         })
     }
 
@@ -383,7 +383,7 @@ pub(crate) fn record_ttl(lease: i64, is_renewed: bool) -> i64 {
 pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
     git.push_url(remote)?.ok_or_else(|| {
         let message = format!("this clone has no remote `{remote}`");
-        Error::failed("no-remote", message, "`git remote add NAME URL` adds one")
+        Error::conflict("no-remote", message, "`git remote add NAME URL` adds one")
     })
 }
 
