@@ -10,8 +10,9 @@ use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::plan::time::Time;
 use crate::store::leases;
+use crate::store::load::LoadQuery;
 use crate::store::registry::record::State;
-use crate::store::sync::seen::Seen;
+use crate::store::sync::seen::{News, Seen, What};
 use crate::store::sync::state::{Last, Own};
 use crate::store::sync::{Sync, settling};
 
@@ -185,6 +186,60 @@ fn own_claim(own: &Own) -> SharedClaim {
         lost: own.is_lost,
         ended_nowhere: false,
     }
+}
+
+/// What another machine did with a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub step: String,
+    pub plan: String,
+    pub title: String,
+    /// Relative to the plans directory.
+    pub path: String,
+    pub did: DidElsewhere,
+    pub by: String,
+    pub host: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DidElsewhere {
+    Claimed,
+    /// Given back, or lapsed.
+    Released,
+    /// The work has ended with this status.
+    Ended(&'static str),
+}
+
+/// The share of a process that watches: lists the claims, renews those of this clone, and settles nothing.
+pub fn watch(context: &Context) -> Result<Vec<Elsewhere>, Error> {
+    let Some(sync) = Sync::of(context)? else { return Ok(Vec::new()) };
+    let looked = sync.look()?;
+    for own in sync.renew(&|it| sync.is_due(it))? {
+        leases::forget(context, &own.step);
+    }
+    let news = looked.news.iter().filter_map(|it| elsewhere(context, it));
+    Ok(news.collect())
+}
+
+/// None: the step is not one of the plans here.
+fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
+    let id = news.record.step_id()?;
+    let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;
+    let step = plans.step(&id)?;
+    let did = match news.what {
+        What::Claimed => DidElsewhere::Claimed,
+        What::Released | What::Lapsed => DidElsewhere::Released,
+        What::Ended(state) => DidElsewhere::Ended(state.word()),
+    };
+    Some(Elsewhere {
+        step: id.to_string(),
+        plan: id.plan.to_string(),
+        title: step.title.clone(),
+        path: step.path.clone(),
+        did,
+        by: news.record.by.clone(),
+        host: news.record.host.clone(),
+    })
 }
 
 /// The steps of this clone that the remote has not confirmed, for every command to mention.

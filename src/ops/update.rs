@@ -30,7 +30,7 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
         }
     });
     let changed = moved.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
-    fences.close(context, &|step| changed.iter().any(|it| it.id == step.to_string()));
+    fences.close(context, changed);
     if request.verb == Verb::Reopen && request.mode == Mode::Write {
         changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| ending::released(context, &it));
     }
@@ -110,7 +110,7 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
         })
     });
     let changed = report.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
-    fences.close(context, &|step| changed.iter().any(|it| it.id == step.to_string()));
+    fences.close(context, changed);
     if request.mode == Mode::Write {
         changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| ending::renewed(context, &it));
     }

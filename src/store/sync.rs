@@ -75,7 +75,7 @@ fn database(url: &str, id: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
     let url = std::env::var(CLAIMS_URL).unwrap_or_else(|_| url.to_owned());
     let registry = Postgres::new(&url, id).map_err(|why| {
         let hint = format!("correct `claims` of [sync] in planwatch.toml, or {CLAIMS_URL}");
-        Error::failed("claims-url", why, hint)
+        Error::conflict("claims-url", why, hint)
     })?;
     Ok(Box::new(registry))
 }
@@ -84,7 +84,7 @@ fn database(url: &str, id: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
 fn database(_: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
     let message = "this build of planwatch cannot store claims in a database";
     let hint = "build it with `--features postgres`; published binaries have this feature";
-    Err(Error::failed("registry-unknown", message, hint))
+    Err(Error::conflict("registry-unknown", message, hint))
 }
 
 /// What became of a change of this clone's own record.
@@ -136,7 +136,7 @@ impl<'a> Sync<'a> {
     pub(crate) fn required(context: &'a Context) -> Result<Self, Error> {
         Self::of(context)?.ok_or_else(|| {
             let message = "claims are not shared with other machines yet";
-            Error::failed("sync-not-set-up", message, "`planwatch sync init` sets it up")
+            Error::conflict("sync-not-set-up", message, "`planwatch sync init` sets it up")
         })
     }
 
@@ -406,7 +406,7 @@ pub(crate) fn record_ttl(lease: i64, is_renewed: bool) -> i64 {
 pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
     git.push_url(remote)?.ok_or_else(|| {
         let message = format!("this clone has no remote `{remote}`");
-        Error::failed("no-remote", message, "`git remote add NAME URL` adds one")
+        Error::conflict("no-remote", message, "`git remote add NAME URL` adds one")
     })
 }
 

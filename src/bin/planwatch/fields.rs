@@ -30,7 +30,7 @@ pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept";
 
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: &str =
-    "event of id plan title path at source verb by old new attempt plans_total steps_total";
+    "event of id plan title path at source verb by host old new attempt plans_total steps_total";
 
 /// The fields of the answers of `draft`; no object has all of them.
 pub(crate) const DRAFT: &str = "event pass passes focus change added removed diff why seconds state plan path incomplete beside \

@@ -174,7 +174,7 @@ impl Attempt<'_> {
         let id = &self.begun.step.id;
         match (&written, settle::state_after(context, seen, verdict)) {
             (Err(_), Some(_)) => ending::put_back(context, id),
-            (Ok(Some(_)), Some(_)) => ending::written(context, id),
+            (Ok(Some(_)), Some(_)) => ending::written(context, id, None),
             (Ok(Some(_)), None) => ending::released(context, id),
             // The file has changed, and is read again.
             _ => {}

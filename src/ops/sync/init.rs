@@ -158,7 +158,7 @@ fn only_remote(git: &Git) -> Result<String, Error> {
         names if names.contains(&"origin") => Ok("origin".to_owned()),
         [] => {
             let hint = "`git remote add origin URL` adds one";
-            Err(Error::failed("no-remote", "this clone has no remote", hint))
+            Err(Error::conflict("no-remote", "this clone has no remote", hint))
         }
         names => {
             let hint = format!("name one with --remote: {}", names.join(", "));

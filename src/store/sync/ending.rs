@@ -5,16 +5,19 @@
 //! stays unsettled.
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use super::state::{Own, SyncState, Wanted};
+use super::state::{FileBefore, Own, SyncState, Wanted};
 use super::{Pushed, Sync};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::disk::Process;
 use crate::plan::id::StepId;
+use crate::plan::read;
 use crate::store::fencing::Caller;
 use crate::store::leases::{self, Leases};
 use crate::store::registry::record::State;
+use crate::store::transaction::Changed;
 
 /// What the fence says.
 #[derive(Debug)]
@@ -48,7 +51,7 @@ pub(crate) fn fence(
     let writer = Process::find(context.plans.disk(), std::process::id());
     let claim = own.claim.clone();
     let Some(own) = sync.in_state(own, state)? else { return Ok(Fenced::NoRecord) };
-    let own = Own { writer, ..own };
+    let own = Own { writer, file: own.file.clone().filter(|it| is_untouched(context, it)), ..own };
     if own.is_offline {
         sync.state.put(&own)?;
         unsettled(context, step, "the step was claimed with --offline");
@@ -83,14 +86,20 @@ pub(crate) fn put_back(context: &Context, step: &StepId) {
     }
 }
 
-/// The file of a step was written after the fence.
-pub(crate) fn written(context: &Context, step: &StepId) {
+/// Whether nobody has changed a file since this clone wrote it.
+fn is_untouched(context: &Context, file: &FileBefore) -> bool {
+    context.plans.read(Path::new(&file.path)).is_ok_and(|it| read::etag(&it.bytes) == file.left)
+}
+
+/// The file of a step was written after the fence; it has this etag now.
+pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
     let Some((state, own)) = SyncState::of(context).and_then(|it| it.own(step).map(|own| (it, own))) else {
         return;
     };
-    if own.writer.is_some() {
+    if own.writer.is_some() || own.file.is_some() {
+        let file = own.file.clone().zip(etag).map(|(it, left)| FileBefore { left: left.to_owned(), ..it });
         // If it fails, the file is compared with the record again later.
-        state.put(&Own { writer: None, ..own }).ok();
+        state.put(&Own { writer: None, file, ..own }).ok();
     }
 }
 
@@ -152,9 +161,12 @@ impl Fences {
     }
 
     /// After the files were written, or were not.
-    pub(crate) fn close(&self, context: &Context, is_written: &dyn Fn(&StepId) -> bool) {
+    pub(crate) fn close(&self, context: &Context, changes: &[Changed]) {
         for step in &self.passed {
-            if is_written(step) { written(context, step) } else { put_back(context, step) }
+            match changes.iter().find(|it| it.id == step.to_string()) {
+                Some(changed) => written(context, step, changed.now["etag"].as_str()),
+                None => put_back(context, step),
+            }
         }
     }
 }

@@ -74,7 +74,8 @@ fn a_remote_that_does_not_answer_refuses_claims_and_nothing_else() {
     team.fault("offline");
     assert_eq!(a.run(&format!("done p:2 --claim {claim}")).code, 0);
     team.heal();
-    a.claim("p:3");
+    let ran = a.run("claim p:3");
+    assert!(ran.code == 0 && ran.stderr.contains("p:2"), "{ran:?}");
     assert_eq!(team.records(), ["p/1 completed ann", "p/2 completed ann", "p/3 claimed ann"]);
     drop(b);
 }

@@ -12,9 +12,9 @@ use crate::plan::id::read_step_id;
 use crate::store::registry::table;
 
 /// A server of its own directory and port, without passwords.
-struct Server {
+pub(super) struct Server {
     place: tempfile::TempDir,
-    port: u16,
+    pub(super) port: u16,
     running: Child,
 }
 
@@ -42,7 +42,7 @@ fn run(command: &mut Command) {
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let place = tempfile::tempdir().unwrap();
         if rustix::process::getuid().is_root() {
             run(Command::new("chown").arg("postgres").arg(place.path()));
@@ -58,7 +58,7 @@ impl Server {
     fn run_at(place: &Path, port: u16) -> Child {
         let mut command = as_user(&program("postgres"));
         command.arg("-D").arg(place.join("data")).arg("-k").arg(place).arg("-p").arg(port.to_string());
-        command.args(["-h", "127.0.0.1"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["-h", "127.0.0.1", "-N", "200"]).stdout(Stdio::null()).stderr(Stdio::null());
         let running = command.spawn().expect("PostgreSQL is installed");
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             std::thread::yield_now();
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// Ends the server at once, as a crash does, and starts it again.
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         let id = i32::try_from(self.running.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::QUIT).unwrap();
         self.running.wait().unwrap();
@@ -75,11 +75,11 @@ impl Server {
     }
 
     /// A client with a connection of its own.
-    fn client(&self, name: &str) -> Postgres {
+    pub(super) fn client(&self, name: &str) -> Postgres {
         client_at(self.port, name)
     }
 
-    fn execute(&self, statement: &str) {
+    pub(super) fn execute(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = format!("host=127.0.0.1 port={} user=planwatch dbname=postgres", self.port);
         runtime.block_on(async {
@@ -98,12 +98,12 @@ impl Drop for Server {
     }
 }
 
-fn client_at(port: u16, name: &str) -> Postgres {
+pub(super) fn client_at(port: u16, name: &str) -> Postgres {
     let url = format!("postgres://planwatch@127.0.0.1:{port}/postgres?application_name={name}");
     Postgres::new(&url, "0123456789abcdef").unwrap()
 }
 
-fn name(step: &str) -> Name {
+pub(super) fn name(step: &str) -> Name {
     Name::of("plans", &read_step_id(step).unwrap())
 }
 
