@@ -221,6 +221,11 @@ pub fn watch(context: &Context) -> Result<Vec<Elsewhere>, Error> {
     Ok(news.collect())
 }
 
+/// Calls `on_change` soon after another machine's change, from then on. False: this registry does not report changes.
+pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
+    Sync::of(context).ok().flatten().is_some_and(|it| it.watch(on_change))
+}
+
 /// None: the step is not one of the plans here.
 fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
     let id = news.record.step_id()?;

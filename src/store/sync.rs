@@ -132,6 +132,11 @@ impl<'a> Sync<'a> {
         self.registry.prepare().map_err(|it| self.error(&it))
     }
 
+    /// As [`ClaimRegistry::watch`].
+    pub(crate) fn watch(&self, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
+        self.registry.watch(on_change)
+    }
+
     /// As [`Self::of`]; an error if claims are not shared.
     pub(crate) fn required(context: &'a Context) -> Result<Self, Error> {
         Self::of(context)?.ok_or_else(|| {

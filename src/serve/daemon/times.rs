@@ -61,5 +61,8 @@ pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 /// The interval in which the claims at a shared remote are listed and renewed.
 pub(crate) const REMOTE_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Between two listings that a registry with reports of its own causes. A claim elsewhere is seen within a second.
+pub(crate) const REMOTE_PAUSE: Duration = Duration::from_millis(200);
+
 /// The longest interval while the remote does not answer, or asks for fewer requests.
 pub(crate) const REMOTE_LIMIT: Duration = Duration::from_secs(10 * 60);
