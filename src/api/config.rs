@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::api::address::read_address;
 use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
+use crate::api::sync_config::SyncConfig;
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::time;
@@ -33,6 +34,8 @@ pub struct Config {
     pub http_address: Option<SocketAddr>,
     /// The subject of commits, with `{plan}`, `{step}`, `{status}` and `{what}`.
     pub commit_template: Option<String>,
+    /// Where claims are shared with other machines; none: they are not.
+    pub sync: Option<SyncConfig>,
 }
 
 /// Days after which a step is stale, if nothing else is said.
@@ -45,8 +48,19 @@ pub const LEASE: i64 = 30 * 60;
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// The keys that are read here.
-const KEYS: [&str; 10] =
-    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents", "http", "commit"];
+const KEYS: [&str; 11] = [
+    "plans_dir",
+    "by",
+    "lease",
+    "max_attempts",
+    "stale_days",
+    "order",
+    "words",
+    "agents",
+    "http",
+    "commit",
+    "sync",
+];
 
 /// Keys that belong to other parts of planwatch.
 const OTHERS: [&str; 1] = ["types"];
@@ -87,6 +101,7 @@ impl Config {
             agents: reader.agents(),
             http_address: reader.http_address(),
             commit_template: reader.commit_template(),
+            sync: reader.sync(),
         };
         reader.problems.sort();
         (config, reader.problems)
@@ -259,6 +274,24 @@ impl Reader<'_> {
             return None;
         }
         template.map(str::to_owned)
+    }
+
+    fn sync(&mut self) -> Option<SyncConfig> {
+        let table = self.table.get("sync")?.as_table().cloned();
+        let Some(table) = table else {
+            let hint = "`planwatch sync init` writes the lines".to_owned();
+            self.report(self.place("sync"), "`sync` is not a table".to_owned(), hint);
+            return None;
+        };
+        let mistakes = match SyncConfig::read(&table) {
+            Ok(config) => return Some(config),
+            Err(mistakes) => mistakes,
+        };
+        for (code, key, message, hint) in mistakes {
+            let at = if table.contains_key(&key) { self.place(&key) } else { self.place("sync") };
+            self.report_as(code, at, message, hint);
+        }
+        None
     }
 
     fn order(&mut self, word: &str) -> Option<Order> {

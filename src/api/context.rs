@@ -170,6 +170,10 @@ pub enum Notice {
     NotRecorded,
     /// Claims cannot be recorded where other working trees would see them; there are none yet.
     ClaimsNotShared { path: String, why: String },
+    /// The remote has not confirmed a claim or the end of one; it is sent again later.
+    Unsettled { step: String, why: String },
+    /// Steps whose claims the remote has not confirmed.
+    UnsettledClaims { steps: Vec<String> },
     /// A change of several files was interrupted, and is as it was left.
     Interrupted { what: String },
     /// An unfinished change of several files was finished or taken back.

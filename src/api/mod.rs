@@ -15,6 +15,7 @@ pub mod requests;
 pub mod schema;
 pub mod sort;
 pub(crate) mod staleness;
+pub mod sync_config;
 pub mod trust;
 pub mod views;
 pub mod workspace;

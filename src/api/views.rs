@@ -315,6 +315,8 @@ fn held_by(held: &HeldClaim) -> String {
     match &held.holding {
         Holding::Elsewhere { .. } => format!("{by} in another working tree"),
         Holding::Closed { .. } => "closed on another branch".to_owned(),
+        Holding::Remote { host, .. } => format!("{by} on {host}"),
+        Holding::EndedRemote { status, host, .. } => format!("{status} by {by} on {host}, not merged"),
         Holding::Here => by.clone(),
     }
 }
@@ -363,8 +365,12 @@ pub(crate) fn with(of: &impl Serialize, more: Value) -> Value {
 
 /// The claim that is in force on a step.
 pub(crate) fn held(of: &InForce) -> Value {
-    let InForce { claim, by, until, worktree } = of;
-    json!({"claim": claim, "by": by, "until": until, "worktree": worktree})
+    let InForce { claim, by, until, worktree, host } = of;
+    let mut held = json!({"claim": claim, "by": by, "until": until, "worktree": worktree});
+    if let Some(host) = host {
+        held["host"] = host.as_str().into();
+    }
+    held
 }
 
 /// A problem as every surface shows it.

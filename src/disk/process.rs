@@ -8,8 +8,10 @@
 //! `/proc/self/ns`, which contains its inode. All namespaces have the same device, which is not in the link.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::file_system::{Disk, Open};
@@ -145,6 +147,22 @@ fn sight(disk: &dyn Disk, pid: u32) -> Sighting {
         (Some(_), Some(start)) => Sighting::Running { start },
         _ => Sighting::Hidden,
     }
+}
+
+/// The name of this machine in its network.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The time since the machine was started, also while it was suspended; no one can set it.
+pub fn since_boot() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::Monotonic;
+    let now = clock_gettime(clock);
+    let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
 }
 
 /// Identifies the boot of the machine; `None` if the system does not provide it.

@@ -95,6 +95,12 @@ impl Records {
         Self { disk: Arc::clone(disk), dir, modes: SHARED }
     }
 
+    /// Another directory of records, inside this one.
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        Self { dir: self.dir.join(name), ..self.clone() }
+    }
+
     /// Reads every record with a wanted name, sorted by name; unreadable ones are left out.
     pub fn all(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
         let names = self.names().into_iter().filter(|it| is_wanted(it));

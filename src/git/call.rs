@@ -52,6 +52,8 @@ pub struct Call {
     variables: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
     limit: Duration,
+    /// The limit is for silence only.
+    is_patient: bool,
     most: usize,
 }
 
@@ -77,6 +79,7 @@ impl Call {
             variables: Vec::new(),
             input: Vec::new(),
             limit: LIMIT,
+            is_patient: false,
             most: MOST,
         }
     }
@@ -156,6 +159,13 @@ impl Call {
         self
     }
 
+    /// The limit starts again whenever the command prints something, such as its progress.
+    #[must_use]
+    pub fn until_silent(mut self) -> Self {
+        self.is_patient = true;
+        self
+    }
+
     /// The most bytes that the command may print.
     #[must_use]
     pub fn most(mut self, most: usize) -> Self {
@@ -184,7 +194,7 @@ impl Call {
 
     /// As [`Self::stream`], and standard input stays open.
     pub(super) fn open(self) -> Result<Stream, GitError> {
-        let started = Pipes::start(&mut self.command(), self.limit);
+        let started = Pipes::start(&mut self.command(), self.limit, self.is_patient);
         let mut pipes = started.map_err(|error| match error.kind() {
             // The working directory may also be the cause.
             ErrorKind::NotFound if self.directory.is_dir() => GitError::Missing,

@@ -30,6 +30,8 @@ pub(super) struct Pipes {
     aside: Vec<u8>,
     deadline: Instant,
     limit: Duration,
+    /// Output and errors postpone the deadline.
+    is_patient: bool,
     has_ended: bool,
 }
 
@@ -41,7 +43,7 @@ enum Turn {
 }
 
 impl Pipes {
-    pub(super) fn start(command: &mut Command, limit: Duration) -> io::Result<Self> {
+    pub(super) fn start(command: &mut Command, limit: Duration, is_patient: bool) -> io::Result<Self> {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -56,6 +58,7 @@ impl Pipes {
             aside: Vec::new(),
             deadline: Instant::now() + limit,
             limit,
+            is_patient,
             has_ended: false,
         };
         // If this fails, dropping ends the process.
@@ -84,6 +87,12 @@ impl Pipes {
     /// Gives the process the whole time limit again: the caller may have been busy.
     pub(super) fn begin_part(&mut self) {
         self.deadline = Instant::now() + self.limit;
+    }
+
+    fn note_progress(&mut self) {
+        if self.is_patient {
+            self.begin_part();
+        }
     }
 
     /// Closes standard input when all of it is written.
@@ -121,7 +130,10 @@ impl Pipes {
                 self.stdout = None;
                 Ok(Turn::Ended)
             }
-            Ok(n) => Ok(Turn::Output(n)),
+            Ok(n) => {
+                self.note_progress();
+                Ok(Turn::Output(n))
+            }
             Err(error) if is_passing(&error) => Ok(Turn::Other),
             Err(error) => Err(error),
         }
@@ -174,6 +186,7 @@ impl Pipes {
                 self.aside.extend_from_slice(&part[..n]);
                 let surplus = self.aside.len().saturating_sub(MOST_ASIDE);
                 self.aside.drain(..surplus);
+                self.note_progress();
             }
             Err(error) if is_passing(&error) => {}
             Err(_) => self.stderr = None,

@@ -15,6 +15,7 @@ use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::load::{self, LoadQuery, Side};
 use crate::store::removed::ARCHIVE;
 use crate::store::resolve::{self, Target};
+use crate::store::sync::foreign;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, relink};
 use crate::text::typed::shell_word;
@@ -23,23 +24,36 @@ use crate::text::typed::shell_word;
 pub struct ArchiveRequest {
     pub plans: Vec<String>,
     pub restores: bool,
+    /// Also plans with steps that other machines have.
+    pub force: bool,
     pub mode: Mode,
 }
 
 /// Moves plans into the archive or out of it. Each is one atomic change, which `undo` can undo.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
-    let act = if request.restores { put_back } else { put_away };
+    if !request.restores {
+        foreign::refresh(context, request.mode);
+    }
     change_one_by_one(context, "archive", &request.plans, request.mode, |writing, text| {
-        act(context, writing, text)
+        match request.restores {
+            true => put_back(context, writing, text),
+            false => put_away(context, writing, text, request.force),
+        }
     })
 }
 
-fn put_away(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Result<Changed, Error> {
+fn put_away(
+    context: &Context,
+    writing: &mut Transaction<'_>,
+    text: &str,
+    force: bool,
+) -> Result<Changed, Error> {
     let id = plan_of(resolve::target(context, text)?)?;
     let plan = load::settled_plan(context, &id)?;
     if plan.is_archived {
         return Ok(unchanged(context, &plan, "already archived"));
     }
+    foreign::refuse_live(context, plan.steps.iter().map(|it| &it.id), force)?;
     fencing::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);

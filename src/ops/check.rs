@@ -24,6 +24,7 @@ use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
+use crate::store::sync::foreign;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::store::{interrupted, knowledge, program};
 use crate::text::front_matter::{self, Header};
@@ -101,6 +102,7 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     let mut problems = problems(context, &plans, beside);
     if request.git {
         problems.extend(changed_after_removal::problems(context)?);
+        problems.extend(foreign::problems(context, &plans));
         problems.sort();
     }
     let hints = plans

@@ -8,6 +8,7 @@ mod batch;
 mod for_run;
 mod refusal;
 mod renew;
+mod shared;
 
 use std::collections::HashSet;
 
@@ -31,6 +32,7 @@ use crate::store::decision::Decision;
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
+use crate::store::sync::state::FileBefore;
 use crate::store::transaction::{Mode, Transaction, is_half_saved};
 use crate::store::{fencing, idempotency};
 use crate::text::typed::shell_word;
@@ -57,18 +59,55 @@ pub struct ClaimReport {
     pub plan: Option<String>,
     pub is_dry_run: bool,
     pub diff: String,
+    /// Until when other machines respect it if nothing renews it; none: claims are not shared, or it is not confirmed.
+    pub until_elsewhere: Option<Time>,
+    /// It was made on this machine alone, and is not known to others yet.
+    pub is_offline: bool,
+    /// What the claim wrote; none: another process made it.
+    pub(crate) made: Option<MadeHere>,
+}
+
+/// A claim that this process wrote into the step's file.
+#[derive(Debug, Clone)]
+pub(crate) struct MadeHere {
+    pub(crate) step: StepId,
+    /// None: there was no such file.
+    pub(crate) file: Option<FileBefore>,
 }
 
 impl ClaimReport {
     /// A claim that was made, or continues.
     fn of(step: Value, why: String, claim: Granted) -> Self {
         let (state, step, claim) = (State::Next.word(), Some(step), Some(claim));
-        Self { state, step, why, claim, plan: None, is_dry_run: false, diff: String::new() }
+        Self { state, step, why, claim, ..Self::empty() }
+    }
+
+    fn empty() -> Self {
+        Self {
+            state: State::Empty.word(),
+            step: None,
+            why: String::new(),
+            claim: None,
+            plan: None,
+            is_dry_run: false,
+            diff: String::new(),
+            until_elsewhere: None,
+            is_offline: false,
+            made: None,
+        }
     }
 
     pub fn to_json(&self) -> Value {
-        let claim =
-            self.claim.as_ref().map(|it| json!({"id": it.id, "until": it.until.map(Time::whole_seconds)}));
+        let claim = self.claim.as_ref().map(|it| {
+            let mut claim = json!({"id": it.id, "until": it.until.map(Time::whole_seconds)});
+            if let Some(until) = self.until_elsewhere {
+                claim["until_elsewhere"] = until.whole_seconds().to_string().into();
+            }
+            if self.is_offline {
+                claim["offline"] = true.into();
+            }
+            claim
+        });
         json!({
             "state": self.state, "step": self.step, "why": self.why, "claim": claim,
             "dry_run": self.is_dry_run, "diff": self.diff,
@@ -89,6 +128,8 @@ struct Ask<'a> {
     lease: i64,
     process: Option<Process>,
     force: bool,
+    /// Steps that other machines have.
+    skip: &'a HashSet<StepId>,
 }
 
 /// A claim that is on disk and recorded.
@@ -112,30 +153,53 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
     if let Some(again) = again::claimed(context)? {
         return Ok(again);
     }
+    if context.config.sync.is_some() && request.mode == Mode::Write {
+        return shared::claim(context, request);
+    }
     // A claim with a key is made here, where the key is known.
     if request.target.is_some() || context.here.plan.is_some() || context.key.is_some() {
-        return claim_here(context, request);
+        return claim_here(context, request, &HashSet::new());
     }
     match batch::by_another(context, request)? {
         Some(report) => Ok(report),
-        None => claim_here(context, request),
+        None => claim_here(context, request, &HashSet::new()),
     }
 }
 
-fn claim_here(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+/// What a claim may take.
+enum Wanted {
+    Step(NamedStep),
+    /// The next step of a plan, or of all.
+    Next(Option<PlanId>),
+}
+
+fn wanted_by(context: &Context, request: &ClaimRequest) -> Result<Wanted, Error> {
     let target = request.target.as_deref().map(|it| resolve::target(context, it)).transpose()?;
-    let ask = ask(context, request)?;
-    match target {
-        Some(Target::Step(id)) => claim_step(&ask, &id, request),
-        Some(Target::Plan(id)) => claim_next(&ask, Some(id), request),
-        None => {
-            let plan = context.here.plan.as_deref().map(|it| resolve::plan(context, it)).transpose()?;
-            claim_next(&ask, plan, request)
-        }
+    Ok(match target {
+        Some(Target::Step(id)) => Wanted::Step(id),
+        Some(Target::Plan(id)) => Wanted::Next(Some(id)),
+        None => Wanted::Next(context.here.plan.as_deref().map(|it| resolve::plan(context, it)).transpose()?),
+    })
+}
+
+fn claim_here(
+    context: &Context,
+    request: &ClaimRequest,
+    skip: &HashSet<StepId>,
+) -> Result<ClaimReport, Error> {
+    let wanted = wanted_by(context, request)?;
+    let ask = ask(context, request, skip)?;
+    match wanted {
+        Wanted::Step(id) => claim_step(&ask, &id, request),
+        Wanted::Next(plan) => claim_next(&ask, plan, request),
     }
 }
 
-fn ask<'a>(context: &'a Context, request: &'a ClaimRequest) -> Result<Ask<'a>, Error> {
+fn ask<'a>(
+    context: &'a Context,
+    request: &'a ClaimRequest,
+    skip: &'a HashSet<StepId>,
+) -> Result<Ask<'a>, Error> {
     let id = match request.mode {
         Mode::Write => fresh_id(context)?,
         // It is not used, and the diff is the same each time.
@@ -144,7 +208,7 @@ fn ask<'a>(context: &'a Context, request: &'a ClaimRequest) -> Result<Ask<'a>, E
     let process = request.pid.map(|it| process(context, it)).transpose()?.flatten();
     let lease = request.lease.unwrap_or(context.config.lease());
     let by = request.by.as_deref().unwrap_or(&context.by);
-    Ok(Ask { context, id, by, lease, process, force: request.force })
+    Ok(Ask { context, id, by, lease, process, force: request.force, skip })
 }
 
 /// None if processes cannot be seen; then the lease applies.
@@ -199,7 +263,7 @@ fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Re
         let report =
             next::next(context, &NextRequest { plan: plan.as_ref().map(PlanId::to_string), most: Some(1) })?;
         // A step has become ready meanwhile, or was released.
-        if report.state == State::Next {
+        if report.state == State::Next && ask.skip.is_empty() {
             continue;
         }
         return Ok(nothing(&report, request));
@@ -211,12 +275,10 @@ fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Re
 fn nothing(report: &NextReport, request: &ClaimRequest) -> ClaimReport {
     ClaimReport {
         state: report.state.word(),
-        step: None,
         why: report.why.clone(),
-        claim: None,
         plan: report.plan.clone(),
         is_dry_run: request.mode == Mode::DryRun,
-        diff: String::new(),
+        ..ClaimReport::empty()
     }
 }
 
@@ -226,7 +288,7 @@ fn claim_ready(
     plan: Option<&PlanId>,
     request: &ClaimRequest,
 ) -> Result<Option<ClaimReport>, Error> {
-    let mut tried = HashSet::new();
+    let mut tried = ask.skip.clone();
     let queue = candidates::look(ask.context, plan, &tried)?;
     if queue.is_empty() {
         return Ok(None);
@@ -281,12 +343,14 @@ fn granted(
     mut writing: Transaction<'_>,
 ) -> Result<ClaimReport, Error> {
     let shown = writing.cut();
+    let file = shown.file_before();
     let (is_dry_run, diff) = (writing.end(), shown.diff(ask.context));
-    let step = made.told(ask.context)?.changed.now;
+    let done = made.told(ask.context)?;
+    let (step, made) = (done.changed.now, Some(MadeHere { step: done.after.id, file }));
     let until = ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease));
     let claim = Granted { id: ask.id.clone(), until };
     let plan = plan.map(|it| it.to_string());
-    Ok(ClaimReport { plan, is_dry_run, diff, ..ClaimReport::of(step, why, claim) })
+    Ok(ClaimReport { plan, is_dry_run, diff, made, ..ClaimReport::of(step, why, claim) })
 }
 
 fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Result<ClaimReport, Error> {

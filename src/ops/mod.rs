@@ -45,6 +45,7 @@ pub mod squash;
 pub mod stale;
 pub mod stats;
 pub mod status;
+pub mod sync;
 pub mod template;
 pub mod tick;
 pub mod token;

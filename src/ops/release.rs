@@ -3,6 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewAttempt;
+use crate::plan::id::read_step_id;
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
@@ -14,20 +15,40 @@ use crate::store::load::LoadQuery;
 use crate::store::repeat::{self, Said};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Changed, Refused, Transaction};
+use crate::store::sync::ending;
+use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ReleaseRequest;
 
 /// Makes each step pending again. Refusals are reported, and the other steps are released.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
-    if request.expired && request.ids.is_empty() {
-        return release_all_expired(context, request);
+    let report = match request.expired && request.ids.is_empty() {
+        true => release_all_expired(context, request),
+        false => {
+            release_elsewhere(context, request)?;
+            change_one_by_one(context, "release", &request.ids, request.mode, |writing, id| {
+                let id = resolve::step(context, id)?;
+                release_one(context, writing, &id, request)
+            })
+        }
+    }?;
+    if request.mode == Mode::Write {
+        let ids = report.changes.iter().filter_map(|it| read_step_id(&it.id));
+        ids.for_each(|it| ending::released(context, &it));
     }
-    change_one_by_one(context, "release", &request.ids, request.mode, |writing, id| {
-        let id = resolve::step(context, id)?;
-        release_one(context, writing, &id, request)
-    })
+    Ok(report)
+}
+
+/// With force, also removes the records of other machines.
+fn release_elsewhere(context: &Context, request: &ReleaseRequest) -> Result<(), Error> {
+    if !request.force || request.mode == Mode::DryRun || context.config.sync.is_none() {
+        return Ok(());
+    }
+    for id in &request.ids {
+        ending::release_foreign(context, &resolve::step(context, id)?.id)?;
+    }
+    Ok(())
 }
 
 fn release_one(

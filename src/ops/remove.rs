@@ -19,6 +19,7 @@ use crate::store::fencing::{self, Caller, Owner};
 use crate::store::load::{self, LoadQuery};
 use crate::store::relink::{self, Gone, Orphans};
 use crate::store::resolve::{self, NamedStep, Target};
+use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{leases, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
@@ -27,6 +28,7 @@ pub use crate::api::requests::RemoveRequest;
 
 /// Moves steps or plans to the archive. Steps that depended on a removed step then depend on its dependencies.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
+    foreign::refresh(context, request.mode);
     change_one_by_one(context, "remove", &request.ids, request.mode, |writing, id| {
         match resolve::target(context, id)? {
             Target::Step(step) => remove_step(context, writing, &step, request),
@@ -42,6 +44,7 @@ fn remove_step(
     request: &RemoveRequest,
 ) -> Result<Changed, Error> {
     let id = &named.id;
+    foreign::refuse_live(context, [id], request.force)?;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     transaction::check_live(&own)?;
     let step = resolve::one_step(context, &own, named)?;
@@ -131,6 +134,7 @@ fn remove_plan(
         return Err(Error::usage(message, hint));
     }
     if !request.force {
+        foreign::refuse_live(context, plan.steps.iter().map(|it| &it.id), false)?;
         fencing::refuse_live_claims(context, id)?;
     }
     // The records of other working trees are loaded with all plans.

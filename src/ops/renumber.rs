@@ -17,6 +17,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
+use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::store::{branches, leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
@@ -28,6 +29,8 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
     let elsewhere = branches::numbers_elsewhere(context, &id.plan, !request.ignores_branches);
+    foreign::refresh(context, request.mode);
+    foreign::refuse_live(context, [&id], request.force)?;
     let mut writing = Transaction::begin(context, "move", request.mode)?;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     let step = resolve::one_step(context, &own, &named)?;
@@ -83,6 +86,9 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     report.hints = hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
+    if request.mode == Mode::Write {
+        foreign::moved(context, &id, &new);
+    }
     Ok(report)
 }
 

@@ -11,6 +11,7 @@ mod drive;
 mod outcome;
 mod output;
 mod preview;
+mod renewal;
 mod settle;
 
 use std::ffi::OsString;

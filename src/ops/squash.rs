@@ -24,6 +24,7 @@ use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
+use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
@@ -38,12 +39,14 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
         return Err(Error::usage("the title is empty", "give the new step a title"));
     }
     let id = resolve::plan(context, &request.plan)?;
+    foreign::refresh(context, request.mode);
     let mut writing = Transaction::begin(context, "squash", request.mode)?;
     let ((plans, troubles), plan) = load::settled_all(context, &id)?;
     transaction::check_live(&plan)?;
     transaction::check_writable(context, &plan.problems)?;
     precondition::check_plan(context, &plans, &plan)?;
     let steps = chosen(context, &plan, &request.steps)?;
+    foreign::refuse_live(context, steps.iter().map(|it| &it.id), request.force)?;
     let forced = check_free(context, &plans, &steps, request)?;
     let depends = depends_of_all(&plan, &steps);
     refuse_cycle(&plans, &steps, &depends)?;

@@ -40,6 +40,18 @@ pub enum Holding {
     Closed {
         branch: Option<String>,
     },
+    /// Another machine has the step, according to the remote that shares claims.
+    Remote {
+        host: String,
+        branch: Option<String>,
+    },
+    /// Another machine has ended its work on the step, and the result is not on the shared branch yet.
+    EndedRemote {
+        host: String,
+        branch: Option<String>,
+        /// `completed`, `failed`, `blocked` or `skipped`.
+        status: &'static str,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +76,8 @@ pub struct InForce {
     pub until: Option<Time>,
     /// The working tree where it was made; none: this one.
     pub worktree: Option<String>,
+    /// The other machine where it was made; none: this one.
+    pub host: Option<String>,
 }
 
 impl InForce {
@@ -72,9 +86,14 @@ impl InForce {
         let worktree = match &held.holding {
             Holding::Here => None,
             Holding::Elsewhere { worktree, .. } => Some(worktree.clone()),
-            Holding::Closed { .. } => return None,
+            Holding::Remote { .. } => None,
+            Holding::Closed { .. } | Holding::EndedRemote { .. } => return None,
         };
-        Some(Self { claim: held.claim.clone(), by: held.by.clone(), until: held.until, worktree })
+        let host = match &held.holding {
+            Holding::Remote { host, .. } => Some(host.clone()),
+            _ => None,
+        };
+        Some(Self { claim: held.claim.clone(), by: held.by.clone(), until: held.until, worktree, host })
     }
 }
 
@@ -154,7 +173,10 @@ impl Claims {
         if records.iter().any(|it| is_live(it) && it.claim == claim.id) {
             return None;
         }
-        let is_later = |it: &&HeldClaim| it.claim != claim.id && it.at >= claim.at;
+        // Clocks of machines are not compared: the remote has one claim, which is in force.
+        let is_remote =
+            |it: &HeldClaim| matches!(it.holding, Holding::Remote { .. } | Holding::EndedRemote { .. });
+        let is_later = |it: &&HeldClaim| it.claim != claim.id && (is_remote(it) || it.at >= claim.at);
         records.iter().filter(|it| it.holding != Holding::Here).find(is_later)
     }
 
@@ -176,7 +198,13 @@ impl Claims {
         if let Some(claim) = own.filter(|_| self.lapse(step, now).is_none()) {
             let record = self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id);
             let until = record.map_or_else(|| claim.lapses_at(), |it| it.until);
-            return Some(InForce { claim: claim.id.clone(), by: claim.by.clone(), until, worktree: None });
+            return Some(InForce {
+                claim: claim.id.clone(),
+                by: claim.by.clone(),
+                until,
+                worktree: None,
+                host: None,
+            });
         }
         self.holder(step).and_then(InForce::of)
     }
@@ -200,5 +228,5 @@ impl Claims {
 }
 
 fn is_live(held: &HeldClaim) -> bool {
-    !matches!(held.holding, Holding::Closed { .. })
+    !matches!(held.holding, Holding::Closed { .. } | Holding::EndedRemote { .. })
 }

@@ -19,6 +19,8 @@ pub(crate) struct Caller {
     pub(crate) by: String,
     pub(crate) claim: Option<String>,
     pub(crate) force: bool,
+    /// Another machine has taken the claim over.
+    pub(crate) is_overtaken: bool,
 }
 
 impl Caller {
@@ -33,7 +35,7 @@ impl Caller {
         let is_own_step = context.here.step.as_deref() == Some(id.to_string().as_str());
         let inherited = context.here.claim.clone().filter(|_| is_own_step);
         let claim = claim.map(str::to_owned).or(inherited);
-        Self { by: by.unwrap_or(&context.by).to_owned(), claim, force }
+        Self { by: by.unwrap_or(&context.by).to_owned(), claim, force, is_overtaken: false }
     }
 }
 
@@ -52,6 +54,9 @@ pub(crate) enum Owner {
 ///
 /// A claim that another working tree has taken over is void, even if this file still contains it.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
+    if who.is_overtaken {
+        return Ok(Owner::Late);
+    }
     if let Some(other) = plans.claims().overtaken_by(step) {
         return match (&who.claim, who.force) {
             (Some(id), _) => late(plans, step, id),
@@ -71,8 +76,14 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
 
 /// Checks the claim of another working tree, which this tree's file does not show.
 fn check_elsewhere(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
-    let is_elsewhere = |it: &&HeldClaim| matches!(it.holding, Holding::Elsewhere { .. });
+    let is_elsewhere = |it: &&HeldClaim| {
+        matches!(it.holding, Holding::Elsewhere { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. })
+    };
+    let is_remote = |it: &HeldClaim| !matches!(it.holding, Holding::Elsewhere { .. });
     match plans.claims().holder(step).filter(is_elsewhere) {
+        // The same name on another machine is another worker.
+        Some(held) if is_remote(held) && who.force => Ok(Owner::Forced),
+        Some(held) if is_remote(held) => Err(held_by(plans, step, held.by.as_deref())),
         Some(held) if held.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         Some(_) if who.force => Ok(Owner::Forced),
         Some(held) => Err(held_by(plans, step, held.by.as_deref())),
@@ -104,7 +115,12 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
     let Some(plan) = plans.get(id) else { return Ok(()) };
     for step in &plan.steps {
         let own = step.claim_in_force().filter(|_| plans.claims().lapse(step, context.now).is_none());
-        let other = plans.claims().holder(step).filter(|it| !matches!(it.holding, Holding::Closed { .. }));
+        let other =
+            plans.claims().holder(step).filter(|it| // `sync::foreign` refuses those of other machines.
+            !matches!(
+                it.holding,
+                Holding::Closed { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. }
+            ));
         let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
         if let Some(by) = by {
             let by = by.unwrap_or("another worker").to_owned();
@@ -170,6 +186,20 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
                 branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
             let message = format!("`{id}` was closed on {branch}, which is not merged here");
             let hint = "merge it, or use --force, which is recorded".to_owned();
+            Error::Conflict { code: "claimed", message, hint }
+        }
+        Some(Holding::Remote { host, .. }) => {
+            let by = by.unwrap_or_else(|| "another worker".to_owned());
+            Error::Held { id, by: format!("{by} on {host}") }
+        }
+        Some(Holding::EndedRemote { host, status, branch }) => {
+            let by = by.unwrap_or_else(|| "another worker".to_owned());
+            let branch = branch.as_deref().map(|it| format!(" (branch {it})")).unwrap_or_default();
+            let message = format!("`{id}` was {status} by {by} on {host}{branch}, which is not merged here");
+            let hint = format!(
+                "merge it; if that branch is gone, `planwatch release {} --force` frees the step",
+                shell_word(&id)
+            );
             Error::Conflict { code: "claimed", message, hint }
         }
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {

@@ -32,6 +32,7 @@
 mod former;
 mod locked;
 mod log;
+mod remote;
 mod sharing;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -217,6 +218,7 @@ impl<'a> Leases<'a> {
                 }
             }
         }
+        remote::add(self.context, &mut claims, plans);
         claims
     }
 

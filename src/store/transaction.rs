@@ -13,8 +13,10 @@ use crate::api::views::shown_path;
 use crate::disk::{ChangeError, DiskError, FileOp, Kept, KeptWhy, Locked, Outcome, Recovered};
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
+use crate::plan::read;
 use crate::store::decision::Decision;
 use crate::store::idempotency;
+use crate::store::sync::state::FileBefore;
 use crate::text::front_matter::split;
 use crate::text::header_edit::{self, Change};
 use crate::text::{diff, includes};
@@ -239,6 +241,13 @@ pub(crate) struct Shown(Vec<FileChange>);
 type FileChange = (String, Option<Vec<u8>>, Vec<u8>);
 
 impl Shown {
+    /// The one file that was changed, as it was before; none if there are several, or none was there.
+    pub(crate) fn file_before(&self) -> Option<FileBefore> {
+        let [(path, Some(before), after)] = self.0.as_slice() else { return None };
+        let before = String::from_utf8(before.clone()).ok()?;
+        Some(FileBefore { path: path.clone(), before, left: read::etag(after) })
+    }
+
     pub(crate) fn diff(self, context: &Context) -> String {
         let root = context.root_name();
         let one = |(path, before, after): FileChange| {

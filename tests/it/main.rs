@@ -55,6 +55,7 @@ mod schemas;
 mod searching;
 mod shared;
 mod support;
+mod sync;
 mod tidy;
 mod trust;
 mod undoing;

@@ -165,6 +165,12 @@ pub struct ClaimRequest {
     /// Override the checks of a named step; this is recorded.
     #[serde(default)]
     pub force: bool,
+    /// Claim on this machine alone, without asking the shared remote; `sync` settles it later.
+    #[serde(default)]
+    pub offline: bool,
+    /// This process renews its claims at the remote.
+    #[serde(skip)]
+    pub is_renewed: bool,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,
 }

@@ -1,7 +1,7 @@
 //! Templates, prompts, instructions, and plans as one document.
 
 use super::queries::{page, shown_plan};
-use super::{Answers, Object, flag, list, maybe, maybe_text, part, text, word};
+use super::{Answers, Object, count, flag, list, maybe, maybe_text, part, text, word};
 
 pub(super) fn answers() -> Answers {
     vec![
@@ -15,6 +15,8 @@ pub(super) fn answers() -> Answers {
         ("git-setup", git_setup()),
         ("git-resolve", git_resolve()),
         ("git-review", git_review()),
+        ("sync", sync()),
+        ("sync-init", sync_init()),
         ("export", shown_plan()),
         (
             "export-text",
@@ -81,6 +83,35 @@ fn git_review() -> Object {
     let file = Object::new().field("path", text()).field("state", word(["lost", "differs", "conflict"]));
     let file = file.field("lost", list(text())).field("status", list(text()));
     Object::new().field("merge", text()).field("files", list(file.closed()))
+}
+
+/// `ops::sync::SyncReport`.
+fn sync() -> Object {
+    let claim = Object::new()
+        .field("step", text())
+        .fields(["state", "claim", "by", "host", "branch", "at"], &maybe_text())
+        .fields(["own", "lapsed", "unsettled", "lost", "ended_nowhere"], &flag());
+    let what = word(["confirmed", "lost", "restored", "released", "unsettled"]);
+    let settled = Object::new().field("step", text()).field("what", what).field("why", maybe_text());
+    Object::new()
+        .field("dry_run", flag())
+        .fields(["remote", "claims_at"], &text())
+        .fields(["branch", "listed_at", "error"], &maybe_text())
+        .field("claims", list(claim.closed()))
+        .field("settled", list(settled.closed()))
+        .field("removed", count())
+}
+
+/// `ops::sync::init::SyncInitReport`.
+fn sync_init() -> Object {
+    let refused = Object::new().fields(["claims_at", "why"], &text());
+    Object::new()
+        .field("dry_run", flag())
+        .field("did", word(["made", "joined", "unchanged"]))
+        .fields(["id", "remote", "claims_at"], &text())
+        .field("branch", maybe_text())
+        .field("refused", list(refused.closed()))
+        .fields(["path", "diff"], &text())
 }
 
 fn named() -> Object {

@@ -63,6 +63,7 @@ fn shown_step() -> Object {
 /// The claim that is in force on a step.
 fn held() -> Value {
     let one = Object::new().field("claim", text()).fields(["by", "worktree"], &maybe_text());
+    let one = one.optional("host", text());
     one.field("until", maybe_time()).closed()
 }
 

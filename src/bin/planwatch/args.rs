@@ -8,6 +8,7 @@ pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod run;
 pub(crate) mod setup;
+pub(crate) mod sync;
 pub(crate) mod work;
 pub(crate) mod write;
 
@@ -204,6 +205,8 @@ verbs! {
     Token(setup::Token) = "token";
     /// Commit plan files, and merge them by meaning
     Git(git::Git) = "git";
+    /// Share claims with other machines through the git remote
+    Sync(sync::Sync) = "sync";
     /// Serve tools for agents (Model Context Protocol)
     Mcp(setup::Mcp) = "mcp";
     /// Set up a project for plans, and for agents

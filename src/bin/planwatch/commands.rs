@@ -29,6 +29,7 @@ mod show;
 mod sql;
 mod stats;
 mod status;
+mod sync;
 mod template;
 mod token;
 mod trust;
@@ -64,7 +65,9 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     };
     let output = context::output_for(&everywhere, verb.as_ref());
     let is_looking = verb.as_ref().is_none_or(is_looking);
-    let session = Session::begin(&everywhere, output.clone()).map(|it| it.looking(is_looking));
+    let is_settling = matches!(verb, Some(Verb::Sync(_)));
+    let session = Session::begin(&everywhere, output.clone());
+    let session = session.map(|it| it.looking(is_looking).settling(is_settling));
     let done = session.and_then(|session| dispatch(&session, verb));
     done.unwrap_or_else(|failure| {
         output.failure(&failure);
@@ -157,6 +160,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Export(args) => export::run(session, args),
         Verb::Template(args) => template::run(session, args),
         Verb::Git(args) => git::run(session, args),
+        Verb::Sync(args) => sync::run(session, args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

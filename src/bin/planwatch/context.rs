@@ -24,6 +24,7 @@ use planwatch::api::error::Error;
 use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
+use planwatch::ops::sync;
 use planwatch::plan::time::Time;
 use planwatch::serve::SocketDirs;
 use planwatch::serve::daemon::context_factory::ContextFactory;
@@ -54,6 +55,8 @@ pub(crate) struct Session {
     disk: Arc<dyn Disk>,
     /// The verb only reads, so that nothing else reports an interrupted change.
     is_looking: bool,
+    /// The verb settles claims itself, so that nothing else reports those that are open.
+    is_settling: bool,
     /// What is said once of the surroundings was said.
     is_told: Arc<AtomicBool>,
     /// That there is no index on disk is said once, however many looks go without one.
@@ -86,6 +89,7 @@ impl Session {
             reading,
             disk: Arc::new(RealDisk),
             is_looking: false,
+            is_settling: false,
             is_told: Arc::default(),
             is_memory_told: Arc::default(),
         })
@@ -94,6 +98,11 @@ impl Session {
     /// The same session, for a verb that only reads and whose answer does not report interrupted changes.
     pub(crate) fn looking(self, is_looking: bool) -> Self {
         Self { is_looking, ..self }
+    }
+
+    /// The same session, for a verb that settles claims with the other machines.
+    pub(crate) fn settling(self, is_settling: bool) -> Self {
+        Self { is_settling, ..self }
     }
 
     /// Finds the plans directory and the configuration. Errors in the configuration are reported once.
@@ -206,6 +215,12 @@ impl Session {
         let context = Context { kept: self.output.kept.clone(), ..self.look(workspace, plans)? };
         if self.is_looking {
             interrupted::report(&context);
+        }
+        if !self.is_settling && context.config.sync.is_some() {
+            let steps = sync::unsettled(&context);
+            if !steps.is_empty() {
+                context.notify(Notice::UnsettledClaims { steps });
+            }
         }
         Ok(context)
     }

@@ -22,11 +22,15 @@ pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj";
 pub(crate) const GIT_REVIEW: &str = "merge files";
 pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept";
 
+/// The fields of what the verbs of `sync` answer.
+pub(crate) const SYNC: &str = "dry_run remote claims_at branch listed_at error claims settled removed";
+pub(crate) const SYNC_INIT: &str = "dry_run did id remote claims_at branch refused path diff";
+
 pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept";
 
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: &str =
-    "event of id plan title path at source verb by old new attempt plans_total steps_total";
+    "event of id plan title path at source verb by host old new attempt plans_total steps_total";
 
 /// The fields of the answers of `draft`; no object has all of them.
 pub(crate) const DRAFT: &str = "event pass passes focus change added removed diff why seconds state plan path incomplete beside \

@@ -33,7 +33,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("Know", &["decide", "insight", "script", "template"]),
-    ("Git", &["git"]),
+    ("Git", &["git", "sync"]),
     ("Agents", &["run", "draft", "trust"]),
     ("Serve", &["watch", "browser", "token", "mcp"]),
     ("Set up", &["init", "doctor", "sql", "completions", "man", "instructions", "help"]),

@@ -310,6 +310,16 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             format!("other working trees of this repository will not see claims: `{path}`: {why}"),
         ),
         Notice::Interrupted { what } => ("interrupted", Loudness::Normal, what.clone()),
+        Notice::Unsettled { step, why } => (
+            "unsettled",
+            Loudness::Normal,
+            format!("`{step}` is unsettled: {why}; `planwatch sync` tries again"),
+        ),
+        Notice::UnsettledClaims { steps } => (
+            "unsettled",
+            Loudness::Normal,
+            format!("unsettled with the other machines: {}; `planwatch sync` settles it", steps.join(", ")),
+        ),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }
 }

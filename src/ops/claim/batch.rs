@@ -9,7 +9,7 @@
 //! lock after the deadline therefore finds in the records whether the claim was made.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::renew::{RenewRequest, renew};
@@ -17,12 +17,16 @@ use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first
 use crate::api::context::{Context, Reading};
 use crate::api::daemon::{ClaimReply, ClaimedStep, DelegatedClaim, Freshness};
 use crate::api::error::Error;
+use crate::plan::id::StepId;
 use crate::plan::time::Time;
 use crate::store::claims::candidates::{self, Ready};
 use crate::store::claims::daemon_queue::{Resident, Since};
 use crate::store::leases::{Leases, NEAR, Sharing};
 use crate::store::load;
 use crate::store::transaction::Mode;
+
+/// The daemon makes no claims that other machines share, so it skips no step.
+static NONE: OnceLock<HashSet<StepId>> = OnceLock::new();
 
 /// The deadline of a delegated claim. After it the caller claims on its own.
 const BEGIN_WITHIN: Duration = Duration::from_millis(800);
@@ -187,6 +191,7 @@ fn claim_all(
 impl DelegatedClaim {
     fn ask<'a>(&'a self, context: &'a Context) -> Ask<'a> {
         let Self { claim, by, lease, .. } = self;
-        Ask { context, id: claim.clone(), by, lease: *lease, process: None, force: false }
+        let skip = NONE.get_or_init(HashSet::new);
+        Ask { context, id: claim.clone(), by, lease: *lease, process: None, force: false, skip }
     }
 }

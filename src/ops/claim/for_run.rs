@@ -1,6 +1,8 @@
 //! The claim that a run makes: of a step of one plan that changes no file which a step in progress also changes.
 
-use super::{begin, fresh_id, withdraw_unless_made};
+use std::collections::HashSet;
+
+use super::{begin, fresh_id, shared, withdraw_unless_made};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -17,6 +19,7 @@ use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
 use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
+use crate::store::sync::state::FileBefore;
 use crate::store::transaction::{Mode, Transaction, is_half_saved, once_saved};
 
 pub(crate) struct RunAsk<'a> {
@@ -25,6 +28,8 @@ pub(crate) struct RunAsk<'a> {
     /// The lease in seconds, if the run's process cannot be seen.
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
+    /// Steps that other machines have.
+    pub(crate) skip: HashSet<StepId>,
     /// Refuses a step before anything is written.
     pub(crate) check: &'a dyn Fn(&Step) -> Result<(), Error>,
 }
@@ -47,6 +52,8 @@ pub(crate) struct Begun {
     /// As it was when it was claimed.
     pub(crate) step: Step,
     pub(crate) why: String,
+    /// What the claim wrote.
+    pub(crate) file: Option<FileBefore>,
 }
 
 pub(crate) enum RunClaim {
@@ -56,20 +63,35 @@ pub(crate) enum RunClaim {
     /// Too many workers gave up on a step; it is failed now.
     Failed(StepId),
     Nothing,
+    /// The remote that shares claims does not answer.
+    Unreachable(String),
 }
 
 /// Claims the first step that a run may begin now. Waits for saves in progress.
 pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
-    once_saved(context, || claim_now(context, ask))
+    if context.config.sync.is_some() {
+        return shared::claim_for_run(context, ask);
+    }
+    claim_locally(context, ask, &ask.skip)
 }
 
-fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
+/// As [`claim_for_run`], without other machines.
+pub(super) fn claim_locally(
+    context: &Context,
+    ask: &RunAsk<'_>,
+    skip: &HashSet<StepId>,
+) -> Result<RunClaim, Error> {
+    once_saved(context, || claim_now(context, ask, skip))
+}
+
+fn claim_now(context: &Context, ask: &RunAsk<'_>, skip: &HashSet<StepId>) -> Result<RunClaim, Error> {
     let mut wanted = wanted(context, ask.plan)?;
     if wanted.is_empty() {
         // The run may end here, so a step must not be missed because its file is being saved.
         let plans = LoadQuery::plan(ask.plan).settled(DecisionFiles::Plan(ask.plan)).load(context)?.plans;
         wanted = wanted_in(context, ask.plan, plans)?;
     }
+    wanted.retain(|it| !skip.contains(&it.id));
     if wanted.is_empty() {
         return Ok(RunClaim::Nothing);
     }
@@ -176,13 +198,14 @@ fn take(
         Decision::Write(made, begun) => (made, begun),
         Decision::Leave(taken) => return Ok(taken),
     };
+    let file = writing.cut().file_before();
     let done = made.told(context)?;
     let Some((task, why)) = begun else {
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
     };
     locked.confirm(&named.id)?;
-    Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why })))
+    Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why, file })))
 }
 
 fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {

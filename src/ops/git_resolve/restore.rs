@@ -84,7 +84,8 @@ fn report(
 
 /// Brings the archived plan back, as `archive --restore` does.
 fn with_plan(context: &Context, found: &Changed, mode: Mode) -> Result<GitResolveReport, Error> {
-    let request = ArchiveRequest { plans: vec![found.id.plan.to_string()], restores: true, mode };
+    let request =
+        ArchiveRequest { plans: vec![found.id.plan.to_string()], restores: true, force: false, mode };
     let mut done = archive(context, &request)?;
     if let Some(refused) = done.refused.pop() {
         return Err(refused.error);

@@ -14,6 +14,7 @@ use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, environment};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
+use crate::store::sync::ending::{self, Fenced};
 use crate::store::verify;
 use crate::store::{leases, load};
 
@@ -144,12 +145,41 @@ impl Attempt<'_> {
             if is_read_only || is_ended {
                 return Ok(self.made(&context, verdict, Some(seen), &facts));
             }
-            if let Some(after) = settle::write(&context, self.begun, &seen, &verdict, &facts)? {
+            let verdict = self.fenced(&context, &seen, verdict)?;
+            let written = settle::write(&context, self.begun, &seen, &verdict, &facts);
+            if let Some(after) = self.close_fence(&context, &seen, &verdict, written)? {
                 return Ok(self.made(&context, verdict, Some(after), &facts));
             }
         }
         let message = format!("the file of `{}` changes again and again", self.begun.step.id);
         Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
+    }
+
+    /// Ends the claim for other machines; if one of them has taken the step over, that is the verdict.
+    fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
+        let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };
+        match ending::fence(context, &self.begun.step.id, Some(&self.begun.claim), state)? {
+            Fenced::Lost { .. } => Ok(Verdict::Overtaken),
+            Fenced::NoRecord | Fenced::Passed => Ok(verdict),
+        }
+    }
+
+    fn close_fence(
+        &self,
+        context: &Context,
+        seen: &Step,
+        verdict: &Verdict,
+        written: Result<Option<Step>, Error>,
+    ) -> Result<Option<Step>, Error> {
+        let id = &self.begun.step.id;
+        match (&written, settle::state_after(context, seen, verdict)) {
+            (Err(_), Some(_)) => ending::put_back(context, id),
+            (Ok(Some(_)), Some(_)) => ending::written(context, id, None),
+            (Ok(Some(_)), None) => ending::released(context, id),
+            // The file has changed, and is read again.
+            _ => {}
+        }
+        written
     }
 
     /// Whether the commands differ from those at the claim, or from those that are trusted.
@@ -219,7 +249,7 @@ impl Attempt<'_> {
             Verdict::GiveBack(_) => "not started".to_owned(),
             Verdict::VerifyChanged => "verify changed".to_owned(),
             Verdict::Leave | Verdict::Verify => "not verified".to_owned(),
-            Verdict::Lost => "claim lost".to_owned(),
+            Verdict::Lost | Verdict::Overtaken => "claim lost".to_owned(),
             Verdict::Unclear => "file faulty".to_owned(),
         };
         let status = step.as_ref().map(|it| it.standing().word().to_owned()).unwrap_or_default();

@@ -1,17 +1,18 @@
 //! The loop of a run: which step is next, when to wait for others, and when it is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::agents::{self, Agent, AgentCommand, OF_AGENT, SHELL};
 use crate::api::context::Context;
-use crate::api::error::Error;
+use crate::api::error::{Error, few};
 use crate::api::requests::Mode;
 use crate::api::trust;
 use crate::ops::claim::{self, Begun, RunAsk, RunClaim, Task};
 use crate::ops::run::attempt::{Attempt as Making, Made};
 use crate::ops::run::outcome::{Outcome, Verdict};
+use crate::ops::run::renewal::Renewal;
 use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, Workers};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
@@ -21,12 +22,16 @@ use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
 use crate::store::load::{self, DecisionFiles, LoadQuery, Loaded};
+use crate::store::sync::renewed_elsewhere;
 use crate::store::transaction::once_saved;
 use crate::store::{commit, resolve, verify};
 use crate::text::typed::quoted;
 
 /// How often a waiting run checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// How often the remote is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Works on a plan's steps until it is over, and says why it is.
 ///
@@ -44,10 +49,12 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
     };
     driver.check_agent(&context)?;
     std::thread::scope(|scope| {
+        let renewal = context.config.sync.is_some().then(|| Renewal::begin(scope, surface));
         let more: Vec<_> = (1..request.jobs).map(|_| scope.spawn(|| driver.work())).collect();
         driver.work();
         // The panic is on stderr, and the next run takes up the step.
         more.into_iter().for_each(|it| drop(it.join()));
+        drop(renewal);
     });
     driver.into_report()
 }
@@ -139,17 +146,24 @@ impl Driver<'_> {
             }
             match self.claim(&mut state) {
                 Ok(Next::Begun(begun)) => return Some(begun),
-                Ok(Next::Wait(why)) => {
-                    if state.active == 0 && !std::mem::replace(&mut state.has_said_waiting, true) {
-                        self.surface.report(&Event::Waiting { why: &why });
-                    }
-                    let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                }
+                Ok(Next::Wait(why)) => state = self.wait(state, &why, LOOK_AGAIN),
+                Ok(Next::WaitLong(why)) => state = self.wait(state, &why, ASK_AGAIN),
                 Ok(Next::Again) => {}
                 Err(error) => fail(&mut state, error),
             }
         }
+    }
+
+    fn wait<'b>(
+        &self,
+        mut state: MutexGuard<'b, Progress>,
+        why: &str,
+        time: Duration,
+    ) -> MutexGuard<'b, Progress> {
+        if state.active == 0 && !std::mem::replace(&mut state.has_said_waiting, true) {
+            self.surface.report(&Event::Waiting { why });
+        }
+        self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn is_at_limit(&self, state: &mut Progress) -> bool {
@@ -188,6 +202,7 @@ impl Driver<'_> {
             by: self.request.by(),
             lease: self.lease(),
             process: self.request.process.as_ref(),
+            skip: HashSet::new(),
             check: &check,
         };
         match claim::claim_for_run(&context, &ask) {
@@ -206,6 +221,7 @@ impl Driver<'_> {
             Ok(RunClaim::Busy) => {
                 Ok(Next::Wait("others change the files that the next step changes".to_owned()))
             }
+            Ok(RunClaim::Unreachable(why)) => Ok(Next::WaitLong(why)),
             Ok(RunClaim::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
             Ok(RunClaim::Nothing) => self.nothing(&context, state),
             Err(Error::Failed { code: FULL, .. }) => {
@@ -262,6 +278,9 @@ impl Driver<'_> {
         let others: Vec<_> = others.map(|it| it.to_string()).collect();
         if !others.is_empty() {
             return Ok(Next::Wait(format!("another run is at work on {}", others.join(", "))));
+        }
+        if let Some(why) = elsewhere(context, &plans, &self.plan) {
+            return Ok(Next::WaitLong(why));
         }
         // Another run may have just completed a step that others waited for.
         if !claim::wanted(context, &self.plan)?.is_empty() {
@@ -327,7 +346,7 @@ impl Driver<'_> {
                 return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
-            Verdict::Lost | Verdict::Leave | Verdict::Verify => return None,
+            Verdict::Lost | Verdict::Overtaken | Verdict::Leave | Verdict::Verify => return None,
             Verdict::Attempt(Outcome::Interrupted) => return None,
             Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
             Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
@@ -411,6 +430,8 @@ struct Claimed {
 enum Next {
     Begun(Claimed),
     Wait(String),
+    /// For the remote or for other machines, which are asked less often.
+    WaitLong(String),
     Again,
 }
 
@@ -451,6 +472,16 @@ fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
         phases.chain(steps.map(|it| format!("`{}`", it.id))).collect::<Vec<_>>()
     })
     .collect()
+}
+
+/// The steps of other machines whose processes renew their claims: if one dies, this run can take its step.
+fn elsewhere(context: &Context, plans: &Plans, run: &PlanId) -> Option<String> {
+    let renewed = renewed_elsewhere(context);
+    let is_own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, run));
+    let is_open = |id: &StepId| plans.step(id).is_some_and(|it| !it.is_closed());
+    let steps = renewed.into_iter().filter(|it| is_own(it) && is_open(it));
+    let named: Vec<_> = steps.map(|it| it.to_string()).collect();
+    (!named.is_empty()).then(|| format!("other machines are at work on {}", few(&named, 5)))
 }
 
 fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {

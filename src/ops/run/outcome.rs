@@ -61,6 +61,8 @@ pub(crate) enum Verdict {
     /// The status that the worker, or another program, gave it.
     AsItIs(StepStatus),
     Lost,
+    /// Another machine has taken the step over; the result is late.
+    Overtaken,
     Unclear,
 }
 

@@ -6,12 +6,14 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::claim::{Begun, Task};
 use crate::ops::run::outcome::{ClaimState, Outcome, Verdict};
-use crate::plan::change::{EndedClaim, NewAttempt};
+use crate::plan::change::{EndedClaim, NewAttempt, NewNote};
 use crate::plan::model::Step;
+use crate::plan::records::NoteType;
 use crate::plan::words::StepStatus;
 use crate::store::decision::Decision;
 use crate::store::leases::Leases;
 use crate::store::load::{DecisionFiles, LoadQuery};
+use crate::store::registry::record::State;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
@@ -131,8 +133,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
         }
         Verdict::Attempt(outcome) => {
             update.attempts.push(attempt(outcome.word(), notes(begun, facts)));
-            let is_last = *outcome != Outcome::Interrupted
-                && step.tries() + 1 >= context.config.max_attempts() as usize;
+            let is_last = is_last_try(context, step, *outcome);
             update.status = Some(if is_last { StepStatus::Failed } else { StepStatus::Pending });
         }
         Verdict::GiveBack(_) => update.status = Some(StepStatus::Pending),
@@ -145,9 +146,32 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
             let outcome = crate::plan::transitions::Verb::giving(*status).outcome();
             update.attempts.extend((!has(outcome)).then(|| attempt(outcome, None)));
         }
+        Verdict::Overtaken => {
+            let head = format!("late result of the claim {}: ", begun.claim);
+            let text = format!("{head}{}; another machine had taken the step over", step.status.word());
+            let (at, kind, by) = (context.now, NoteType::Warning, facts.by.clone());
+            let is_noted = step.notes.iter().any(|it| it.text.starts_with(&head));
+            update.notes.extend((!is_noted).then_some(NewNote { at, kind, by, text }));
+            update.status = Some(StepStatus::Pending);
+        }
         Verdict::AsItIs(_) | Verdict::Verify | Verdict::Leave | Verdict::Lost | Verdict::Unclear => {}
     }
     update
+}
+
+fn is_last_try(context: &Context, step: &Step, outcome: Outcome) -> bool {
+    outcome != Outcome::Interrupted && step.tries() + 1 >= context.config.max_attempts() as usize
+}
+
+/// What a verdict means for other machines: the state in which the claim's record ends, or none if it is removed.
+pub(crate) fn state_after(context: &Context, step: &Step, verdict: &Verdict) -> Option<State> {
+    match verdict {
+        Verdict::Close => Some(State::Completed),
+        Verdict::VerifyChanged => Some(State::Blocked),
+        Verdict::AsItIs(status) => State::of(*status),
+        Verdict::Attempt(outcome) => is_last_try(context, step, *outcome).then_some(State::Failed),
+        _ => None,
+    }
 }
 
 fn new_attempt(
@@ -185,6 +209,8 @@ fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::disk::model::Machine;
     use crate::ops::claim::{RunAsk, RunClaim, claim_for_run};
@@ -199,7 +225,14 @@ mod tests {
             (STEP, "---\nstatus: pending\n---\n# One\n\nMore words than a claim adds to the file.\n"),
         ]);
         let plan = PlanId::new("p");
-        let ask = RunAsk { plan: &plan, by: "bot", lease: 600, process: None, check: &|_| Ok(()) };
+        let ask = RunAsk {
+            plan: &plan,
+            by: "bot",
+            lease: 600,
+            process: None,
+            skip: HashSet::new(),
+            check: &|_| Ok(()),
+        };
         let Ok(RunClaim::Begun(begun)) = claim_for_run(&Context::on_model(&machine), &ask) else {
             panic!("the step is ready")
         };

@@ -55,7 +55,8 @@ const VERBS: &[(&str, Verb)] = &[
         refused(archive(it, &ArchiveRequest { plans: vec!["p".to_owned()], ..ArchiveRequest::default() }))
     }),
     ("archive --restore", |it| {
-        let request = ArchiveRequest { plans: vec!["o".to_owned()], restores: true, mode: Mode::Write };
+        let request =
+            ArchiveRequest { plans: vec!["o".to_owned()], restores: true, force: false, mode: Mode::Write };
         refused(archive(it, &request))
     }),
     ("new", |it| {

@@ -107,7 +107,8 @@ fn move_step(context: &Context) -> Result<Value, Error> {
 }
 
 fn archive_plan(context: &Context) -> Result<Value, Error> {
-    let request = ArchiveRequest { plans: vec!["p".to_owned()], restores: false, mode: Mode::Write };
+    let request =
+        ArchiveRequest { plans: vec!["p".to_owned()], restores: false, force: false, mode: Mode::Write };
     Ok(archive::archive(context, &request)?.to_json())
 }
 

@@ -10,6 +10,7 @@ use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::context_factory::{self, ContextFactory};
 use crate::serve::daemon::feed::Feed;
 use crate::serve::daemon::messages::Message;
+use crate::serve::daemon::remote_claims::RemoteShare;
 use crate::serve::ipc::event::Event;
 use crate::serve::ipc::protocol::{Opener, Status};
 use crate::serve::ipc::socket_path::Untrusted;
@@ -101,6 +102,8 @@ pub struct Inbox {
     pub(crate) gives_way: bool,
     /// Makes claims for clients.
     pub(crate) claim_batcher: Option<ClaimBatcher>,
+    /// Lists and renews the claims at a shared remote.
+    pub(crate) remote: Option<RemoteShare>,
 }
 
 /// Stops watching, from any thread.
@@ -117,7 +120,16 @@ impl Stopper {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver, feed: None, http: None, codes: None, gives_way: false, claim_batcher: None }
+        Self {
+            sender,
+            receiver,
+            feed: None,
+            http: None,
+            codes: None,
+            gives_way: false,
+            claim_batcher: None,
+            remote: None,
+        }
     }
 }
 
@@ -146,12 +158,14 @@ impl Inbox {
         Self { gives_way: true, ..self }
     }
 
-    /// Also makes claims for clients. `contexts` creates the context of each batch.
+    /// Also makes claims for clients, and lists and renews the claims at a shared remote. `contexts` creates the context of
+    /// each batch.
     #[must_use]
     pub fn claiming(self, contexts: ContextFactory) -> Self {
+        let remote = Some(RemoteShare::new(Arc::clone(&contexts)));
         let contexts = self.contexts(contexts);
         let claim_batcher = ClaimBatcher::begin(move || contexts(), self.sender.clone());
-        Self { claim_batcher, ..self }
+        Self { claim_batcher, remote, ..self }
     }
 
     /// Makes contexts for requests that this process answers itself. They ask the event loop directly, without a

@@ -23,11 +23,13 @@ use crate::serve::daemon::indexing::Indexing;
 use crate::serve::daemon::listener::{Forward, SocketRequest};
 use crate::serve::daemon::messages::Message;
 use crate::serve::daemon::publish::Publisher;
+use crate::serve::daemon::remote_claims::RemoteClaims;
 use crate::serve::daemon::runtime_files::RuntimeFiles;
 use crate::serve::daemon::subscribers::Subscribers;
 use crate::serve::daemon::turns::Turns;
 use crate::serve::daemon::watcher::event::{WatchEvent, WriteKind};
 use crate::serve::daemon::watching::Watching;
+use crate::serve::ipc::event::Event;
 use crate::serve::ipc::protocol::{Answer, Request, Status};
 use crate::serve::ipc::socket_path::SocketDirs;
 
@@ -59,6 +61,8 @@ struct Daemon<'a> {
     indexing: Indexing,
     publisher: Publisher,
     subscribers: Subscribers<'a>,
+    /// Ends when the daemon does.
+    _remote: Option<RemoteClaims>,
 }
 
 /// The result of a part of a turn.
@@ -83,8 +87,9 @@ impl<'a> Daemon<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, Exit> {
         let now = make_context()?;
-        let Inbox { sender, receiver, feed, http, codes, gives_way, claim_batcher } = inbox;
+        let Inbox { sender, receiver, feed, http, codes, gives_way, claim_batcher, remote } = inbox;
         let forward = forward(sender.clone(), claim_batcher);
+        let daemon_sender = sender.clone();
         let runtime_files = RuntimeFiles::begin(&now.plans, socket_dirs, forward)?;
         let publisher = Publisher::begin(&now.plans);
         let started = Status {
@@ -109,6 +114,7 @@ impl<'a> Daemon<'a> {
             indexing: Indexing::default(),
             publisher,
             subscribers: Subscribers::new(observer, feed),
+            _remote: remote.map(|it| it.begin(daemon_sender)),
         };
         daemon.probe_events(&now);
         let (baseline, hard_linked) =
@@ -204,6 +210,7 @@ impl<'a> Daemon<'a> {
                 Message::Stop => return Err(End::Stopped.into()),
                 Message::Request(request) => self.handle_request(request)?,
                 Message::Changed(reply) => self.cookies.add(Requester::ClaimBatcher(reply)),
+                Message::Elsewhere(events) => self.tell_elsewhere(&events)?,
                 Message::Seen(batch) => {
                     let now = self.turns.now().map_err(|_| End::Gone)?;
                     for (event, write_kind, is_deletion) in self.watching.interpret(&now.plans, &batch) {
@@ -217,6 +224,17 @@ impl<'a> Daemon<'a> {
                 }
             }
             message = self.turns.next_message();
+        }
+        Ok(())
+    }
+
+    /// Other machines' claims change no file here, but what is ready.
+    fn tell_elsewhere(&mut self, events: &[Event]) -> Step {
+        for event in events {
+            self.subscribers.mark_dirty(Some(PlanId::new(&event.plan)));
+            if self.subscribers.send(event).is_break() {
+                return Err(End::BrokenOff.into());
+            }
         }
         Ok(())
     }

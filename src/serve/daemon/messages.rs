@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use crate::serve::daemon::listener::SocketRequest;
 use crate::serve::daemon::watcher::system::Raw;
+use crate::serve::ipc::event::Event;
 
 pub(crate) enum Message {
     /// A batch of file system events.
@@ -12,5 +13,7 @@ pub(crate) enum Message {
     Request(SocketRequest),
     /// Asks for the plans that changed since the previous such message; the reply is `None` if that is unknown.
     Changed(SyncSender<Option<BTreeSet<String>>>),
+    /// What other machines did, according to the shared remote.
+    Elsewhere(Vec<Event>),
     Stop,
 }

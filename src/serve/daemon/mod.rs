@@ -16,6 +16,7 @@ pub(crate) mod listener;
 pub mod malloc;
 pub(crate) mod messages;
 pub(crate) mod publish;
+pub(crate) mod remote_claims;
 pub(crate) mod runtime_files;
 pub(crate) mod subscribers;
 pub(crate) mod times;

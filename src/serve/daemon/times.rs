@@ -55,3 +55,14 @@ pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The delay between an answer and the return of its memory: other threads still free what it was made from.
 pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
+
+// Other machines.
+
+/// The interval in which the claims at a shared remote are listed and renewed.
+pub(crate) const REMOTE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Between two listings that a registry with reports of its own causes. A claim elsewhere is seen within a second.
+pub(crate) const REMOTE_PAUSE: Duration = Duration::from_millis(200);
+
+/// The longest interval while the remote does not answer, or asks for fewer requests.
+pub(crate) const REMOTE_LIMIT: Duration = Duration::from_secs(10 * 60);

@@ -28,6 +28,14 @@ pub enum What {
     Removed {
         old: String,
     },
+    /// Another machine has claimed the step.
+    ClaimedElsewhere,
+    /// Another machine has released the step, or its claim has lapsed.
+    ReleasedElsewhere,
+    /// Another machine has ended its work on the step; the result is not merged here.
+    EndedElsewhere {
+        new: String,
+    },
 }
 
 impl What {
@@ -37,6 +45,9 @@ impl What {
             Self::Attempt { .. } => "attempt",
             Self::Added { .. } => "added",
             Self::Removed { .. } => "removed",
+            Self::ClaimedElsewhere => "claimed_elsewhere",
+            Self::ReleasedElsewhere => "released_elsewhere",
+            Self::EndedElsewhere { .. } => "ended_elsewhere",
         }
     }
 }
@@ -48,6 +59,8 @@ pub enum Source {
     Files,
     /// planwatch itself, according to its write log.
     Engine { verb: String, by: String },
+    /// Another machine, according to the remote that shares claims.
+    Remote { by: String, host: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +97,15 @@ impl Event {
         let source = match &self.source {
             Source::Files => json!({}),
             Source::Engine { verb, by } => json!({"source": "engine", "verb": verb, "by": by}),
+            Source::Remote { by, host } => json!({"source": "remote", "by": by, "host": host}),
         };
         let what = match &self.what {
             What::Status { old, new } => json!({"old": old, "new": new}),
             What::Attempt { attempt } => json!({"attempt": attempt}),
             What::Added { new } => json!({"old": null, "new": new}),
             What::Removed { old } => json!({"old": old, "new": null}),
+            What::ClaimedElsewhere | What::ReleasedElsewhere => json!({}),
+            What::EndedElsewhere { new } => json!({"new": new}),
         };
         for more in [source, what] {
             if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {

@@ -124,7 +124,7 @@ fn done(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
         }
         "archive" | "restore" => {
             let restores = asked.text("do") == "restore";
-            let request = ArchiveRequest { plans: vec![asked.id()?], restores, mode: Default::default() };
+            let request = ArchiveRequest { plans: vec![asked.id()?], restores, ..ArchiveRequest::default() };
             archive::archive(context, &request)?
         }
         "note" => {

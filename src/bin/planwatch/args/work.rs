@@ -105,6 +105,9 @@ pub(crate) struct Claim {
     /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
+    /// Claim on this machine alone, without the shared remote; `sync` settles it later
+    #[arg(long, conflicts_with = "renew")]
+    pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) key: Key,
     #[command(flatten)]

@@ -293,6 +293,9 @@ pub(crate) struct Archive {
     /// Restore them
     #[arg(long)]
     pub(crate) restore: bool,
+    /// Also plans with steps that other machines have claimed
+    #[arg(long, conflicts_with = "restore")]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

@@ -120,13 +120,16 @@ fn line(event: &Event) -> String {
         What::Status { old, new } => format!("{old} → {new}"),
         What::Added { new } => format!("added, {new}"),
         What::Removed { .. } => "removed".to_owned(),
+        What::ClaimedElsewhere => "claimed elsewhere".to_owned(),
+        What::ReleasedElsewhere => "released elsewhere".to_owned(),
+        What::EndedElsewhere { new } => format!("{new} elsewhere"),
         What::Attempt { attempt } => {
             format!("attempt: {}", attempt.outcome.as_deref().unwrap_or("recorded"))
         }
     };
     let by = match &event.source {
         Source::Files => "",
-        Source::Engine { by, .. } => by,
+        Source::Engine { by, .. } | Source::Remote { by, .. } => by,
     };
     let by = if by.is_empty() { String::new() } else { format!(" ({by})") };
     format!("{} {} {}  {what}{by}", at.get(11..19).unwrap_or_default(), event.id, event.title)

@@ -20,13 +20,14 @@ use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
     session.output.check_fields(fields::CLAIM)?;
-    let Claim { target, lease, pid, renew, by, force, key, dry_run } = args;
+    let Claim { target, lease, pid, renew, by, force, offline, key, dry_run } = args;
     let lease = lease.map(|it| read_lease(&it)).transpose()?;
     let mode = dry_run.mode();
     let report = match renew {
         Some(claim) => claim::renew(&session.context()?, &RenewRequest { claim, lease, mode })?,
         None => {
-            let request = ClaimRequest { target, by: by.by, lease, pid, force, mode };
+            let request =
+                ClaimRequest { target, by: by.by, lease, pid, force, offline, is_renewed: false, mode };
             let context = session.context_once(&key, &request)?;
             session.patiently(|| claim::claim(&context, &request))?
         }
@@ -74,7 +75,12 @@ fn granted(report: &ClaimReport, claim: &Granted, step: &Value) -> String {
     let mut text =
         format!("{} {} {}", paint(BUSY, "claimed"), paint(BOLD, &escaped(id)), escaped(own_title(id, title)));
     text.truncate(text.trim_end().len());
-    writeln!(text, " as {} {until}", paint(BOLD, &claim.id)).ok();
+    let elsewhere = match (report.is_offline, report.until_elsewhere) {
+        (true, _) => ", on this machine alone until `planwatch sync`".to_owned(),
+        (false, Some(until)) => format!(", on other machines until {until}"),
+        (false, None) => String::new(),
+    };
+    writeln!(text, " as {} {until}{elsewhere}", paint(BOLD, &claim.id)).ok();
     writeln!(text, "{}", paint(DIM, &escaped(field("path")))).ok();
     writeln!(text, "why: {}\n", escaped(&report.why)).ok();
     let with = format!("{} --claim {}", typed(id), claim.id);

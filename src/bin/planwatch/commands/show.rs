@@ -109,6 +109,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let held = held.map(|it| {
         let by = it.by.as_deref().unwrap_or("unknown");
         let place = it.worktree.as_ref().map(|it| format!(" in the working tree {it}"));
+        let place = place.or_else(|| it.host.as_ref().map(|it| format!(" on {it}")));
         format!("{by}{} (claim {}){}", place.unwrap_or_default(), it.claim, holds(it))
     });
     let confirmed = match (shown.is_gated, &shown.confirmation) {
@@ -123,7 +124,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         ("depends on", depends),
         ("needed by", shown.dependants.join(", ")),
         ("claimed by", claim.unwrap_or_default()),
-        ("held by", held.unwrap_or_default()),
+        ("held by", held.or_else(|| ended_elsewhere(shown)).unwrap_or_default()),
         ("assignee", step.assignee.clone().unwrap_or_default()),
         ("confirmed", confirmed),
         ("result", result.unwrap_or_default().trim().to_owned()),
@@ -135,6 +136,11 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         hanging(&line, width, widest + 2)
     };
     body(&facts.iter().map(line).collect::<String>())
+}
+
+/// Another machine has ended the work, which is not merged here.
+fn ended_elsewhere(shown: &ShownStep) -> Option<String> {
+    shown.step.held_by.clone().filter(|_| shown.held.is_none())
 }
 
 fn holds(held: &InForce) -> String {

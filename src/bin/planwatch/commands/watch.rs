@@ -301,6 +301,9 @@ fn line(event: &Event) -> String {
         What::Status { old, new } => (new.as_str(), format!("{} → {}", escaped(old), word(new))),
         What::Added { new } => (new.as_str(), format!("added, {}", word(new))),
         What::Removed { .. } => ("", "removed".to_owned()),
+        What::ClaimedElsewhere => ("in_progress", "claimed elsewhere".to_owned()),
+        What::ReleasedElsewhere => ("pending", "released elsewhere".to_owned()),
+        What::EndedElsewhere { new } => (new.as_str(), format!("{} elsewhere", word(new))),
         What::Attempt { attempt } => {
             let outcome = attempt.outcome.as_deref().unwrap_or("attempt");
             let notes = attempt.notes.as_deref().and_then(|it| it.lines().next()).unwrap_or_default();
@@ -319,6 +322,7 @@ fn line(event: &Event) -> String {
     let source = match &event.source {
         Source::Files => String::new(),
         Source::Engine { verb, by } => paint(DIM, &escaped(&format!("  ({verb}, {by})"))),
+        Source::Remote { by, host } => paint(DIM, &escaped(&format!("  ({by} on {host})"))),
     };
     format!(
         "{} {mark} {} {}  {said}{source}\n",

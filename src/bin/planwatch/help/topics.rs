@@ -17,11 +17,12 @@ pub(crate) fn topic(name: &str) -> Option<String> {
     TOPICS.iter().find(|(it, _, _)| *it == name).map(|(_, _, text)| (*text).to_owned())
 }
 
-const TOPICS: [(&str, &str, &str); 7] = [
+const TOPICS: [(&str, &str, &str); 8] = [
     ("ids", "how plans and steps are named", IDS),
     ("files", "where plans are stored, and what they contain", FILES),
     ("statuses", "the status words of steps and plans", STATUSES),
     ("claims", "how steps are claimed, and when a claim lapses", CLAIMS),
+    ("sync", "claims that hold on all machines", SYNC),
     ("json", "what --json prints", JSON),
     ("exit-codes", "the meaning of the exit codes", EXIT_CODES),
     ("environment", "environment variables and configuration", ENVIRONMENT),
@@ -88,7 +89,33 @@ id is refused, and a late result is recorded as a note. `release` ends a claim,
 step becomes failed; `reopen` makes it available again.
 
 All working trees of a git repository share their claims, on one machine. On
-other machines claims are visible, but not exclusive.
+other machines claims are visible; `planwatch help sync` makes them exclusive.
+";
+
+const SYNC: &str = "\
+`planwatch sync init` makes claims exclusive across all clones of a repository.
+It needs a git remote to which everyone may push, and nothing else. Commit
+planwatch.toml afterwards.
+
+claim      asks the remote; a step that another machine has is not claimed
+done, fail, block, skip
+           end the claim at the remote first, then in the step's file; if
+           another machine has taken the step over, nothing changes but a note
+release    removes the claim at the remote
+sync       sends what could not be sent, renews claims, fetches those of others
+sync status
+           lists the claims of all machines
+
+A finished step stays reserved until the remote's branch shows it, and is then
+free for what depends on it.
+
+Without a connection, `claim` is refused; `claim --offline` claims on this
+machine alone. Work that ends without a connection is kept, and sent by the next
+`planwatch sync`. If two machines claimed a step offline, the first at the remote
+has it.
+
+A claim lapses on other machines when nothing has renewed it for 4 hours, or for
+15 minutes where a run or `planwatch watch` renews it.
 ";
 
 const JSON: &str = "\

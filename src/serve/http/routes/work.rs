@@ -6,18 +6,19 @@ use super::Problem;
 use super::answers::named;
 use super::bodies::DryBody;
 use super::call::{Call, Reply};
-use super::route::{MAKING, Route, WRITING, post};
+use super::route::{MAKING, Route, WRITING, get, post};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::claim::{self, ClaimRequest, RenewRequest};
 use crate::ops::confirm::{self, ConfirmRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::sync::{self, SyncRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::transitions::Verb;
 
 pub(crate) fn routes() -> Vec<Route> {
-    [claims(), moves(), records()].concat()
+    [claims(), elsewhere(), moves(), records()].concat()
 }
 
 /// The operations that take the id in the answer of a claim.
@@ -57,6 +58,26 @@ fn claims() -> Vec<Route> {
             .body::<DryBody>(json!({"dry_run": true}))
             .does(named("change"), MAKING, release_expired),
     ]
+}
+
+/// Claims of other machines.
+fn elsewhere() -> Vec<Route> {
+    vec![
+        get("/api/sync", "sync_status", "sync")
+            .about("List the claims of all machines that share a remote")
+            .does(named("sync"), MAKING, |context, _| {
+                Ok(Reply::of("sync", sync::status(context)?.to_json()))
+            }),
+        post("/api/sync", "sync", "sync")
+            .about("Settle and renew the claims of this clone, and list those of all machines")
+            .body::<DryBody>(json!({"dry_run": true}))
+            .does(named("sync"), MAKING, synchronized),
+    ]
+}
+
+fn synchronized(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let DryBody { mode, .. } = call.body()?;
+    Ok(Reply::of("sync", sync::sync(context, &SyncRequest { mode })?.to_json()))
 }
 
 /// The handler that moves the plan or the step of the path.

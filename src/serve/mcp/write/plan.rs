@@ -343,7 +343,7 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     }
     let etag = asked.etag.as_deref();
     let archive = |name, restores: bool| {
-        let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
+        let request = ArchiveRequest { plans: vec![id.clone()], restores, force: false, mode: Mode::Write };
         let etag = etag.filter(|_| changes.is_empty());
         call.part(name, etag, |context| archive::archive(context, &request))
     };

@@ -1,0 +1,249 @@
+//! Calls that contact a remote: fetching and pushing single refs.
+//!
+//! Nothing here asks a question on a terminal. A remote that is silent for some seconds is given up. Fetch and push use the
+//! same URL, because a remote may be configured with two of them, for two servers.
+//!
+//! # Pushes
+//! Each ref is pushed with a lease on its old value, so it only changes if it still has that value. A `+` before a refspec,
+//! or `--force`, would switch the lease off: both of two racing pushes would then succeed. Settings of the user that push
+//! more than was asked for (tags, submodules, signatures) or less (a failing hook) are overridden.
+
+use std::time::Duration;
+
+use super::call::{Call, Output};
+use super::error::GitError;
+use super::oid::Oid;
+use super::push_report::{PushedRef, RemoteFault, fault_of, read_push};
+use super::repository::Git;
+
+/// How long a remote may be silent.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+/// The same for git's HTTP client, which has no limit of its own.
+const HTTP_SILENCE: &str = "8";
+
+/// For ssh, unless the user has configured another program.
+const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
+
+/// One ref to be pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefChange {
+    /// The full name at the remote.
+    pub name: String,
+    /// The value that it must have; none: it must not exist.
+    pub old: Option<Oid>,
+    /// None: it is deleted.
+    pub new: Option<Oid>,
+}
+
+/// Why a remote was not used, or what it answered.
+#[derive(Debug)]
+pub enum RemoteError {
+    /// It did not answer. A push may have been carried out.
+    Silent(String),
+    /// It answered, and refused.
+    Refused(String),
+    /// It has no such ref.
+    NoRef,
+    /// git could not be used here.
+    Git(GitError),
+}
+
+impl From<GitError> for RemoteError {
+    fn from(error: GitError) -> Self {
+        match error {
+            GitError::TimedOut { limit, .. } => {
+                Self::Silent(format!("there was no answer within {} s", limit.as_secs()))
+            }
+            other => Self::Git(other),
+        }
+    }
+}
+
+impl Git {
+    /// The URL to which a remote of this clone's configuration is pushed; none if there is no such remote.
+    pub fn push_url(&self, remote: &str) -> Result<Option<String>, GitError> {
+        // A URL or a path in place of a name would come from the repository, not from this clone.
+        if !is_remote_name(remote) {
+            return Ok(None);
+        }
+        let Output { code, stdout, .. } = self.call(&["remote", "get-url", "--push"]).arg(remote).output()?;
+        let url = String::from_utf8_lossy(&stdout).lines().next().unwrap_or_default().to_owned();
+        Ok(Some(url).filter(|it| code == 0 && !it.is_empty() && !it.starts_with('-')))
+    }
+
+    /// Fetches refs into this clone, and removes those of the targets that the remote no longer has.
+    pub fn fetch_refs(&self, url: &str, refspecs: &[String]) -> Result<(), RemoteError> {
+        let words = [
+            "fetch",
+            "--no-write-fetch-head",
+            "--prune",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--progress",
+            "--no-auto-gc",
+            "--",
+        ];
+        let call = self.remote_call(&words, url)?.arg(url);
+        let Output { code, stderr, .. } = refspecs.iter().fold(call, Call::arg).output()?;
+        match code {
+            0 => Ok(()),
+            _ => Err(error_of(&stderr)),
+        }
+    }
+
+    /// Fetches single objects, which a partial clone lacks.
+    pub fn fetch_objects(&self, url: &str, oids: &[Oid]) -> Result<(), RemoteError> {
+        let words = [
+            "fetch",
+            "--no-write-fetch-head",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--progress",
+            "--no-auto-gc",
+            "--no-filter",
+            "--",
+        ];
+        let call = self.remote_call(&words, url)?.arg(url).oids(oids);
+        let Output { code, stderr, .. } = call.output()?;
+        if code == 0 { Ok(()) } else { Err(error_of(&stderr)) }
+    }
+
+    /// Pushes refs, each with a lease. The answer has one entry for each ref of which the remote reported a result.
+    pub fn push_refs(
+        &self,
+        url: &str,
+        changes: &[RefChange],
+        is_atomic: bool,
+    ) -> Result<Vec<PushedRef>, RemoteError> {
+        let mut words = vec!["push", "--no-verify", "--porcelain", "--progress"];
+        words.extend(is_atomic.then_some("--atomic"));
+        let mut call = self.remote_call(&words, url)?;
+        for change in changes {
+            let old = change.old.as_ref().map_or("", Oid::as_str);
+            call = call.arg(format!("--force-with-lease={}:{old}", change.name));
+        }
+        call = call.arg("--").arg(url);
+        for change in changes {
+            let new = change.new.as_ref().map_or("", Oid::as_str);
+            call = call.arg(format!("{new}:{}", change.name));
+        }
+        let Output { stdout, stderr, .. } = call.output()?;
+        let pushed = read_push(&stdout);
+        if pushed.is_empty() && !changes.is_empty() {
+            return Err(error_of(&stderr));
+        }
+        Ok(pushed)
+    }
+
+    /// Whether the remote has these branches, in their order.
+    pub fn remote_has(&self, url: &str, names: &[String]) -> Result<Vec<bool>, RemoteError> {
+        let call = self.remote_call(&["ls-remote", "--refs", "--"], url)?.arg(url);
+        let Output { code, stdout, stderr } = names.iter().fold(call, Call::arg).output()?;
+        if code != 0 {
+            return Err(error_of(&stderr));
+        }
+        let text = String::from_utf8_lossy(&stdout);
+        let there: Vec<_> = text.lines().filter_map(|it| it.split_once('\t').map(|it| it.1)).collect();
+        Ok(names.iter().map(|it| there.contains(&it.as_str())).collect())
+    }
+
+    /// Stores bytes as a blob, unfiltered.
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<Oid, GitError> {
+        let oid = self.call(&["hash-object", "-w", "--stdin"]).input(bytes).line()?;
+        Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
+    }
+
+    /// Stores a text as the message of a commit without files and parents. The same text makes the same commit.
+    pub fn write_empty_commit(&self, text: &str) -> Result<Oid, GitError> {
+        let tree = self.call(&["hash-object", "-w", "-t", "tree", "--stdin"]).line()?;
+        let tree = Oid::read(tree.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", tree))?;
+        let commit = format!(
+            "tree {tree}\nauthor planwatch <planwatch@localhost> 0 +0000\ncommitter planwatch \
+             <planwatch@localhost> 0 +0000\n\n{text}"
+        );
+        let oid = self.call(&["hash-object", "-w", "-t", "commit", "--stdin"]).input(commit).line()?;
+        Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
+    }
+
+    /// A call that may contact the remote. Older versions of git cannot be told separately to fetch no missing objects, so
+    /// they may here; no call here reads objects of the repository.
+    fn remote_call(&self, words: &[&str], url: &str) -> Result<Call, GitError> {
+        let mut call = Call::new(&self.root, words).limit(SILENCE).until_silent();
+        let settings = [
+            ("push.followTags", "false"),
+            ("push.recurseSubmodules", "no"),
+            ("push.gpgSign", "if-asked"),
+            ("push.negotiate", "false"),
+            ("submodule.recurse", "false"),
+            ("http.lowSpeedLimit", "1"),
+            ("http.lowSpeedTime", HTTP_SILENCE),
+            ("core.askPass", ""),
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+            ("fetch.writeCommitGraph", "false"),
+        ];
+        for (key, value) in settings {
+            call = call.config(key, value);
+        }
+        for (name, value) in [
+            ("GIT_ASKPASS", ""),
+            ("SSH_ASKPASS", ""),
+            ("SSH_ASKPASS_REQUIRE", "never"),
+            ("GCM_INTERACTIVE", "never"),
+        ] {
+            call = call.variable(name, value);
+        }
+        if is_ssh(url) && self.config("core.sshCommand")?.is_none() && self.config("ssh.variant")?.is_none() {
+            call = call.config("core.sshCommand", SSH);
+        }
+        Ok(call)
+    }
+}
+
+fn error_of(stderr: &str) -> RemoteError {
+    match fault_of(stderr) {
+        RemoteFault::Silent(text) => RemoteError::Silent(text),
+        RemoteFault::Refused(text) => RemoteError::Refused(text),
+        RemoteFault::NoRef => RemoteError::NoRef,
+    }
+}
+
+/// Whether a text can only be the name of a remote in the configuration.
+pub fn is_remote_name(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_part)
+}
+
+/// Whether git uses ssh for a URL, also for the short form `host:path`.
+fn is_ssh(url: &str) -> bool {
+    match url.split_once("://") {
+        Some((scheme, _)) => scheme.contains("ssh"),
+        None => url.split_once(':').is_some_and(|(host, _)| !host.contains('/') && !url.contains("::")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_not_the_name_of_a_remote() {
+        for good in ["origin", "up-stream", "a.b_c", "größe"] {
+            assert!(is_remote_name(good), "{good}");
+        }
+        for bad in ["", "-o", "../x", "/srv/x", "host:x", "ssh://x", "ext::sh -c true", ".", "a b"] {
+            assert!(!is_remote_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ssh_is_found_in_both_forms() {
+        for ssh in ["ssh://host/x", "git+ssh://host/x", "git@host:x", "host:x/y"] {
+            assert!(is_ssh(ssh), "{ssh}");
+        }
+        for other in ["/srv/x", "file:///srv/x", "https://host:1/x", "../a:b/c", "ext::ssh x"] {
+            assert!(!is_ssh(other), "{other}");
+        }
+    }
+}

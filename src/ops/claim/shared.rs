@@ -1,0 +1,216 @@
+//! Claims that hold on all machines.
+//!
+//! A claim is made on this machine first, as without a remote, and then announced. If another machine has the step, the
+//! claim here is taken back byte for byte, and another candidate is tried. No lock is held while the remote is asked.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::for_run::{self, Begun, RunAsk, RunClaim};
+use super::{ClaimReport, ClaimRequest, MadeHere, Wanted, claim_here, wanted_by};
+use crate::api::context::Context;
+use crate::api::context::Reading;
+use crate::api::daemon::Freshness;
+use crate::api::daemon::{DaemonStatus, Granted};
+use crate::api::error::Error;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::rules::State;
+use crate::store::claims::candidates;
+use crate::store::idempotency;
+use crate::store::sync::claiming::{Announced, LocalClaim};
+use crate::store::sync::settling::holder;
+use crate::store::sync::state::{FileBefore, Own, SyncState};
+use crate::store::sync::{Looked, Sync, local};
+use crate::text::typed::shell_word;
+
+/// How many steps are tried before the claim gives up.
+const CANDIDATES: u32 = 6;
+
+/// After a lost step one of so many is tried, so that machines that wait for the same steps spread.
+const SPREAD: usize = 8;
+
+/// The first pause after a lost step; it doubles each time.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    if request.offline {
+        return claim_offline(context, request);
+    }
+    let sync = Sync::required(context)?;
+    let wanted = wanted_by(context, request)?;
+    let mut lost = HashSet::new();
+    for nth in 0..CANDIDATES {
+        let looked = look(&sync, nth)?;
+        let skip = match &wanted {
+            Wanted::Step(named) => {
+                refuse_closed(&sync, &named.id)?;
+                HashSet::new()
+            }
+            Wanted::Next(plan) => skipped(&sync, plan.as_ref(), &lost, nth)?,
+        };
+        let report = claim_here(context, request, &skip)?;
+        let (Some(claim), Some(made)) = (report.claim.clone(), report.made.clone()) else {
+            return Ok(if skip.is_empty() { report } else { waiting(report) });
+        };
+        let local = LocalClaim {
+            step: &made.step,
+            id: &claim.id,
+            by: request.by.as_deref().unwrap_or(&context.by),
+            lease: request.lease.unwrap_or(context.config.lease()),
+            is_renewed: request.is_renewed || has_daemon(context),
+        };
+        match sync.superfluous(&looked.seen).and_then(|it| sync.announce(&local, &looked.seen, &it)) {
+            Ok(Announced::Won { until }) => {
+                return Ok(ClaimReport { until_elsewhere: Some(until), ..report });
+            }
+            Ok(Announced::Lost(record)) => {
+                take_back(context, &made, &claim)?;
+                if let Wanted::Step(named) = &wanted {
+                    return Err(elsewhere(&named.id, &holder(record.as_deref())));
+                }
+                lost.insert(made.step);
+            }
+            Err(error) => {
+                take_back(context, &made, &claim)?;
+                return Err(error);
+            }
+        }
+        sync.pause(PAUSE * 2_u32.pow(nth));
+    }
+    Err(Error::conflict("claimed", "other machines claimed each candidate first", "try again"))
+}
+
+/// As [`claim`], for a run.
+pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
+    let sync = Sync::required(context)?;
+    let mut lost = ask.skip.clone();
+    for nth in 0..CANDIDATES {
+        let looked = match look(&sync, nth) {
+            Err(error) if error.code() == "remote-unreachable" => {
+                return Ok(RunClaim::Unreachable(error.to_string()));
+            }
+            looked => looked?,
+        };
+        let mut skip = lost.clone();
+        let wanted: Vec<_> = for_run::wanted(context, ask.plan)?.into_iter().map(|it| it.id).collect();
+        skip.extend(sync.closed_elsewhere(&wanted)?);
+        let begun = match for_run::claim_locally(context, ask, &skip)? {
+            RunClaim::Begun(begun) => begun,
+            other => return Ok(other),
+        };
+        let id = &begun.step.id;
+        // The run renews the record while it lives, whatever the lease is on this machine.
+        let local = LocalClaim { step: id, id: &begun.claim, by: ask.by, lease: 0, is_renewed: true };
+        match sync.superfluous(&looked.seen).and_then(|it| sync.announce(&local, &looked.seen, &it)) {
+            Ok(Announced::Won { .. }) => return Ok(RunClaim::Begun(begun)),
+            Ok(Announced::Lost(_)) => {
+                take_back_of_run(context, &begun)?;
+                lost.insert(id.clone());
+            }
+            Err(error) => {
+                take_back_of_run(context, &begun)?;
+                return match error.code() {
+                    "remote-unreachable" => Ok(RunClaim::Unreachable(error.to_string())),
+                    _ => Err(error),
+                };
+            }
+        }
+        sync.pause(PAUSE * 2_u32.pow(nth));
+    }
+    Ok(RunClaim::Busy)
+}
+
+/// Lists the records; the first time also settles what is open.
+fn look(sync: &Sync<'_>, nth: u32) -> Result<Looked, Error> {
+    let looked = sync.look()?;
+    if nth == 0 && sync.has_unsettled() {
+        sync.settle(&looked.seen)?;
+    }
+    Ok(looked)
+}
+
+/// Claims on this machine alone.
+fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let report = claim_here(context, request, &HashSet::new())?;
+    let (Some(claim), Some(made)) = (&report.claim, &report.made) else { return Ok(report) };
+    let Some(state) = SyncState::of(context) else { return Ok(report) };
+    let name = state.name_of(&made.step);
+    let before = state.own_of(&name).filter(|it| !it.is_lost);
+    let own = Own {
+        held: before.as_ref().and_then(|it| it.held.clone()),
+        was: before.map(|it| it.claim),
+        is_offline: true,
+        file: made.file.clone(),
+        ..Own::new(name, made.step.clone(), claim.id.clone())
+    };
+    state.put(&own)?;
+    Ok(ClaimReport { is_offline: true, ..report })
+}
+
+/// The steps that are not to be tried: lost ones, those that the branch shows closed, and after a loss some at random.
+fn skipped(
+    sync: &Sync<'_>,
+    plan: Option<&PlanId>,
+    lost: &HashSet<StepId>,
+    nth: u32,
+) -> Result<HashSet<StepId>, Error> {
+    let mut skip = lost.clone();
+    let queue = candidates::look(sync.context, plan, &skip)?;
+    let queue: Vec<_> = queue.into_iter().map(|it| it.step.id).collect();
+    let closed = sync.closed_elsewhere(&queue)?;
+    let open: Vec<_> = queue.into_iter().filter(|it| !closed.contains(it)).collect();
+    skip.extend(closed);
+    if nth > 0 && !open.is_empty() {
+        let mut byte = [0];
+        sync.context.plans.random(&mut byte)?;
+        let first = usize::from(byte[0]) % open.len().min(SPREAD);
+        skip.extend(open.into_iter().take(first));
+    }
+    Ok(skip)
+}
+
+/// Nothing is left but steps that other machines have.
+fn waiting(report: ClaimReport) -> ClaimReport {
+    if report.state != State::Next.word() {
+        return report;
+    }
+    let why = "other machines have claimed or finished the ready steps".to_owned();
+    ClaimReport { state: State::Waiting.word(), why, ..report }
+}
+
+fn refuse_closed(sync: &Sync<'_>, id: &StepId) -> Result<(), Error> {
+    if sync.closed_elsewhere(std::slice::from_ref(id))?.is_empty() {
+        return Ok(());
+    }
+    let branch = sync.config.branch.as_deref().unwrap_or_default();
+    let message = format!("`{id}` is closed on {}/{branch}, which is not merged here", sync.config.remote);
+    Err(Error::conflict("claimed", message, "merge it, for example with `git pull`"))
+}
+
+fn elsewhere(id: &StepId, holder: &str) -> Error {
+    let hint = format!("`planwatch show {}` shows the claim", shell_word(id));
+    Error::conflict("claimed", format!("`{id}` is claimed by {holder}"), hint)
+}
+
+/// Undoes a claim that another machine made first.
+fn take_back(context: &Context, made: &MadeHere, claim: &Granted) -> Result<(), Error> {
+    // The request's key belongs to the claim that it gets.
+    idempotency::record_aside(context);
+    local::take_back(context, &made.step, &claim.id, made.file.as_ref())
+}
+
+fn take_back_of_run(context: &Context, begun: &Begun) -> Result<(), Error> {
+    let file: Option<&FileBefore> = begun.file.as_ref();
+    local::take_back(context, &begun.step.id, &begun.claim, file)
+}
+
+/// Whether a process of this clone renews records.
+fn has_daemon(context: &Context) -> bool {
+    if context.reading == Reading::Files {
+        return false;
+    }
+    match &context.freshness {
+        Freshness::Attested(daemon) => matches!(daemon.daemon(), DaemonStatus::Running { .. }),
+        Freshness::Unknown => false,
+    }
+}

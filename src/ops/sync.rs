@@ -1,0 +1,253 @@
+//! `sync` and `sync status`: exchanges claims with the registry, and lists them.
+
+pub mod init;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::requests::Mode;
+use crate::plan::time::Time;
+use crate::store::leases;
+use crate::store::load::LoadQuery;
+use crate::store::registry::record::State;
+use crate::store::sync::seen::{News, Seen, What};
+use crate::store::sync::state::{Last, Own};
+use crate::store::sync::{Sync, settling};
+
+#[derive(Debug, Clone, Default)]
+pub struct SyncRequest {
+    pub mode: Mode,
+}
+
+/// A claim of a step, on this machine or another one.
+#[derive(Debug, Clone, Serialize)]
+pub struct SharedClaim {
+    pub step: String,
+    /// `claimed`, `completed`, `failed`, `blocked` or `skipped`; none: the record cannot be read.
+    pub state: Option<&'static str>,
+    pub claim: Option<String>,
+    pub by: Option<String>,
+    pub host: Option<String>,
+    pub branch: Option<String>,
+    /// When the record was last written, by the clock of its machine.
+    pub at: Option<Time>,
+    /// It is of this clone.
+    pub own: bool,
+    /// Another machine may take it over.
+    pub lapsed: bool,
+    /// The remote has not confirmed the last change yet.
+    pub unsettled: bool,
+    /// Another machine has taken it over from this clone.
+    pub lost: bool,
+    /// The work has ended on a branch that the remote no longer has.
+    pub ended_nowhere: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SyncReport {
+    pub dry_run: bool,
+    pub remote: String,
+    /// Where claims are at the remote.
+    pub claims_at: String,
+    pub branch: Option<String>,
+    /// When the claims were last listed.
+    pub listed_at: Option<Time>,
+    /// Why the remote could not be asked now.
+    pub error: Option<String>,
+    pub claims: Vec<SharedClaim>,
+    /// What became of this clone's claims that were open.
+    pub settled: Vec<SettledClaim>,
+    /// Records that were removed because the branch has their work.
+    pub removed: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SettledClaim {
+    pub step: String,
+    /// `confirmed`, `lost`, `restored`, `released` or `unsettled`.
+    pub what: &'static str,
+    pub why: Option<String>,
+}
+
+impl SyncReport {
+    pub fn to_json(&self) -> Value {
+        json!(self)
+    }
+
+    /// 4 if something is still not settled.
+    pub fn exit_code(&self) -> u8 {
+        if self.settled.iter().any(|it| it.what == "unsettled") { 4 } else { 0 }
+    }
+}
+
+/// Lists the claims, settles and renews those of this clone, and removes records whose work has arrived on the branch.
+pub fn sync(context: &Context, request: &SyncRequest) -> Result<SyncReport, Error> {
+    let sync = Sync::required(context)?;
+    let looked = sync.look()?;
+    if request.mode == Mode::DryRun {
+        return Ok(SyncReport { dry_run: true, ..report(&sync, &looked.seen) });
+    }
+    if looked.is_unnamed {
+        sync.name_registry()?;
+    }
+    announce_local(&sync)?;
+    let settled = sync.settle(&looked.seen)?;
+    let lost = sync.renew(&|it| sync.is_due(it))?;
+    for own in &lost {
+        leases::forget(context, &own.step);
+    }
+    let superfluous = sync.superfluous(&looked.seen)?;
+    let removed = sync.change_others(&superfluous)?;
+    sync.note_branches()?;
+    let seen = sync.look()?.seen;
+    let settled = settled.into_iter().map(|it| SettledClaim { step: it.step, what: it.what, why: it.why });
+    let lost = lost.into_iter().map(|it| SettledClaim { step: it.step.to_string(), what: "lost", why: None });
+    Ok(SyncReport { settled: settled.chain(lost).collect(), removed, ..report(&sync, &seen) })
+}
+
+/// The claims as the remote has them now; if it does not answer, as they were last listed.
+pub fn status(context: &Context) -> Result<SyncReport, Error> {
+    let sync = Sync::required(context)?;
+    match sync.look() {
+        Ok(looked) => Ok(report(&sync, &looked.seen)),
+        Err(error) if matches!(error.code(), "remote-unreachable" | "remote-refused") => {
+            let error = Some(error.to_string());
+            Ok(SyncReport { error, ..report(&sync, &sync.state.seen()) })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Claims of this machine that were made before claims were shared become known to the others.
+fn announce_local(sync: &Sync<'_>) -> Result<(), Error> {
+    for (step, claim) in sync.unknown_claims()? {
+        let name = sync.state.name_of(&step);
+        sync.state.put(&Own { is_offline: true, ..Own::new(name, step, claim) })?;
+    }
+    Ok(())
+}
+
+fn report(sync: &Sync<'_>, seen: &Seen) -> SyncReport {
+    let Last { at, error } = sync.state.last();
+    let own = sync.state.all_own();
+    let is_own = |id: &str| own.iter().any(|it| it.claim == id && !it.is_lost);
+    let mut claims: Vec<_> = Vec::new();
+    for (name, sighting) in seen.records.iter().filter(|(name, _)| name.is_in(sync.state.dir())) {
+        let record = sighting.record.as_ref();
+        if record.is_some_and(|it| is_own(&it.id)) {
+            continue;
+        }
+        let step = record.and_then(|it| it.step_id()).map_or_else(|| name.to_string(), |it| it.to_string());
+        claims.push(SharedClaim {
+            step,
+            state: record.map(|it| it.state.word()),
+            claim: record.map(|it| it.id.clone()),
+            by: record.map(|it| it.by.clone()),
+            host: record.map(|it| it.host.clone()),
+            branch: record.and_then(|it| it.short_branch()).map(str::to_owned),
+            at: record.map(|it| it.at),
+            own: false,
+            lapsed: sighting.has_lapsed,
+            unsettled: false,
+            lost: false,
+            ended_nowhere: sighting.is_branch_gone && record.is_some_and(|it| it.state.has_ended()),
+        });
+    }
+    claims.extend(own.iter().map(own_claim));
+    claims.sort_by(|a, b| (&a.step, a.own).cmp(&(&b.step, b.own)));
+    SyncReport {
+        dry_run: false,
+        remote: sync.config.remote.clone(),
+        claims_at: sync.config.claims_text(),
+        branch: sync.config.branch.clone(),
+        listed_at: at,
+        error,
+        claims,
+        settled: Vec::new(),
+        removed: 0,
+    }
+}
+
+fn own_claim(own: &Own) -> SharedClaim {
+    let record = own.record();
+    SharedClaim {
+        step: own.step.to_string(),
+        state: Some(own.state().unwrap_or(State::Claimed).word()),
+        claim: Some(own.claim.clone()),
+        by: record.as_ref().map(|it| it.by.clone()),
+        host: record.as_ref().map(|it| it.host.clone()),
+        branch: record.as_ref().and_then(|it| it.short_branch()).map(str::to_owned),
+        at: record.as_ref().map(|it| it.at),
+        own: true,
+        lapsed: false,
+        unsettled: own.is_unsettled(),
+        lost: own.is_lost,
+        ended_nowhere: false,
+    }
+}
+
+/// What another machine did with a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub step: String,
+    pub plan: String,
+    pub title: String,
+    /// Relative to the plans directory.
+    pub path: String,
+    pub did: DidElsewhere,
+    pub by: String,
+    pub host: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DidElsewhere {
+    Claimed,
+    /// Given back, or lapsed.
+    Released,
+    /// The work has ended with this status.
+    Ended(&'static str),
+}
+
+/// The share of a process that watches: lists the claims, renews those of this clone, and settles nothing.
+pub fn watch(context: &Context) -> Result<Vec<Elsewhere>, Error> {
+    let Some(sync) = Sync::of(context)? else { return Ok(Vec::new()) };
+    let looked = sync.look()?;
+    for own in sync.renew(&|it| sync.is_due(it))? {
+        leases::forget(context, &own.step);
+    }
+    let news = looked.news.iter().filter_map(|it| elsewhere(context, it));
+    Ok(news.collect())
+}
+
+/// Calls `on_change` soon after another machine's change, from then on. False: this registry does not report changes.
+pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
+    Sync::of(context).ok().flatten().is_some_and(|it| it.watch(on_change))
+}
+
+/// None: the step is not one of the plans here.
+fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
+    let id = news.record.step_id()?;
+    let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;
+    let step = plans.step(&id)?;
+    let did = match news.what {
+        What::Claimed => DidElsewhere::Claimed,
+        What::Released | What::Lapsed => DidElsewhere::Released,
+        What::Ended(state) => DidElsewhere::Ended(state.word()),
+    };
+    Some(Elsewhere {
+        step: id.to_string(),
+        plan: id.plan.to_string(),
+        title: step.title.clone(),
+        path: step.path.clone(),
+        did,
+        by: news.record.by.clone(),
+        host: news.record.host.clone(),
+    })
+}
+
+/// The steps of this clone that the remote has not confirmed, for every command to mention.
+pub fn unsettled(context: &Context) -> Vec<String> {
+    settling::unsettled(context).iter().map(|it| it.to_string()).collect()
+}

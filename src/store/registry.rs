@@ -1,0 +1,152 @@
+//! Claims across machines: named records at a place that all machines reach.
+//!
+//! Exclusive claims need four operations of that place: create a record if it is absent, replace it if it has a known
+//! value, delete it if it has a known value, and list all records. [`ClaimRegistry`] has these four. `git_refs` stores
+//! records as refs of the git remote that a team shares anyway.
+//!
+//! # Lost answers
+//! A change whose answer is lost may have been made. Each value has a nonce, so no two values are equal. The caller stores
+//! the value before it makes the change; after [`RegistryError::Unanswered`] it makes *the same* change again, and
+//! [`Answer::Done`] then also means that the first one had succeeded. A repeated change with a new nonce would make the
+//! caller's own claim a foreign one.
+//!
+//! # Time
+//! A registry with a clock of its own reports the age of each record and whether it has lapsed ([`Standing`]), and checks
+//! this again in the same statement that takes a record over. Without one, `store::sync::seen` compares sightings.
+
+pub(crate) mod git_refs;
+pub(crate) mod name;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+pub(crate) mod record;
+
+#[cfg(test)]
+pub(crate) mod memory;
+#[cfg(test)]
+pub(crate) mod table;
+
+use std::time::Duration;
+
+pub(crate) use name::Name;
+
+/// Identifies one value of a record. No two values have the same one.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Revision(pub(crate) String);
+
+/// A value of a record, before or after it is at the registry.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Value {
+    pub(crate) revision: Revision,
+    /// JSON, at most [`record::LONGEST`] bytes. It contains a nonce.
+    pub(crate) body: String,
+    /// For how many seconds it holds without being replaced.
+    pub(crate) ttl: i64,
+}
+
+/// One change of one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// If there is no such record. A lapsed record is not absent.
+    Create { name: Name, new: Value },
+    /// If the record has this value. A take-over is only made if that value has lapsed, where the registry can tell.
+    Replace { name: Name, old: Revision, new: Value, is_take_over: bool },
+    /// If the record has this value. An absent record is a success.
+    Delete { name: Name, old: Revision },
+}
+
+impl Change {
+    pub(crate) fn name(&self) -> &Name {
+        match self {
+            Self::Create { name, .. } | Self::Replace { name, .. } | Self::Delete { name, .. } => name,
+        }
+    }
+}
+
+/// What became of one change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The record has the wanted value, by this change or by an earlier attempt at it.
+    Done,
+    /// The record has another value, or none.
+    Lost,
+    /// Not made, because another change of the same call could not be made.
+    NotTried,
+    /// The registry does not allow it.
+    Refused(String),
+}
+
+/// Whether the changes of one call depend on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Together {
+    /// All of them are made, or none.
+    AllOrNone,
+    Each,
+}
+
+/// The age of a record by the registry's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) age: Duration,
+    pub(crate) has_lapsed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) name: Name,
+    pub(crate) revision: Revision,
+    /// None: too long, or not text.
+    pub(crate) body: Option<String>,
+    /// None: the registry has no clock.
+    pub(crate) standing: Option<Standing>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RegistryError {
+    /// It did not answer, and nothing was changed.
+    #[error("it does not answer: {0}")]
+    Unreachable(String),
+    /// A change may have been made; see the first lines of this module.
+    #[error("it did not say whether it made the change: {0}")]
+    Unanswered(String),
+    /// It answered no: no right to write, rejected credentials, another kind of repository.
+    #[error("it refused: {0}")]
+    Refused(String),
+    /// This machine is the cause.
+    #[error("{0}")]
+    Local(String),
+}
+
+/// The place of the records. All calls may take seconds, so no lock of planwatch is held during one.
+pub(crate) trait ClaimRegistry: Send + Sync {
+    /// Makes a value of a body, and stores here what a repetition of its change needs. Does not contact the registry.
+    fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError>;
+
+    /// Makes the changes, each of another record, in as few connections as possible. The answers have the order of the
+    /// changes.
+    fn change(&self, changes: &[Change], together: Together) -> Result<Vec<Answer>, RegistryError>;
+
+    /// All records below `claims/`, and the one that describes the registry.
+    fn list(&self) -> Result<Vec<Listed>, RegistryError>;
+
+    /// Makes what the registry needs before its first record.
+    fn prepare(&self) -> Result<(), RegistryError> {
+        Ok(())
+    }
+
+    /// Calls `on_change` soon after another client changed a record in another way than by renewing it, on any thread. Changes
+    /// can be missed, so the caller also lists at intervals. False: the registry reports no changes.
+    fn watch(&self, _on_change: Box<dyn Fn() + Send + Sync>) -> bool {
+        false
+    }
+
+    /// Whether [`Self::list`] also fetches the branch that shows which work was merged; otherwise it is fetched beside it.
+    fn lists_branch(&self) -> bool {
+        false
+    }
+
+    /// One change.
+    fn change_one(&self, change: Change) -> Result<Answer, RegistryError> {
+        let answers = self.change(std::slice::from_ref(&change), Together::Each)?;
+        answers.into_iter().next().ok_or_else(|| RegistryError::Local("no answer to a change".to_owned()))
+    }
+}

@@ -1,0 +1,240 @@
+//! Records as refs of a git remote, changed by pushes with a lease.
+//!
+//! A value is a blob, or, where the host only allows branches, a commit without files whose message is the value. The
+//! object is stored in this clone before it is pushed, so the same push can be repeated.
+//!
+//! Records are fetched into `refs/planwatch/remote/`, which other commands of git neither fetch nor push. `ls-remote` with
+//! a pattern would make the server send all its refs; a fetch with a refspec does not.
+
+use std::time::Duration;
+
+use super::record::LONGEST;
+use super::{Answer, Change, ClaimRegistry, Listed, Name, RegistryError, Revision, Together, Value};
+use crate::api::sync_config::Namespace;
+use crate::disk::{Disk, RealDisk};
+use crate::git::{CatFile, Found, Git, GitError, Oid, PushResult, PushedRef, RefChange, RemoteError};
+
+/// Where fetched records are in this clone.
+pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
+
+/// Where the fetched branch is in this clone.
+pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
+
+/// How often a push is tried again that met another one at the server, or had no answer.
+const TRIES: u64 = 3;
+
+/// No clone reads more records.
+const MOST: usize = 50_000;
+
+pub(crate) struct GitRefs {
+    git: Git,
+    url: String,
+    namespace: Namespace,
+    /// The branch that is fetched with the records, without `refs/heads/`.
+    branch: Option<String>,
+}
+
+impl GitRefs {
+    pub(crate) fn new(git: Git, url: String, namespace: Namespace, branch: Option<String>) -> Self {
+        Self { git, url, namespace, branch }
+    }
+
+    fn full(&self, name: &Name) -> String {
+        format!("{}{name}", self.namespace.prefix())
+    }
+
+    fn ref_change(&self, change: &Change) -> Result<RefChange, RegistryError> {
+        let name = self.full(change.name());
+        let (old, new) = match change {
+            Change::Create { new, .. } => (None, Some(oid(&new.revision)?)),
+            Change::Replace { old, new, .. } => (Some(oid(old)?), Some(oid(&new.revision)?)),
+            Change::Delete { old, .. } => (Some(oid(old)?), None),
+        };
+        Ok(RefChange { name, old, new })
+    }
+
+    /// Pushes; a push without an answer is repeated, because the same push tells what became of the first one.
+    fn push(&self, changes: &[RefChange], is_atomic: bool) -> Result<Vec<PushResult>, RegistryError> {
+        let mut silence = String::new();
+        for nth in 0..TRIES {
+            pause(nth);
+            match self.git.push_refs(&self.url, changes, is_atomic) {
+                Ok(pushed) => {
+                    let results = results_of(changes, &pushed);
+                    let is_final =
+                        |it: &PushResult| !matches!(it, PushResult::Contended | PushResult::Unknown);
+                    if results.iter().all(is_final) {
+                        return Ok(results);
+                    }
+                    let is_unknown = results.contains(&PushResult::Unknown);
+                    silence = "it did not report the result of a ref".to_owned();
+                    if nth + 1 == TRIES && !is_unknown {
+                        return Ok(results);
+                    }
+                }
+                // The first repetition settles what a broken connection left open.
+                Err(RemoteError::Silent(text)) if nth == 0 => silence = text,
+                Err(RemoteError::Silent(text)) => {
+                    silence = text;
+                    break;
+                }
+                Err(RemoteError::Refused(text)) => return Err(RegistryError::Refused(text)),
+                Err(RemoteError::NoRef) => return Err(RegistryError::Refused("no such ref".to_owned())),
+                Err(RemoteError::Git(error)) => return Err(local(&error)),
+            }
+        }
+        Err(RegistryError::Unanswered(silence))
+    }
+
+    fn answer(&self, change: &Change, result: PushResult) -> Result<Answer, RegistryError> {
+        Ok(match result {
+            PushResult::Done | PushResult::UpToDate => Answer::Done,
+            // A server may also call a deleted ref stale.
+            PushResult::Stale if matches!(change, Change::Delete { .. }) => {
+                let there = self.git.remote_has(&self.url, &[self.full(change.name())]);
+                if there.map_err(unreachable)?.contains(&true) { Answer::Lost } else { Answer::Done }
+            }
+            PushResult::Stale | PushResult::Contended | PushResult::Unknown => Answer::Lost,
+            PushResult::NotTried => Answer::NotTried,
+            PushResult::Refused(why) => Answer::Refused(why),
+        })
+    }
+
+    fn refspecs(&self, with_branch: bool) -> Vec<String> {
+        let prefix = self.namespace.prefix();
+        let mut specs = vec![
+            format!("+{prefix}claims/*:{LOCAL}claims/*"),
+            // With a star it may be missing.
+            format!("+{prefix}registry*:{LOCAL}registry*"),
+        ];
+        if let Some(branch) = self.branch.as_ref().filter(|_| with_branch) {
+            specs.push(format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}"));
+        }
+        specs
+    }
+
+    fn fetch(&self) -> Result<(), RegistryError> {
+        match self.git.fetch_refs(&self.url, &self.refspecs(true)) {
+            // There is no such branch yet.
+            Err(RemoteError::NoRef) if self.branch.is_some() => {
+                self.git.fetch_refs(&self.url, &self.refspecs(false)).map_err(unreachable)
+            }
+            fetched => fetched.map_err(unreachable),
+        }
+    }
+
+    /// The fetched records; none if it was never fetched.
+    fn fetched(&self) -> Result<Vec<Listed>, GitError> {
+        let format = "--format=%(refname)%00%(objectname)%00%(objectsize)";
+        let printed = self.git.call(&["for-each-ref", format]).arg(LOCAL).run()?;
+        let printed = String::from_utf8_lossy(&printed);
+        let mut found = Vec::new();
+        for line in printed.lines().take(MOST) {
+            let mut fields = line.split('\0');
+            let name = fields.next().and_then(|it| Name::read(it.strip_prefix(LOCAL)?));
+            let oid = fields.next().and_then(|it| Oid::read(it.as_bytes()));
+            let size: usize = fields.next().and_then(|it| it.parse().ok()).unwrap_or(usize::MAX);
+            found.extend(name.zip(oid).map(|(name, oid)| (name, oid, size)));
+        }
+        let names: Vec<_> =
+            found.iter().filter(|it| it.2 <= LONGEST + HEADER).map(|it| it.1.to_string()).collect();
+        let mut bodies = Vec::new();
+        if !names.is_empty() {
+            CatFile::open(&self.git)?.read_all(&names, |_, found| {
+                bodies.push(body_of(found));
+                Ok(())
+            })?;
+        }
+        let mut bodies = bodies.into_iter();
+        let listed = found.into_iter().map(|(name, oid, size)| Listed {
+            name,
+            revision: Revision(oid.to_string()),
+            body: (size <= LONGEST + HEADER).then(|| bodies.next().flatten()).flatten(),
+            standing: None,
+        });
+        Ok(listed.collect())
+    }
+}
+
+/// A commit has some lines before its message.
+const HEADER: usize = 512;
+
+fn body_of(found: Found) -> Option<String> {
+    let Found::Object(object) = found else { return None };
+    let bytes = match object.kind.as_str() {
+        "blob" => object.bytes,
+        "commit" => {
+            let at = object.bytes.windows(2).position(|it| it == b"\n\n")?;
+            object.bytes[at + 2..].to_vec()
+        }
+        _ => return None,
+    };
+    String::from_utf8(bytes).ok().filter(|it| it.len() <= LONGEST)
+}
+
+/// The result of each change; a ref of which nothing was reported is unknown.
+fn results_of(changes: &[RefChange], pushed: &[PushedRef]) -> Vec<PushResult> {
+    let of = |change: &RefChange| {
+        let found = pushed.iter().find(|it| it.name == change.name);
+        found.map_or(PushResult::Unknown, |it| it.result.clone())
+    };
+    changes.iter().map(of).collect()
+}
+
+fn oid(revision: &Revision) -> Result<Oid, RegistryError> {
+    Oid::read(revision.0.as_bytes())
+        .ok_or_else(|| RegistryError::Local(format!("`{}` is not the name of an object", revision.0)))
+}
+
+fn local(error: &GitError) -> RegistryError {
+    RegistryError::Local(error.to_string())
+}
+
+/// For calls that change nothing.
+fn unreachable(error: RemoteError) -> RegistryError {
+    match error {
+        RemoteError::Silent(text) => RegistryError::Unreachable(text),
+        RemoteError::Refused(text) => RegistryError::Refused(text),
+        RemoteError::NoRef => RegistryError::Refused("a ref is missing".to_owned()),
+        RemoteError::Git(error) => local(&error),
+    }
+}
+
+/// Waits a random time that grows; two pushes that met must not meet again.
+fn pause(nth: u64) {
+    if nth == 0 {
+        return;
+    }
+    let mut byte = [0];
+    RealDisk.random(&mut byte).ok();
+    RealDisk.pause(Duration::from_millis(20 + u64::from(byte[0]) * nth));
+}
+
+impl ClaimRegistry for GitRefs {
+    fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError> {
+        let oid = match self.namespace {
+            Namespace::Own | Namespace::Tags => self.git.write_bytes(body.as_bytes()),
+            Namespace::Branches => self.git.write_empty_commit(&body),
+        };
+        let oid = oid.map_err(|it| local(&it))?;
+        Ok(Value { revision: Revision(oid.to_string()), body, ttl })
+    }
+
+    fn change(&self, changes: &[Change], together: Together) -> Result<Vec<Answer>, RegistryError> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let refs: Vec<_> = changes.iter().map(|it| self.ref_change(it)).collect::<Result<_, _>>()?;
+        let results = self.push(&refs, together == Together::AllOrNone)?;
+        changes.iter().zip(results).map(|(change, result)| self.answer(change, result)).collect()
+    }
+
+    fn list(&self) -> Result<Vec<Listed>, RegistryError> {
+        self.fetch()?;
+        self.fetched().map_err(|it| local(&it))
+    }
+
+    fn lists_branch(&self) -> bool {
+        self.branch.is_some()
+    }
+}

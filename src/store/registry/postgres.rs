@@ -1,0 +1,276 @@
+//! Records as rows of a PostgreSQL table, for teams whose claims are too many for a git host.
+//!
+//! Each change is one statement, so nothing can come between its check and its effect. Isolation is READ COMMITTED: a
+//! take-over that waits for a renewal is checked again against the renewed row. The server's clock alone says how old a record
+//! is. `synchronous_commit` is on, since a server that is killed loses acknowledged claims without it.
+//!
+//! `address` reads the URL and decides about TLS, `session` has the connection, of which each process has one for a database.
+
+mod address;
+#[cfg(test)]
+mod fleet;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, GenericClient};
+
+use super::record::{LONGEST, Record, State};
+use super::{
+    Answer, Change, ClaimRegistry, Listed, Name, RegistryError, Revision, Standing, Together, Value,
+};
+use session::Session;
+
+/// The table that [`ClaimRegistry::prepare`] makes. `seen` and `ttl` say until when a record holds.
+const TABLE: &str = "
+create schema if not exists planwatch;
+create table if not exists planwatch.record (
+  repo text not null,
+  name text not null,
+  body text not null check (octet_length(body) <= 4096),
+  rev text not null,
+  seen timestamptz not null default clock_timestamp(),
+  ttl integer not null,
+  primary key (repo, name)
+)";
+
+const CREATE: &str = "insert into planwatch.record (repo, name, body, rev, ttl) values ($1, $2, $3, $4, $5) \
+    on conflict do nothing";
+const REPLACE: &str = "update planwatch.record set body = $3, rev = $4, ttl = $5, seen = clock_timestamp() \
+    where repo = $1 and name = $2 and rev = $6 \
+    and (not $7 or seen + make_interval(secs => ttl) < clock_timestamp())";
+const DELETE: &str = "delete from planwatch.record where repo = $1 and name = $2 and rev = $3";
+const CURRENT: &str = "select rev from planwatch.record where repo = $1 and name = $2";
+const LIST: &str = "select name, body, rev, extract(epoch from clock_timestamp() - seen)::float8, \
+    seen + make_interval(secs => ttl) < clock_timestamp() from planwatch.record where repo = $1 limit 100000";
+const NOTIFY: &str = "select pg_notify($1, $2)";
+
+pub(crate) struct Postgres {
+    /// The id of the registry: several repositories can share a database.
+    repo: String,
+    session: Arc<Session>,
+}
+
+/// What a session does for a registry.
+#[derive(Debug, Clone)]
+enum Job {
+    Prepare,
+    Change { repo: String, changes: Vec<Change>, together: Together },
+    List { repo: String },
+}
+
+#[derive(Debug)]
+enum Done {
+    Prepared,
+    Changed(Vec<Answer>),
+    Listed(Vec<Listed>),
+}
+
+/// The channel of the notifications about one registry. Their names are global to a database.
+fn channel(repo: &str) -> String {
+    format!("planwatch_{}", &blake3::hash(repo.as_bytes()).to_hex()[..16])
+}
+
+impl Postgres {
+    /// Connects with the first call. An error: the URL cannot be used.
+    pub(crate) fn new(url: &str, repo: &str) -> Result<Self, String> {
+        Ok(Self { repo: repo.to_owned(), session: Session::of(url)? })
+    }
+}
+
+impl ClaimRegistry for Postgres {
+    fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError> {
+        if body.len() > LONGEST {
+            return Err(RegistryError::Local("the record is too long".to_owned()));
+        }
+        let revision = Revision(blake3::hash(body.as_bytes()).to_hex().to_string());
+        Ok(Value { revision, body, ttl })
+    }
+
+    fn change(&self, changes: &[Change], together: Together) -> Result<Vec<Answer>, RegistryError> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let job = Job::Change { repo: self.repo.clone(), changes: changes.to_vec(), together };
+        match self.session.call(job)? {
+            Done::Changed(answers) => Ok(answers),
+            _ => Err(RegistryError::Local("the answer is of another question".to_owned())),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Listed>, RegistryError> {
+        match self.session.call(Job::List { repo: self.repo.clone() })? {
+            Done::Listed(all) => Ok(all),
+            _ => Err(RegistryError::Local("the answer is of another question".to_owned())),
+        }
+    }
+
+    fn prepare(&self) -> Result<(), RegistryError> {
+        self.session.call(Job::Prepare).map(drop)
+    }
+
+    fn watch(&self, on_change: Box<dyn Fn() + Send + Sync>) -> bool {
+        self.session.listen(channel(&self.repo), on_change);
+        true
+    }
+}
+
+/// The parameters of a statement with their types: a pooler between here and the server may not know prepared statements.
+type Typed<'a> = [(&'a (dyn ToSql + Sync), Type)];
+
+async fn affects(
+    client: &impl GenericClient,
+    statement: &str,
+    of: &Typed<'_>,
+) -> Result<bool, tokio_postgres::Error> {
+    Ok(client.execute_typed(statement, of).await? > 0)
+}
+
+/// Makes one change. A repeated one is done if the record has the new value.
+async fn make(
+    client: &impl GenericClient,
+    repo: &str,
+    change: &Change,
+) -> Result<Answer, tokio_postgres::Error> {
+    let name = change.name().as_str();
+    let seconds = |it: &Value| i32::try_from(it.ttl).unwrap_or(i32::MAX);
+    let is_done = match change {
+        Change::Create { new, .. } => {
+            let ttl = seconds(new);
+            let of: &Typed<'_> = &[
+                (&repo, Type::TEXT),
+                (&name, Type::TEXT),
+                (&new.body, Type::TEXT),
+                (&new.revision.0, Type::TEXT),
+                (&ttl, Type::INT4),
+            ];
+            affects(client, CREATE, of).await?
+        }
+        Change::Replace { old, new, is_take_over, .. } => {
+            let ttl = seconds(new);
+            let of: &Typed<'_> = &[
+                (&repo, Type::TEXT),
+                (&name, Type::TEXT),
+                (&new.body, Type::TEXT),
+                (&new.revision.0, Type::TEXT),
+                (&ttl, Type::INT4),
+                (&old.0, Type::TEXT),
+                (is_take_over, Type::BOOL),
+            ];
+            affects(client, REPLACE, of).await?
+        }
+        Change::Delete { old, .. } => {
+            let of: &Typed<'_> = &[(&repo, Type::TEXT), (&name, Type::TEXT), (&old.0, Type::TEXT)];
+            affects(client, DELETE, of).await?
+        }
+    };
+    if is_done {
+        return Ok(Answer::Done);
+    }
+    // A new statement sees what another connection, or a lost answer's statement, has committed meanwhile.
+    let found = client.query_typed(CURRENT, &[(&repo, Type::TEXT), (&name, Type::TEXT)]).await?;
+    let current: Option<String> = found.first().map(|row| row.try_get(0)).transpose()?;
+    let has_wanted = match change {
+        Change::Create { new, .. } | Change::Replace { new, .. } => current.as_ref() == Some(&new.revision.0),
+        Change::Delete { .. } => current.is_none(),
+    };
+    Ok(if has_wanted { Answer::Done } else { Answer::Lost })
+}
+
+async fn make_each(
+    client: &Client,
+    repo: &str,
+    changes: &[Change],
+) -> Result<Vec<Answer>, tokio_postgres::Error> {
+    let mut answers = Vec::new();
+    for change in changes {
+        answers.push(make(client, repo, change).await?);
+    }
+    Ok(answers)
+}
+
+async fn make_all(
+    client: &mut Client,
+    repo: &str,
+    changes: &[Change],
+) -> Result<Vec<Answer>, tokio_postgres::Error> {
+    let transaction = client.transaction().await?;
+    let mut answers = vec![Answer::NotTried; changes.len()];
+    // In one order, so that two such calls wait for each other instead of both.
+    let mut order: Vec<usize> = (0..changes.len()).collect();
+    order.sort_by_key(|nth| changes[*nth].name().clone());
+    for nth in order {
+        let answer = make(&transaction, repo, &changes[nth]).await?;
+        let is_lost = answer == Answer::Lost;
+        answers[nth] = answer;
+        if is_lost {
+            transaction.rollback().await?;
+            let undone = |it: Answer| if it == Answer::Done { Answer::NotTried } else { it };
+            return Ok(answers.into_iter().map(undone).collect());
+        }
+    }
+    transaction.commit().await?;
+    Ok(answers)
+}
+
+/// Whether others should look at once. Renewals are too many: commits that notify wait for one lock of the server.
+fn is_news(change: &Change) -> bool {
+    match change {
+        Change::Create { .. } | Change::Delete { .. } => true,
+        Change::Replace { name, new, is_take_over, .. } => {
+            let has_ended = Record::read(name, &new.body).is_none_or(|it| it.state != State::Claimed);
+            *is_take_over || has_ended
+        }
+    }
+}
+
+async fn notify(client: &Client, repo: &str, changes: &[Change], answers: &[Answer]) {
+    let news =
+        changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && is_news(change));
+    if let Some((change, _)) = news {
+        let (channel, name) = (channel(repo), change.name().as_str());
+        // The change is made. Who misses this sees it at the next look.
+        client.query_typed(NOTIFY, &[(&channel, Type::TEXT), (&name, Type::TEXT)]).await.ok();
+    }
+}
+
+async fn list(client: &Client, repo: &str) -> Result<Vec<Listed>, tokio_postgres::Error> {
+    let mut all = Vec::new();
+    for row in client.query_typed(LIST, &[(&repo, Type::TEXT)]).await? {
+        let (name, body): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let Some(name) = Name::read(&name) else { continue };
+        let age = Duration::try_from_secs_f64(row.try_get::<_, f64>(3)?).unwrap_or_default();
+        let standing = Standing { age, has_lapsed: row.try_get(4)? };
+        let body = (body.len() <= LONGEST).then_some(body);
+        all.push(Listed { name, revision: Revision(row.try_get(2)?), body, standing: Some(standing) });
+    }
+    Ok(all)
+}
+
+async fn prepare(client: &Client) -> Result<(), tokio_postgres::Error> {
+    // Two clients that make the same schema at once: one of them is refused, and finds it the second time.
+    match client.batch_execute(TABLE).await {
+        Ok(()) => Ok(()),
+        Err(_) => client.batch_execute(TABLE).await,
+    }
+}
+
+/// Does a job on a connection.
+async fn perform(client: &mut Client, job: &Job) -> Result<Done, tokio_postgres::Error> {
+    match job {
+        Job::Prepare => prepare(client).await.map(|()| Done::Prepared),
+        Job::List { repo } => list(client, repo).await.map(Done::Listed),
+        Job::Change { repo, changes, together } => {
+            let answers = match together {
+                Together::AllOrNone => make_all(client, repo, changes).await?,
+                Together::Each => make_each(client, repo, changes).await?,
+            };
+            notify(client, repo, changes, &answers).await;
+            Ok(Done::Changed(answers))
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! G8: many workers on several machines share a database, which is restarted and cuts connections meanwhile.
+//!
+//! `PLANWATCH_G8=full` uses 500 workers on 20 machines and steps of five seconds. Each machine has one connection, as a watching
+//! process or a run has. Prints a line with the figures.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::tests::{Server, client_at, name};
+use super::*;
+
+#[derive(Clone, Copy)]
+struct Size {
+    machines: usize,
+    workers: usize,
+    steps: usize,
+    work: Duration,
+}
+
+const SMALL: Size = Size { machines: 4, workers: 5, steps: 100, work: Duration::ZERO };
+const FULL: Size = Size { machines: 20, workers: 25, steps: 5_000, work: Duration::from_secs(5) };
+
+/// What the workers have done, by step.
+struct Ledger {
+    /// How often a claim of the step succeeded.
+    claims: Vec<AtomicUsize>,
+    /// When each claim succeeded, until another machine was told.
+    claimed_at: Mutex<BTreeMap<usize, Instant>>,
+    seen_after: Mutex<Vec<Duration>>,
+    ended: AtomicUsize,
+}
+
+fn body(state: &str, nonce: &str) -> String {
+    format!("{{\"state\":\"{state}\",\"nonce\":\"{nonce}\"}}")
+}
+
+fn step(nth: usize) -> Name {
+    name(&format!("p:{}", nth + 1))
+}
+
+/// A record of this worker that has the value it wants in the end; `change` is repeated until there is an answer.
+fn certain(client: &Postgres, change: &Change) -> Answer {
+    loop {
+        match client.change_one(change.clone()) {
+            Ok(answer) => return answer,
+            Err(RegistryError::Unanswered(_) | RegistryError::Unreachable(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn listed(client: &Postgres) -> Vec<Listed> {
+    loop {
+        match client.list() {
+            Ok(all) => return all,
+            Err(RegistryError::Unanswered(_) | RegistryError::Unreachable(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Claims free steps and ends them, until there is none.
+fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
+    let names: BTreeMap<Name, usize> = (0..size.steps).map(|nth| (step(nth), nth)).collect();
+    loop {
+        let taken: Vec<usize> = listed(client).iter().filter_map(|it| names.get(&it.name).copied()).collect();
+        let is_taken = |nth: usize| taken.contains(&nth);
+        let free: Vec<usize> = (0..size.steps).filter(|nth| !is_taken(*nth)).collect();
+        if free.is_empty() {
+            return;
+        }
+        // Workers begin at different candidates, as `claim` does after a lost race.
+        let nth = free[(seed * 7_919) % free.len().min(size.machines * size.workers)];
+        let value = |state: &str| client.value(body(state, &format!("{seed}-{nth}")), 900).unwrap();
+        let (claimed, ended) = (value("claimed"), value("completed"));
+        if certain(client, &Change::Create { name: step(nth), new: claimed.clone() }) != Answer::Done {
+            continue;
+        }
+        ledger.claimed_at.lock().unwrap().insert(nth, Instant::now());
+        ledger.claims[nth].fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(size.work);
+        let end = Change::Replace { name: step(nth), old: claimed.revision, new: ended, is_take_over: false };
+        assert_eq!(certain(client, &end), Answer::Done, "the fence");
+        ledger.ended.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Looks at each notification, and notes when claims of others are seen.
+fn observe(client: &Postgres, ledger: &Ledger, is_over: &AtomicBool) {
+    let (sender, heard) = std::sync::mpsc::channel();
+    client.watch(Box::new(move || drop(sender.send(()))));
+    while !is_over.load(Ordering::SeqCst) {
+        if heard.recv_timeout(Duration::from_millis(100)).is_err() {
+            continue;
+        }
+        while heard.try_recv().is_ok() {}
+        let begun: Vec<usize> = ledger.claimed_at.lock().unwrap().keys().copied().collect();
+        let names: Vec<Name> = listed(client).into_iter().map(|it| it.name).collect();
+        let mut open = ledger.claimed_at.lock().unwrap();
+        for nth in begun.into_iter().filter(|nth| names.contains(&step(*nth))) {
+            let since = open.remove(&nth).map(|it| it.elapsed());
+            ledger.seen_after.lock().unwrap().extend(since);
+        }
+    }
+}
+
+#[test]
+fn a_fleet_claims_each_step_once_while_the_server_restarts() {
+    let size = if std::env::var("PLANWATCH_G8").is_ok_and(|it| it == "full") { FULL } else { SMALL };
+    let mut server = Server::start();
+    server.client("first").prepare().unwrap();
+    let ledger = Ledger {
+        claims: (0..size.steps).map(|_| AtomicUsize::new(0)).collect(),
+        claimed_at: Mutex::default(),
+        seen_after: Mutex::default(),
+        ended: AtomicUsize::new(0),
+    };
+    let (port, is_over, begun) = (server.port, AtomicBool::new(false), Instant::now());
+    let clients: Vec<_> = (0..size.machines).map(|it| client_at(port, &format!("machine-{it}"))).collect();
+    let observer = client_at(port, "observer");
+    let took = std::thread::scope(|scope| {
+        scope.spawn(|| observe(&observer, &ledger, &is_over));
+        let workers: Vec<_> = (0..size.machines * size.workers)
+            .map(|seed| {
+                let (client, ledger) = (&clients[seed % size.machines], &ledger);
+                scope.spawn(move || work(client, seed, size, ledger))
+            })
+            .collect();
+        for part in [3, 2] {
+            while ledger.ended.load(Ordering::SeqCst) < size.steps / part {
+                std::thread::yield_now();
+                std::thread::sleep(size.work / 50);
+            }
+            server.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'machine-%'");
+            server.restart();
+        }
+        workers.into_iter().for_each(|it| it.join().unwrap());
+        let took = begun.elapsed();
+        is_over.store(true, Ordering::SeqCst);
+        took
+    });
+    let twice = ledger.claims.iter().filter(|it| it.load(Ordering::SeqCst) > 1).count();
+    let completed = listed(&observer)
+        .iter()
+        .filter(|it| it.body.as_ref().is_some_and(|it| it.contains("completed")))
+        .count();
+    let mut seen = ledger.seen_after.into_inner().unwrap();
+    seen.sort();
+    let p95 = seen.get(seen.len() * 95 / 100).copied().unwrap_or_default();
+    println!(
+        "G8 {} workers on {} machines, {} steps in {:.0} s ({:.0} claims/s), server restarted twice: {twice} duplicates, {} lost results; a claim is seen elsewhere p95 {} ms",
+        size.machines * size.workers,
+        size.machines,
+        size.steps,
+        took.as_secs_f64(),
+        size.steps as f64 / took.as_secs_f64(),
+        size.steps - completed,
+        p95.as_millis(),
+    );
+    assert_eq!((twice, completed, ledger.ended.into_inner()), (0, size.steps, size.steps));
+}

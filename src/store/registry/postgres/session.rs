@@ -1,0 +1,234 @@
+//! The connection to a database: one for a process, on a thread of its own, made with the first job and again when it is lost.
+//!
+//! A job whose connection breaks is done again on a new one: each change says which value it wants, so a change that was made
+//! without an answer counts as done. Statements have time limits at the server, so none of them is carried out much later.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
+
+use super::address::{Address, Tls};
+use super::{Done, Job, RegistryError, perform};
+
+/// How long a job may take, with all its repetitions.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Between two attempts to connect while only listening.
+const LONG_PAUSE: Duration = Duration::from_secs(5);
+
+/// For each session. A server or a role can have other defaults.
+const SETTINGS: &str = "set default_transaction_isolation = 'read committed'; set synchronous_commit = on; \
+    set statement_timeout = '5s'; set lock_timeout = '2s'; set idle_in_transaction_session_timeout = '10s'";
+
+type Answered = Result<Done, RegistryError>;
+type OnChange = Arc<dyn Fn() + Send + Sync>;
+
+enum Message {
+    Job(Job, SyncSender<Answered>),
+    Listen(String, OnChange),
+    /// The connection has ended.
+    Lost,
+}
+
+pub(super) struct Session {
+    messages: UnboundedSender<Message>,
+}
+
+/// The sessions of this process by the URL.
+static SESSIONS: LazyLock<Mutex<BTreeMap<String, Arc<Session>>>> = LazyLock::new(Mutex::default);
+
+impl Session {
+    /// The session for a URL, which connects with the first job.
+    pub(super) fn of(url: &str) -> Result<Arc<Self>, String> {
+        let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = sessions.get(url) {
+            return Ok(Arc::clone(session));
+        }
+        let address = Address::read(url)?;
+        let session = Arc::new(Self::begin(address).map_err(|it| it.to_string())?);
+        sessions.insert(url.to_owned(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn begin(address: Address) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (messages, inbox) = unbounded_channel();
+        let own = messages.clone();
+        let thread = std::thread::Builder::new().name("postgres".to_owned());
+        thread.spawn(move || runtime.block_on(work(address, inbox, own)))?;
+        Ok(Self { messages })
+    }
+
+    pub(super) fn call(&self, job: Job) -> Answered {
+        let (answer, answered) = sync_channel(1);
+        let gone = || RegistryError::Local("the thread of the database has ended".to_owned());
+        self.messages.send(Message::Job(job, answer)).map_err(|_| gone())?;
+        // Jobs wait for each other, so that the limit is longer here.
+        answered.recv_timeout(LIMIT * 3).map_err(|it| match it {
+            RecvTimeoutError::Timeout => RegistryError::Unanswered("no answer in 30 seconds".to_owned()),
+            RecvTimeoutError::Disconnected => gone(),
+        })?
+    }
+
+    /// Calls `on_change` at each notification of a channel, and after a time in which some may have been missed.
+    pub(super) fn listen(&self, channel: String, on_change: Box<dyn Fn() + Send + Sync>) {
+        self.messages.send(Message::Listen(channel, Arc::from(on_change))).ok();
+    }
+}
+
+struct Working {
+    address: Address,
+    own: UnboundedSender<Message>,
+    client: Option<Client>,
+    channels: BTreeMap<String, OnChange>,
+}
+
+async fn work(address: Address, mut inbox: UnboundedReceiver<Message>, own: UnboundedSender<Message>) {
+    let mut working = Working { address, own, client: None, channels: BTreeMap::new() };
+    while let Some(message) = inbox.recv().await {
+        match message {
+            Message::Job(job, answer) => {
+                let done = working.perform(&job).await;
+                answer.send(done).ok();
+            }
+            Message::Listen(channel, on_change) => {
+                working.channels.insert(channel, on_change);
+                // The connection listens to what was known when it was made.
+                working.client = None;
+                working.stay_connected().await;
+            }
+            Message::Lost => working.stay_connected().await,
+        }
+    }
+}
+
+impl Working {
+    async fn perform(&mut self, job: &Job) -> Answered {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let error = match timeout_at(end, self.attempt(job)).await {
+                Ok(Ok(done)) => return Ok(done),
+                Ok(Err(error)) => error,
+                Err(_) => silent(job, "no answer in 10 seconds".to_owned()),
+            };
+            let may_be_repeated =
+                matches!(error, RegistryError::Unreachable(_) | RegistryError::Unanswered(_));
+            if !may_be_repeated || Instant::now() + PAUSE >= end {
+                return Err(error);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn attempt(&mut self, job: &Job) -> Answered {
+        self.connect().await?;
+        let Some(client) = self.client.as_mut() else {
+            return Err(RegistryError::Unreachable("not connected".to_owned()));
+        };
+        perform(client, job).await.map_err(|it| read_error(job, &it))
+    }
+
+    /// Connects, unless the connection is there.
+    async fn connect(&mut self) -> Result<(), RegistryError> {
+        if self.client.as_ref().is_some_and(|it| !it.is_closed()) {
+            return Ok(());
+        }
+        let config = &self.address.config;
+        let failed = |it: tokio_postgres::Error| read_error(&Job::Prepare, &it);
+        let client = match &self.address.tls {
+            Tls::None => {
+                let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+                self.follow(connection);
+                client
+            }
+            Tls::Verified(tls) => {
+                let (client, connection) = config.connect(tls.clone()).await.map_err(failed)?;
+                self.follow(connection);
+                client
+            }
+        };
+        client.batch_execute(SETTINGS).await.map_err(failed)?;
+        for channel in self.channels.keys() {
+            // The names consist of letters, digits and `_`.
+            client.batch_execute(&format!("listen {channel}")).await.map_err(failed)?;
+        }
+        self.client = Some(client);
+        Ok(())
+    }
+
+    /// Drives a connection until it ends, and passes notifications on.
+    fn follow<S, T>(&self, mut connection: Connection<S, T>)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let (own, channels) = (self.own.clone(), self.channels.clone());
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|it| connection.poll_message(it)).await {
+                if let AsyncMessage::Notification(it) = message {
+                    channels.get(it.channel()).into_iter().for_each(|on_change| on_change());
+                }
+            }
+            own.send(Message::Lost).ok();
+        });
+    }
+
+    /// Connects again while somebody listens. What was missed is unknown, so each listener looks once.
+    async fn stay_connected(&mut self) {
+        if self.channels.is_empty() || self.client.as_ref().is_some_and(|it| !it.is_closed()) {
+            return;
+        }
+        match timeout_at(Instant::now() + LIMIT, self.connect()).await {
+            Ok(Ok(())) => self.channels.values().for_each(|on_change| on_change()),
+            _ => {
+                let own = self.own.clone();
+                tokio::spawn(async move {
+                    sleep(LONG_PAUSE).await;
+                    own.send(Message::Lost).ok();
+                });
+            }
+        }
+    }
+}
+
+/// No answer: a change may have been made.
+fn silent(job: &Job, why: String) -> RegistryError {
+    match job {
+        Job::Change { .. } => RegistryError::Unanswered(why),
+        _ => RegistryError::Unreachable(why),
+    }
+}
+
+/// What an error means. Texts of the server are shown, so they are cut and have no control characters.
+fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
+    let mut text = error.to_string();
+    if let Some(cause) = std::error::Error::source(error) {
+        text = format!("{text}: {cause}");
+    }
+    let text: String = text.chars().filter(|it| !it.is_control()).take(300).collect();
+    let Some(refusal) = error.as_db_error() else { return silent(job, text) };
+    match refusal.code() {
+        // The server ends or begins, or cut the connection: what it was doing may be committed.
+        &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => silent(job, text),
+        &SqlState::CANNOT_CONNECT_NOW
+        | &SqlState::TOO_MANY_CONNECTIONS
+        | &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::QUERY_CANCELED
+        | &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::T_R_DEADLOCK_DETECTED => RegistryError::Unreachable(text),
+        &SqlState::UNDEFINED_TABLE | &SqlState::INVALID_SCHEMA_NAME => RegistryError::Refused(
+            "the table of planwatch is missing; `planwatch sync init` makes it".to_owned(),
+        ),
+        _ => RegistryError::Refused(text),
+    }
+}

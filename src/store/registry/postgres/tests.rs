@@ -1,0 +1,280 @@
+//! The registry on a real server, which these tests start. They need the programs of PostgreSQL.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+
+use super::*;
+use crate::plan::id::read_step_id;
+use crate::store::registry::table;
+
+/// A server of its own directory and port, without passwords.
+pub(super) struct Server {
+    place: tempfile::TempDir,
+    pub(super) port: u16,
+    running: Child,
+}
+
+fn program(name: &str) -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found: Vec<_> =
+        versions.map(|it| it.path().join("bin").join(name)).filter(|it| it.exists()).collect();
+    found.sort();
+    found.pop().unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// The server refuses to run as root.
+fn as_user(program: &Path) -> Command {
+    if !rustix::process::getuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program);
+    command
+}
+
+fn run(command: &mut Command) {
+    let ran = command.output().expect("PostgreSQL is installed");
+    assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+impl Server {
+    pub(super) fn start() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        if rustix::process::getuid().is_root() {
+            run(Command::new("chown").arg("postgres").arg(place.path()));
+        }
+        let data = place.path().join("data");
+        let options = ["--auth=trust", "--username=planwatch", "--no-sync", "--encoding=UTF8", "-D"];
+        run(as_user(&program("initdb")).args(options).arg(&data));
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let running = Self::run_at(place.path(), port);
+        Self { place, port, running }
+    }
+
+    fn run_at(place: &Path, port: u16) -> Child {
+        let mut command = as_user(&program("postgres"));
+        command.arg("-D").arg(place.join("data")).arg("-k").arg(place).arg("-p").arg(port.to_string());
+        command.args(["-h", "127.0.0.1", "-N", "200"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let running = command.spawn().expect("PostgreSQL is installed");
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::yield_now();
+        }
+        running
+    }
+
+    /// Ends the server at once, as a crash does, and starts it again.
+    pub(super) fn restart(&mut self) {
+        let id = i32::try_from(self.running.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::QUIT).unwrap();
+        self.running.wait().unwrap();
+        self.running = Self::run_at(self.place.path(), self.port);
+    }
+
+    /// A client with a connection of its own.
+    pub(super) fn client(&self, name: &str) -> Postgres {
+        client_at(self.port, name)
+    }
+
+    pub(super) fn execute(&self, statement: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = format!("host=127.0.0.1 port={} user=planwatch dbname=postgres", self.port);
+        runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(statement).await.unwrap();
+        });
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let id = i32::try_from(self.running.id()).ok().and_then(rustix::process::Pid::from_raw);
+        id.map(|it| rustix::process::kill_process(it, rustix::process::Signal::QUIT));
+        self.running.wait().ok();
+    }
+}
+
+pub(super) fn client_at(port: u16, name: &str) -> Postgres {
+    let url = format!("postgres://planwatch@127.0.0.1:{port}/postgres?application_name={name}");
+    Postgres::new(&url, "0123456789abcdef").unwrap()
+}
+
+pub(super) fn name(step: &str) -> Name {
+    Name::of("plans", &read_step_id(step).unwrap())
+}
+
+fn value(registry: &Postgres, text: &str) -> Value {
+    registry.value(format!("{{\"nonce\":\"{text}\"}}"), 3600).unwrap()
+}
+
+fn create(registry: &Postgres, step: &str, text: &str) -> Change {
+    Change::Create { name: name(step), new: value(registry, text) }
+}
+
+#[test]
+fn it_passes_the_table() {
+    let server = Server::start();
+    let (one, other) = (server.client("one"), server.client("other"));
+    let error = one.list().unwrap_err();
+    assert!(matches!(&error, RegistryError::Refused(why) if why.contains("sync init")), "{error:?}");
+    one.prepare().unwrap();
+    other.prepare().unwrap();
+    table::check(&one, &other, true);
+    let elsewhere = Postgres { repo: "another".to_owned(), session: Arc::clone(&other.session) };
+    table::check(&one, &elsewhere, false);
+}
+
+#[test]
+fn of_many_clients_one_makes_each_record() {
+    let server = Server::start();
+    server.client("first").prepare().unwrap();
+    let won = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for nth in 0..8 {
+            let (server, won) = (&server, &won);
+            scope.spawn(move || {
+                let client = server.client(&format!("racer-{nth}"));
+                for step in 1..=40 {
+                    let change = create(&client, &format!("p:{step}"), &format!("{nth}-{step}"));
+                    won.fetch_add(
+                        usize::from(client.change_one(change).unwrap() == Answer::Done),
+                        Ordering::SeqCst,
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(won.into_inner(), 40);
+}
+
+#[test]
+fn only_a_lapsed_record_is_taken_over() {
+    let server = Server::start();
+    let (one, other) = (server.client("holder"), server.client("taker"));
+    one.prepare().unwrap();
+    let (held, new) = (value(&one, "a"), value(&other, "b"));
+    one.change_one(Change::Create { name: name("p:1"), new: held.clone() }).unwrap();
+    let take = Change::Replace { name: name("p:1"), old: held.revision, new, is_take_over: true };
+    assert_eq!(other.change_one(take.clone()).unwrap(), Answer::Lost);
+    let standing = other.list().unwrap()[0].standing.unwrap();
+    assert!(!standing.has_lapsed && standing.age < Duration::from_secs(60), "{standing:?}");
+    server.execute("update planwatch.record set seen = seen - interval '3601 seconds'");
+    let standing = other.list().unwrap()[0].standing.unwrap();
+    assert!(standing.has_lapsed && standing.age >= Duration::from_secs(3601), "{standing:?}");
+    assert_eq!(other.change_one(take).unwrap(), Answer::Done);
+}
+
+#[test]
+fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
+    let mut server = Server::start();
+    let client = server.client("steady");
+    client.prepare().unwrap();
+    let (sender, done) = channel();
+    let port = server.port;
+    let claiming = std::thread::spawn(move || {
+        let client = client_at(port, "steady");
+        (1..=300).all(|step| {
+            let change = create(&client, &format!("p:{step}"), &format!("n{step}"));
+            // The session repeats what the restart cut; in the end each change has an answer.
+            let is_done = client.change_one(change).unwrap() == Answer::Done;
+            sender.send(step).unwrap();
+            is_done
+        })
+    });
+    for at in [60, 180] {
+        while done.recv().unwrap() < at {}
+        server.restart();
+    }
+    assert!(claiming.join().unwrap());
+    assert_eq!(client.list().unwrap().len(), 300);
+}
+
+/// Passes bytes to a server; when it is armed, it cuts the connection as soon as the server answers.
+fn relay(port: u16, is_armed: Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let is_armed = Arc::clone(&is_armed);
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            std::thread::spawn(move || {
+                let (mut server, mut client, mut bytes) = (server, client, [0; 4096]);
+                while let Ok(read @ 1..) = server.read(&mut bytes) {
+                    if is_armed.swap(false, Ordering::SeqCst) || client.write_all(&bytes[..read]).is_err() {
+                        break;
+                    }
+                }
+                client.shutdown(Shutdown::Both).ok();
+                server.shutdown(Shutdown::Both).ok();
+            });
+        }
+    });
+    own
+}
+
+#[test]
+fn a_change_whose_answer_is_lost_is_ones_own() {
+    let server = Server::start();
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let client = client_at(relay(server.port, Arc::clone(&is_armed)), "relayed");
+    client.prepare().unwrap();
+    for step in 1..=10 {
+        let change = create(&client, &format!("p:{step}"), "x");
+        is_armed.store(true, Ordering::SeqCst);
+        assert_eq!(client.change_one(change.clone()).unwrap(), Answer::Done);
+        assert!(!is_armed.load(Ordering::SeqCst), "the relay cut the connection");
+        let Change::Create { name, new } = change else { unreachable!() };
+        let next = Change::Replace { name, old: new.revision, new: value(&client, "y"), is_take_over: false };
+        is_armed.store(true, Ordering::SeqCst);
+        assert_eq!(client.change_one(next).unwrap(), Answer::Done);
+    }
+    assert_eq!(server.client("straight").list().unwrap().len(), 10);
+}
+
+#[test]
+fn others_hear_of_claims_and_not_of_renewals() {
+    let server = Server::start();
+    let (one, other) = (server.client("speaker"), server.client("listener"));
+    one.prepare().unwrap();
+    let (sender, heard) = channel();
+    assert!(other.watch(Box::new(move || drop(sender.send(())))));
+    // When it listens, it looks once: what came before is unknown.
+    heard.recv().unwrap();
+    let record = |nonce: u128, state| {
+        let new = super::super::record::NewRecord {
+            step: &read_step_id("p:1").unwrap(),
+            id: "claim-1",
+            by: "ann",
+            host: "here",
+            branch: None,
+            at: "2026-01-01T00:00:00Z".parse().unwrap(),
+            ttl: 3600,
+            nonce,
+            state,
+        };
+        one.value(Record::new(&new).body(), 3600).unwrap()
+    };
+    let (claimed, renewed, ended) =
+        (record(1, State::Claimed), record(2, State::Claimed), record(3, State::Completed));
+    let replace = |old: &Value, new: &Value| Change::Replace {
+        name: name("p:1"),
+        old: old.revision.clone(),
+        new: new.clone(),
+        is_take_over: false,
+    };
+    one.change_one(Change::Create { name: name("p:1"), new: claimed.clone() }).unwrap();
+    heard.recv().unwrap();
+    one.change_one(replace(&claimed, &renewed)).unwrap();
+    // Notifications come in order, so one of the renewal would be here before that of the end.
+    one.change_one(replace(&renewed, &ended)).unwrap();
+    heard.recv().unwrap();
+    one.change_one(Change::Delete { name: name("p:1"), old: ended.revision }).unwrap();
+    heard.recv().unwrap();
+    assert!(heard.try_recv().is_err());
+}

@@ -1,0 +1,242 @@
+//! The value of a claim's record, as JSON. It comes from other machines, so all of it is checked.
+
+use serde::{Deserialize, Serialize};
+
+use super::name::Name;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::time::Time;
+use crate::plan::words::StepStatus;
+
+/// No record is longer.
+pub(crate) const LONGEST: usize = 4096;
+
+/// The longest text in a record, in characters.
+const LONGEST_TEXT: usize = 200;
+
+/// The bounds of how long a record holds without being renewed, in seconds.
+pub(crate) const SHORTEST_TTL: i64 = 5 * 60;
+pub(crate) const LONGEST_TTL: i64 = 24 * 60 * 60;
+
+const VERSION: u32 = 1;
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    Claimed,
+    Completed,
+    Failed,
+    Blocked,
+    Skipped,
+}
+
+impl State {
+    /// The state after the work ended with this status; none: it has not ended.
+    pub(crate) fn of(status: StepStatus) -> Option<Self> {
+        match status {
+            StepStatus::Completed => Some(Self::Completed),
+            StepStatus::Failed => Some(Self::Failed),
+            StepStatus::Blocked => Some(Self::Blocked),
+            StepStatus::Skipped => Some(Self::Skipped),
+            StepStatus::Pending | StepStatus::InProgress => None,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    pub(crate) fn has_ended(self) -> bool {
+        self != Self::Claimed
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    v: u32,
+    pub(crate) plan: String,
+    /// The number, in its canonical form.
+    pub(crate) step: String,
+    /// The claim's id, as in the step's file.
+    pub(crate) id: String,
+    pub(crate) by: String,
+    pub(crate) host: String,
+    /// `refs/heads/…`; none: a detached HEAD.
+    pub(crate) branch: Option<String>,
+    /// When this value was made, by the clock of its machine. Only shown.
+    pub(crate) at: Time,
+    /// In seconds.
+    pub(crate) ttl: i64,
+    pub(crate) nonce: String,
+    pub(crate) state: State,
+}
+
+/// What a new record says.
+pub(crate) struct NewRecord<'a> {
+    pub(crate) step: &'a StepId,
+    pub(crate) id: &'a str,
+    pub(crate) by: &'a str,
+    pub(crate) host: &'a str,
+    pub(crate) branch: Option<&'a str>,
+    pub(crate) at: Time,
+    pub(crate) ttl: i64,
+    pub(crate) nonce: u128,
+    pub(crate) state: State,
+}
+
+impl Record {
+    pub(crate) fn new(new: &NewRecord<'_>) -> Self {
+        Self {
+            v: VERSION,
+            plan: new.step.plan.to_string(),
+            step: new.step.number.to_string(),
+            id: new.id.to_owned(),
+            by: shortened(new.by),
+            host: shortened(new.host),
+            branch: new.branch.map(str::to_owned).filter(|it| is_text(it)),
+            at: new.at.whole_seconds(),
+            ttl: new.ttl.clamp(SHORTEST_TTL, LONGEST_TTL),
+            nonce: format!("{:032x}", new.nonce),
+            state: new.state,
+        }
+    }
+
+    /// The same claim in another state, or later.
+    pub(crate) fn again(&self, state: State, at: Time, nonce: u128) -> Self {
+        Self { at: at.whole_seconds(), nonce: format!("{nonce:032x}"), state, ..self.clone() }
+    }
+
+    /// The same claim under another number.
+    pub(crate) fn of_step(self, step: &StepId) -> Self {
+        Self { plan: step.plan.to_string(), step: step.number.to_string(), ..self }
+    }
+
+    pub(crate) fn body(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads a value of the record of this name. None: planwatch did not write it, or a later version did.
+    pub(crate) fn read(name: &Name, body: &str) -> Option<Self> {
+        let record: Self = serde_json::from_str(body).ok().filter(|_| body.len() <= LONGEST)?;
+        let texts = [&record.plan, &record.by, &record.host];
+        let is_id =
+            |it: &str| it.len() <= 16 && !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric());
+        let is_branch = |it: &String| it.starts_with("refs/heads/") && is_text(it) && is_ref(it);
+        let is_good = record.v == VERSION
+            && texts.iter().all(|it| is_text(it))
+            && PlanId::is_plan_name(&record.plan)
+            && is_id(&record.id)
+            && record.nonce.len() == 32
+            && is_id(&record.nonce[..16.min(record.nonce.len())])
+            && record.branch.as_ref().is_none_or(is_branch)
+            && record.step_id().is_some_and(|it| name.is_of(&it));
+        is_good.then(|| Self { ttl: record.ttl.clamp(SHORTEST_TTL, LONGEST_TTL), ..record })
+    }
+
+    pub(crate) fn step_id(&self) -> Option<StepId> {
+        let number = self.step.parse().ok()?;
+        let id = StepId { plan: PlanId::new(&self.plan), number };
+        // A number that is written in another way is not ours.
+        (id.number.to_string() == self.step).then_some(id)
+    }
+
+    /// The branch as people write it.
+    pub(crate) fn short_branch(&self) -> Option<&str> {
+        self.branch.as_deref().map(|it| it.trim_start_matches("refs/heads/"))
+    }
+}
+
+/// Whether a text can be shown on one line.
+fn is_text(text: &str) -> bool {
+    text.chars().take(LONGEST_TEXT + 1).count() <= LONGEST_TEXT && !text.chars().any(char::is_control)
+}
+
+/// Whether a text can be the name of a ref; git checks the rest.
+fn is_ref(text: &str) -> bool {
+    !text.contains([' ', '~', '^', ':', '?', '*', '[', '\\']) && !text.contains("..") && !text.contains("@{")
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().filter(|it| !it.is_control()).take(LONGEST_TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::plan::id::read_step_id;
+
+    fn sample() -> Record {
+        Record::new(&NewRecord {
+            step: &read_step_id("auth:2.50").unwrap(),
+            id: "h4f09a21",
+            by: "ann\n\u{1b}[31m",
+            host: "laptop",
+            branch: Some("refs/heads/main"),
+            at: "2026-11-21T12:00:00.5Z".parse().unwrap(),
+            ttl: 1,
+            nonce: 7,
+            state: State::Claimed,
+        })
+    }
+
+    fn read(body: &str) -> Option<Record> {
+        Record::read(&Name::of("plans", &read_step_id("auth:2.5").unwrap()), body)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let record = sample();
+        assert_eq!((record.by.as_str(), record.ttl, record.step.as_str()), ("ann[31m", SHORTEST_TTL, "2.5"));
+        assert_eq!(read(&record.body()), Some(record.clone()));
+        let later = record.again(State::Completed, record.at, 8);
+        assert_ne!(later.body(), record.body());
+        assert_eq!(read(&later.body()).unwrap().state, State::Completed);
+    }
+
+    #[test]
+    fn what_others_write_is_checked() {
+        let change = |key: &str, value: Value| {
+            let mut object: Value = serde_json::from_str(&sample().body()).unwrap();
+            object[key] = value;
+            object.to_string()
+        };
+        let refused = [
+            change("v", json!(2)),
+            change("plan", json!("../auth")),
+            change("plan", json!("other")),
+            change("step", json!("2.50")),
+            change("step", json!("1")),
+            change("id", json!("a b")),
+            change("id", json!("")),
+            change("by", json!("a\u{1b}[2J")),
+            change("by", json!("x".repeat(201))),
+            change("host", json!("a\nb")),
+            change("branch", json!("main")),
+            change("branch", json!("refs/heads/a..b")),
+            change("branch", json!("refs/heads/-x y")),
+            change("nonce", json!("é".repeat(16))),
+            change("nonce", json!("7")),
+            change("state", json!("won")),
+            change("at", json!("yesterday")),
+            change("ttl", json!("1h")),
+            "[]".to_owned(),
+            String::new(),
+            format!("{}{}", sample().body(), " ".repeat(LONGEST)),
+        ];
+        for body in refused {
+            assert_eq!(read(&body), None, "{body}");
+        }
+        for (ttl, bounded) in [(-1, SHORTEST_TTL), (1_000_000, LONGEST_TTL), (3600, 3600)] {
+            assert_eq!(read(&change("ttl", json!(ttl))).unwrap().ttl, bounded);
+        }
+        assert!(read(&change("more", json!("is allowed"))).is_some());
+    }
+}

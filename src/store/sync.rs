@@ -1,0 +1,428 @@
+//! Claims that hold on all machines: the protocol between this clone and the registry that its team shares.
+//!
+//! `state` stores what this clone knows, `seen` compares listings, `claiming` makes and gives back claims, `ending` fences the
+//! end of work, `settling` finishes what was interrupted, and `merged` finds records whose work has arrived on the branch.
+//!
+//! # Who holds a step
+//! The record at the registry decides between machines; on this machine the lease does (`store::leases`). A claim is made
+//! here first, then at the registry; if that has another record, the claim here is taken back. Work ends at the registry
+//! first, then in the step's file: a worker whose record was taken over changes nothing.
+//!
+//! # Without an answer
+//! Each change is stored here before it is sent. If it is not answered, it stays *unsettled*: the next verb that writes, or
+//! `sync`, sends the same change again.
+
+pub(crate) mod claiming;
+pub(crate) mod ending;
+pub(crate) mod foreign;
+pub(crate) mod local;
+pub(crate) mod merged;
+pub(crate) mod seen;
+pub(crate) mod settling;
+pub(crate) mod state;
+
+use std::time::Duration;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::sync_config::{ClaimsAt, SyncConfig};
+use crate::disk::{self, Head};
+use crate::git::{Git, GitError, RemoteError};
+use crate::plan::id::StepId;
+use crate::store::registry::git_refs::{GitRefs, LOCAL_BRANCH};
+use crate::store::registry::record::{NewRecord, Record, State};
+use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError, Revision, Together, Value};
+
+use seen::{News, Seen};
+use state::{Last, Own, SyncState};
+
+/// How often a change is made again if the record has changed meanwhile.
+const TRIES: usize = 4;
+
+/// The ttl of a record that nothing renews between two commands of its owner.
+const TTL: i64 = 4 * 60 * 60;
+
+/// The ttl of a record that a running process renews.
+const RENEWED_TTL: i64 = 15 * 60;
+
+/// What `registry` at the registry says.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Description {
+    pub(crate) v: u32,
+    pub(crate) id: String,
+    pub(crate) claims: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+}
+
+/// This clone's side of the protocol.
+pub(crate) struct Sync<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) config: SyncConfig,
+    pub(crate) state: SyncState,
+    registry: Box<dyn ClaimRegistry>,
+    /// The repository, and the URL of the remote; none in tests with another registry.
+    pub(crate) remote: Option<(Git, String)>,
+    host: String,
+}
+
+/// The environment variable with the URL of a database for claims. It can contain a password, which the file must not.
+pub(crate) const CLAIMS_URL: &str = "PLANWATCH_CLAIMS_URL";
+
+#[cfg(feature = "postgres")]
+fn database(url: &str, id: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
+    use crate::store::registry::postgres::Postgres;
+    let url = std::env::var(CLAIMS_URL).unwrap_or_else(|_| url.to_owned());
+    let registry = Postgres::new(&url, id).map_err(|why| {
+        let hint = format!("correct `claims` of [sync] in planwatch.toml, or {CLAIMS_URL}");
+        Error::conflict("claims-url", why, hint)
+    })?;
+    Ok(Box::new(registry))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn database(_: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
+    let message = "this build of planwatch cannot store claims in a database";
+    let hint = "build it with `--features postgres`; published binaries have this feature";
+    Err(Error::conflict("registry-unknown", message, hint))
+}
+
+/// What became of a change of this clone's own record.
+#[derive(Debug)]
+pub(crate) enum Pushed {
+    Done,
+    /// Another clone has the record. None: it cannot be read.
+    Lost(Option<Box<Record>>),
+    /// There was no answer, or a refusal; the change is stored and made again later.
+    Unsettled(RegistryError),
+}
+
+/// A listing, and what changed since the previous one.
+pub(crate) struct Looked {
+    pub(crate) seen: Seen,
+    pub(crate) news: Vec<News>,
+    /// The record that describes the registry is missing.
+    pub(crate) is_unnamed: bool,
+}
+
+impl<'a> Sync<'a> {
+    /// None: claims are not shared with other machines.
+    pub(crate) fn of(context: &'a Context) -> Result<Option<Self>, Error> {
+        context.config.sync.clone().map(|it| Self::configured(context, it)).transpose()
+    }
+
+    /// With a configuration that need not be in the file yet.
+    pub(crate) fn configured(context: &'a Context, config: SyncConfig) -> Result<Self, Error> {
+        let Some(state) = SyncState::configured(context, &config) else {
+            return Err(GitError::NotARepository { path: context.plans.root().display().to_string() }.into());
+        };
+        let git = Git::at(context.plans.root())?;
+        let url = url_of(&git, &config.remote)?;
+        let registry: Box<dyn ClaimRegistry> = match &config.claims {
+            ClaimsAt::Refs(namespace) => {
+                Box::new(GitRefs::new(git.clone(), url.clone(), *namespace, config.branch.clone()))
+            }
+            ClaimsAt::Url(url) => database(url, &config.id)?,
+        };
+        Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
+    }
+
+    /// Makes what the registry needs before its first record.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        self.registry.prepare().map_err(|it| self.error(&it))
+    }
+
+    /// As [`ClaimRegistry::watch`].
+    pub(crate) fn watch(&self, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
+        self.registry.watch(on_change)
+    }
+
+    /// As [`Self::of`]; an error if claims are not shared.
+    pub(crate) fn required(context: &'a Context) -> Result<Self, Error> {
+        Self::of(context)?.ok_or_else(|| {
+            let message = "claims are not shared with other machines yet";
+            Error::conflict("sync-not-set-up", message, "`planwatch sync init` sets it up")
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with(context: &'a Context, registry: Box<dyn ClaimRegistry>, host: &str) -> Self {
+        let (config, state) = (context.config.sync.clone().unwrap(), SyncState::of(context).unwrap());
+        Self { context, config, state, registry, remote: None, host: host.to_owned() }
+    }
+
+    /// Lists the records, and stores the listing.
+    pub(crate) fn look(&self) -> Result<Looked, Error> {
+        self.list().map_err(|it| self.error(&it))
+    }
+
+    fn list(&self) -> Result<Looked, RegistryError> {
+        let local = |it: Error| RegistryError::Local(it.to_string());
+        let alone = self.state.lock_listing().map_err(local)?;
+        let before = self.state.seen();
+        let listed = self.registry.list();
+        if listed.is_ok() && !self.registry.lists_branch() {
+            self.fetch_branch()?;
+        }
+        let last = match &listed {
+            Ok(_) => Last { at: Some(self.context.now.whole_seconds()), error: None },
+            Err(error) => Last { error: Some(error.to_string()), ..self.state.last() },
+        };
+        self.state.put_last(&last).map_err(local)?;
+        let listed = listed?;
+        let description = listed.iter().find(|it| it.name == Name::registry()).cloned();
+        if let Some(text) = description.as_ref().and_then(|it| it.body.as_deref()) {
+            self.check_registry(text)?;
+        }
+        let seen = before.after(&self.config.id, listed, &state::now(self.context));
+        self.state.put_seen(&before, &seen).map_err(local)?;
+        drop(alone);
+        let own: Vec<_> = self.state.all_own();
+        let is_foreign = |it: &News| !own.iter().any(|own| own.claim == it.record.id);
+        let news = seen.news_since(&before).into_iter().filter(is_foreign).collect();
+        Ok(Looked { seen, news, is_unnamed: description.is_none() })
+    }
+
+    fn fetch_branch(&self) -> Result<(), RegistryError> {
+        let Some(((git, url), branch)) = self.remote.as_ref().zip(self.config.branch.as_ref()) else {
+            return Ok(());
+        };
+        match git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]) {
+            Ok(()) | Err(RemoteError::NoRef) => Ok(()),
+            Err(RemoteError::Silent(why)) => Err(RegistryError::Unreachable(why)),
+            Err(RemoteError::Refused(why)) => Err(RegistryError::Refused(why)),
+            Err(RemoteError::Git(error)) => Err(RegistryError::Local(error.to_string())),
+        }
+    }
+
+    /// Notes which branches of ended records the remote no longer has.
+    pub(crate) fn note_branches(&self) -> Result<(), Error> {
+        let Some((git, url)) = &self.remote else { return Ok(()) };
+        let before = self.state.seen();
+        let branch =
+            |it: &seen::Sighting| it.record.as_ref().filter(|it| it.state.has_ended())?.branch.clone();
+        let mut names: Vec<_> = before.records.values().filter_map(branch).collect();
+        names.sort();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let Ok(there) = git.remote_has(url, &names) else { return Ok(()) };
+        let gone: Vec<_> = names.into_iter().zip(there).filter(|it| !it.1).map(|it| it.0).collect();
+        let mut seen = before.clone();
+        for sighting in seen.records.values_mut() {
+            let is_own = |it: &Record| self.state.all_own().iter().any(|own| own.claim == it.id);
+            let is_foreign = sighting.record.as_ref().is_some_and(|it| !is_own(it));
+            sighting.is_branch_gone = is_foreign && branch(sighting).is_some_and(|it| gone.contains(&it));
+        }
+        self.state.put_seen(&before, &seen)
+    }
+
+    /// Refuses a registry with another id: two clones that mean different ones would not see each other's claims.
+    fn check_registry(&self, text: &str) -> Result<(), RegistryError> {
+        let named: Option<Description> = serde_json::from_str(text).ok();
+        match named {
+            Some(it) if it.id == self.config.id => Ok(()),
+            _ => Err(RegistryError::Local(DIFFERS.to_owned())),
+        }
+    }
+
+    /// Writes the record that describes the registry, if it is missing.
+    pub(crate) fn name_registry(&self) -> Result<(), Error> {
+        let (id, claims, branch) =
+            (self.config.id.clone(), self.config.claims_text(), self.config.branch.clone());
+        let description = Description { v: 1, id, claims, branch };
+        let body = serde_json::to_string(&description).unwrap_or_default();
+        let named = self
+            .registry
+            .value(body, record_ttl(0, true))
+            .and_then(|new| self.registry.change_one(Change::Create { name: Name::registry(), new }));
+        match named.map_err(|it| self.error(&it))? {
+            Answer::Done => Ok(()),
+            Answer::Refused(why) => Err(self.error(&RegistryError::Refused(why))),
+            Answer::Lost | Answer::NotTried => Err(self.error(&RegistryError::Local(DIFFERS.to_owned()))),
+        }
+    }
+
+    /// Makes the registry what `own` wants. `others` are changes of other records that go with the first attempt.
+    pub(crate) fn push(&self, mut own: Own, others: &[Change]) -> Result<Pushed, Error> {
+        self.state.put(&own)?;
+        let mut changes = others.to_vec();
+        for _ in 0..TRIES {
+            let Some(change) = own.change() else {
+                self.state.put_confirmed(own, state::now(self.context))?;
+                return Ok(Pushed::Done);
+            };
+            changes.insert(0, change);
+            let answers = self.registry.change(&changes, Together::Each);
+            if let Ok(answers) = &answers {
+                self.note_removed(&changes[1..], &answers[1..])?;
+            }
+            changes.clear();
+            match answers.map(|it| it.into_iter().next()) {
+                Ok(Some(Answer::Done)) => {
+                    self.state.put_confirmed(own, state::now(self.context))?;
+                    return Ok(Pushed::Done);
+                }
+                Ok(Some(Answer::Refused(why))) => return Ok(Pushed::Unsettled(RegistryError::Refused(why))),
+                Ok(_) => {}
+                Err(error) => return Ok(Pushed::Unsettled(error)),
+            }
+            let seen = match self.list() {
+                Ok(looked) => looked.seen,
+                Err(error) => return Ok(Pushed::Unsettled(error)),
+            };
+            if let Some(lost) = adopt(&mut own, &seen) {
+                self.state.put(&Own { is_lost: true, wanted: None, is_offline: false, ..own })?;
+                return Ok(lost);
+            }
+            self.state.put(&own)?;
+        }
+        Ok(Pushed::Unsettled(RegistryError::Unreachable("the record changes again and again".to_owned())))
+    }
+
+    /// Deletes a record that has this value.
+    pub(crate) fn delete(&self, name: &Name, old: &Revision) -> Result<bool, Error> {
+        let change = Change::Delete { name: name.clone(), old: old.clone() };
+        match self.registry.change_one(change).map_err(|it| self.error(&it))? {
+            Answer::Done => Ok(true),
+            Answer::Lost | Answer::NotTried => Ok(false),
+            Answer::Refused(why) => Err(self.error(&RegistryError::Refused(why))),
+        }
+    }
+
+    /// Makes changes of records that are not this clone's, each by itself; a lost one is another clone's business.
+    pub(crate) fn change_others(&self, changes: &[Change]) -> Result<usize, Error> {
+        let answers = self.registry.change(changes, Together::Each).map_err(|it| self.error(&it))?;
+        self.note_removed(changes, &answers)?;
+        Ok(answers.into_iter().filter(|it| *it == Answer::Done).count())
+    }
+
+    /// Forgets this clone's records that were removed because their work is merged.
+    fn note_removed(&self, changes: &[Change], answers: &[Answer]) -> Result<(), Error> {
+        for (change, answer) in changes.iter().zip(answers) {
+            let Change::Delete { name, old } = change else { continue };
+            let own = self.state.own_of(name).filter(|_| *answer == Answer::Done);
+            if own.is_some_and(|it| it.held.is_some_and(|it| it.revision == *old)) {
+                self.state.remove(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, record: &Record) -> Result<Value, Error> {
+        self.registry.value(record.body(), record.ttl).map_err(|it| self.error(&it))
+    }
+
+    fn new_record(&self, step: &StepId, claim: &str, by: &str, ttl: i64) -> Result<Record, Error> {
+        let branch = match self.context.plans.head(&self.state.worktree) {
+            Head::Branch(name) => Some(name),
+            Head::Detached => None,
+        };
+        Ok(Record::new(&NewRecord {
+            step,
+            id: claim,
+            by,
+            host: &self.host,
+            branch: branch.as_deref(),
+            at: self.context.now,
+            ttl,
+            nonce: self.nonce()?,
+            state: State::Claimed,
+        }))
+    }
+
+    fn nonce(&self) -> Result<u128, Error> {
+        let mut bytes = [0; 16];
+        self.context.plans.random(&mut bytes)?;
+        Ok(u128::from_le_bytes(bytes))
+    }
+
+    /// A random part of a time, for waiting.
+    pub(crate) fn pause(&self, most: Duration) {
+        let mut byte = [0];
+        self.context.plans.random(&mut byte).ok();
+        self.context.plans.disk().pause(most * u32::from(byte[0]) / 255);
+    }
+
+    pub(crate) fn error(&self, error: &RegistryError) -> Error {
+        Self::error_at(&self.config.remote, error)
+    }
+
+    pub(crate) fn error_at(remote: &str, error: &RegistryError) -> Error {
+        match error {
+            RegistryError::Unreachable(why) | RegistryError::Unanswered(why) => Error::conflict(
+                "remote-unreachable",
+                format!("the remote `{remote}` does not answer: {why}"),
+                "try again later; `planwatch claim --offline` claims on this machine alone",
+            ),
+            RegistryError::Refused(why) => Error::conflict(
+                "remote-refused",
+                format!("the remote `{remote}` refuses: {why}"),
+                "check your access to it; claims need the right to push",
+            ),
+            RegistryError::Local(why) if why == DIFFERS => Error::conflict(
+                "registry-differs",
+                format!("the claims at the remote `{remote}` belong to another registry than [sync] here"),
+                "get the current planwatch.toml, for example with `git pull`",
+            ),
+            RegistryError::Local(why) => Error::failed("git-failed", why.clone(), ""),
+        }
+    }
+}
+
+const DIFFERS: &str = "registry-differs";
+
+/// Takes up the value that the registry has, if it is of this clone; else the result for the caller.
+fn adopt(own: &mut Own, seen: &Seen) -> Option<Pushed> {
+    let Some(sighting) = seen.records.get(&own.name) else {
+        own.held = None;
+        forget_source(own);
+        return None;
+    };
+    let is_ours = |it: &Record| it.id == own.claim || own.was.as_ref() == Some(&it.id);
+    match sighting.record.as_ref().filter(|it| is_ours(it)) {
+        Some(record) => {
+            own.held = Some(held_value(&sighting.revision, record));
+            forget_source(own);
+            None
+        }
+        None => Some(Pushed::Lost(sighting.record.clone().map(Box::new))),
+    }
+}
+
+pub(crate) fn held_value(revision: &Revision, record: &Record) -> Value {
+    Value { revision: revision.clone(), body: record.body(), ttl: record.ttl }
+}
+
+fn forget_source(own: &mut Own) {
+    if let Some(state::Wanted::Value { from, .. }) = &mut own.wanted {
+        *from = None;
+    }
+}
+
+/// For how long a record holds without being renewed.
+pub(crate) fn record_ttl(lease: i64, is_renewed: bool) -> i64 {
+    use crate::store::registry::record::{LONGEST_TTL, SHORTEST_TTL};
+    lease.max(if is_renewed { RENEWED_TTL } else { TTL }).clamp(SHORTEST_TTL, LONGEST_TTL)
+}
+
+/// The URL of a remote of this clone.
+pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
+    git.push_url(remote)?.ok_or_else(|| {
+        let message = format!("this clone has no remote `{remote}`");
+        Error::conflict("no-remote", message, "`git remote add NAME URL` adds one")
+    })
+}
+
+/// The steps on which processes of other machines work that renew their claims.
+pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
+    let Some(state) = SyncState::of(context) else { return Vec::new() };
+    let own: Vec<_> = state.all_own().into_iter().map(|it| it.claim).collect();
+    let seen =
+        state.seen().records.into_iter().filter(|(name, it)| name.is_in(state.dir()) && !it.has_lapsed);
+    let records = seen.filter_map(|(_, it)| it.record);
+    let is_theirs =
+        |it: &Record| it.state == State::Claimed && it.ttl <= RENEWED_TTL && !own.contains(&it.id);
+    records.filter(is_theirs).filter_map(|it| it.step_id()).collect()
+}

@@ -1,0 +1,124 @@
+//! Makes a claim at the registry, and gives it back.
+
+use super::seen::Seen;
+use super::state::{self, Own, Wanted};
+use super::{Pushed, Sync, record_ttl};
+use crate::api::error::Error;
+use crate::disk::Process;
+use crate::plan::id::StepId;
+use crate::plan::time::Time;
+use crate::store::registry::record::Record;
+use crate::store::registry::{Answer, Change, RegistryError, Together};
+
+/// A claim that was made on this machine.
+pub(crate) struct LocalClaim<'a> {
+    pub(crate) step: &'a StepId,
+    pub(crate) id: &'a str,
+    pub(crate) by: &'a str,
+    /// In seconds.
+    pub(crate) lease: i64,
+    /// A running process will renew it.
+    pub(crate) is_renewed: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Announced {
+    /// It holds on all machines, until this time if nothing renews it.
+    Won { until: Time },
+    /// Another clone has the step; none: its record cannot be read.
+    Lost(Option<Box<Record>>),
+}
+
+impl Sync<'_> {
+    /// Announces a claim to the registry. An error means that the claim must be taken back here.
+    ///
+    /// `others` are changes of other records that the same connection makes.
+    pub(crate) fn announce(
+        &self,
+        claim: &LocalClaim<'_>,
+        seen: &Seen,
+        others: &[Change],
+    ) -> Result<Announced, Error> {
+        let name = self.state.name_of(claim.step);
+        let before = self.state.own_of(&name).filter(|it| !it.is_lost);
+        let there = seen.records.get(&name);
+        let is_own = |it: &Record| before.as_ref().is_some_and(|own| own.claim == it.id);
+        let foreign = there.filter(|it| !it.record.as_ref().is_some_and(is_own));
+        if let Some(foreign) = foreign.filter(|it| !it.has_lapsed) {
+            return Ok(Announced::Lost(foreign.record.clone().map(Box::new)));
+        }
+        let ttl = record_ttl(claim.lease, claim.is_renewed);
+        let record = self.new_record(claim.step, claim.id, claim.by, ttl)?;
+        let value = self.value(&record)?;
+        let from = foreign.map(|it| it.revision.clone());
+        let own = Own {
+            held: before.as_ref().filter(|_| from.is_none()).and_then(|it| it.held.clone()),
+            wanted: Some(Wanted::Value { value: value.clone(), from }),
+            was: before.map(|it| it.claim),
+            writer: Process::find(self.context.plans.disk(), std::process::id()),
+            ..Own::new(name, claim.step.clone(), claim.id.to_owned())
+        };
+        match self.push(own.clone(), others)? {
+            Pushed::Done => Ok(Announced::Won { until: self.context.now.plus_seconds(record.ttl) }),
+            Pushed::Lost(record) => {
+                self.state.remove(&own.name)?;
+                Ok(Announced::Lost(record))
+            }
+            Pushed::Unsettled(error) => {
+                match &error {
+                    RegistryError::Refused(_) | RegistryError::Local(_) => self.state.remove(&own.name)?,
+                    // The record may be there, and no one holds the claim.
+                    _ => self.state.put(&Own {
+                        held: Some(value),
+                        wanted: Some(Wanted::Gone),
+                        writer: None,
+                        ..own
+                    })?,
+                }
+                Err(self.error(&error))
+            }
+        }
+    }
+
+    /// Removes this clone's record of a step. What is not answered is made again later.
+    pub(crate) fn withdraw(&self, own: Own) -> Result<Pushed, Error> {
+        let held = own.newest().cloned();
+        self.push(Own { held, wanted: Some(Wanted::Gone), ..own }, &[])
+    }
+
+    /// Renews the records that are due, all in one connection. Returns those that other clones have taken over.
+    pub(crate) fn renew(&self, due: &dyn Fn(&Own) -> bool) -> Result<Vec<Own>, Error> {
+        let mut renewed = Vec::new();
+        for own in self.state.all_own() {
+            let record = own.record().filter(|it| !it.state.has_ended());
+            let Some(record) = record.filter(|_| !own.is_unsettled() && !own.is_lost && due(&own)) else {
+                continue;
+            };
+            let value = self.value(&record.again(record.state, self.context.now, self.nonce()?))?;
+            renewed.push(Own { wanted: Some(Wanted::Value { value, from: None }), ..own });
+        }
+        // A renewal is not stored before it is sent: after a lost answer the record is recognised by the claim's id.
+        let changes: Vec<_> = renewed.iter().filter_map(Own::change).collect();
+        let answers = self.registry.change(&changes, Together::Each).map_err(|it| self.error(&it))?;
+        let mut lost = Vec::new();
+        for (own, answer) in renewed.into_iter().zip(answers) {
+            match answer {
+                Answer::Done => self.state.put_confirmed(own, state::now(self.context))?,
+                // It was deleted, as by `push --mirror`, or taken over.
+                _ => match self.push(own.clone(), &[])? {
+                    Pushed::Lost(_) => lost.push(own),
+                    Pushed::Done | Pushed::Unsettled(_) => {}
+                },
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether a quarter of a record's ttl has passed since the registry confirmed it.
+    pub(crate) fn is_due(&self, own: &Own) -> bool {
+        let Some(record) = own.record() else { return false };
+        let quarter = std::time::Duration::from_secs(u64::try_from(record.ttl / 4).unwrap_or(0));
+        let since = own.confirmed.as_ref().and_then(|it| state::now(self.context).since(it));
+        since.is_none_or(|it| it >= quarter)
+    }
+}

@@ -1,0 +1,222 @@
+//! The fence: work ends at the registry before it ends in the step's file.
+//!
+//! The record gets the state of the end, with a lease on the value that this clone holds. If another clone has taken the step
+//! over, that fails, and the late result changes nothing here. If the remote does not answer, the end is written here and
+//! stays unsettled.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::state::{FileBefore, Own, SyncState, Wanted};
+use super::{Pushed, Sync};
+use crate::api::context::{Context, Notice};
+use crate::api::error::Error;
+use crate::disk::Process;
+use crate::plan::id::StepId;
+use crate::plan::read;
+use crate::store::fencing::Caller;
+use crate::store::leases::{self, Leases};
+use crate::store::registry::record::State;
+use crate::store::transaction::Changed;
+
+/// What the fence says.
+#[derive(Debug)]
+pub(crate) enum Fenced {
+    /// This clone has no record of the step: only the rules of this machine hold.
+    NoRecord,
+    /// The step's file may be written now.
+    Passed,
+    /// Another clone has the step. The id is that of this clone's claim.
+    Lost { claim: String },
+}
+
+/// Ends the record of a step before its file is written. A claim that differs from `claim` is not this one's to end.
+pub(crate) fn fence(
+    context: &Context,
+    step: &StepId,
+    claim: Option<&str>,
+    state: State,
+) -> Result<Fenced, Error> {
+    let Some(own) = own_of(context, step).filter(|it| claim.is_none_or(|id| it.claim == id)) else {
+        return Ok(Fenced::NoRecord);
+    };
+    if own.is_lost {
+        return Ok(Fenced::Lost { claim: own.claim });
+    }
+    // A repeated report, or one after a crash.
+    if own.state() == Some(state) {
+        return Ok(Fenced::Passed);
+    }
+    let Some(sync) = Sync::of(context)? else { return Ok(Fenced::NoRecord) };
+    let writer = Process::find(context.plans.disk(), std::process::id());
+    let claim = own.claim.clone();
+    let Some(own) = sync.in_state(own, state)? else { return Ok(Fenced::NoRecord) };
+    let own = Own { writer, file: own.file.clone().filter(|it| is_untouched(context, it)), ..own };
+    if own.is_offline {
+        sync.state.put(&own)?;
+        unsettled(context, step, "the step was claimed with --offline");
+        return Ok(Fenced::Passed);
+    }
+    match sync.push(own, &[])? {
+        Pushed::Done => Ok(Fenced::Passed),
+        Pushed::Unsettled(error) => {
+            unsettled(context, step, &sync.error(&error).to_string());
+            Ok(Fenced::Passed)
+        }
+        Pushed::Lost(_) => {
+            leases::forget(context, step);
+            Ok(Fenced::Lost { claim })
+        }
+    }
+}
+
+/// Makes the claim hold again after its file could not be written.
+pub(crate) fn put_back(context: &Context, step: &StepId) {
+    let Some(own) = own_of(context, step).filter(|it| it.state().is_some_and(State::has_ended)) else {
+        return;
+    };
+    let back = || {
+        let Some(sync) = Sync::of(context)? else { return Ok(()) };
+        let Some(own) = sync.in_state(own, State::Claimed)? else { return Ok(()) };
+        sync.push(Own { writer: None, ..own }, &[]).map(drop)
+    };
+    let put: Result<(), Error> = back();
+    if let Err(error) = put {
+        unsettled(context, step, &error.to_string());
+    }
+}
+
+/// Whether nobody has changed a file since this clone wrote it.
+fn is_untouched(context: &Context, file: &FileBefore) -> bool {
+    context.plans.read(Path::new(&file.path)).is_ok_and(|it| read::etag(&it.bytes) == file.left)
+}
+
+/// The file of a step was written after the fence; it has this etag now.
+pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
+    let Some((state, own)) = SyncState::of(context).and_then(|it| it.own(step).map(|own| (it, own))) else {
+        return;
+    };
+    if own.writer.is_some() || own.file.is_some() {
+        let file = own.file.clone().zip(etag).map(|(it, left)| FileBefore { left: left.to_owned(), ..it });
+        // If it fails, the file is compared with the record again later.
+        state.put(&Own { writer: None, file, ..own }).ok();
+    }
+}
+
+/// Removes this clone's record of a step that is free again.
+pub(crate) fn released(context: &Context, step: &StepId) {
+    let Some(own) = own_of(context, step).filter(|it| !it.is_lost) else { return };
+    let withdrawn = Sync::of(context).and_then(|it| it.map(|it| it.withdraw(own)).transpose());
+    match withdrawn {
+        Ok(Some(Pushed::Unsettled(error))) => unsettled(context, step, &error.to_string()),
+        Err(error) => unsettled(context, step, &error.to_string()),
+        Ok(_) => {}
+    }
+}
+
+/// The fences of one request, which are raised before the lock is taken.
+#[derive(Debug, Default)]
+pub(crate) struct Fences {
+    passed: Vec<StepId>,
+    lost: HashMap<StepId, String>,
+}
+
+impl Fences {
+    /// Ends the records of these steps of this clone. `may_end` says whether the rules of this machine allow the end.
+    pub(crate) fn raise(
+        context: &Context,
+        steps: &[StepId],
+        state: State,
+        claim: Option<&str>,
+        may_end: &dyn Fn(&StepId) -> bool,
+    ) -> Result<Self, Error> {
+        let mut fences = Self::default();
+        let Some(known) = SyncState::of(context) else { return Ok(fences) };
+        for step in steps.iter().filter(|it| known.has_own(it)) {
+            let is_of_run = || {
+                let record = known.own(step).and_then(|it| Leases::of(context).find(&it.claim));
+                state == State::Completed && record.is_some_and(|it| it.run.is_some())
+            };
+            // A run ends the record after it has verified the work.
+            if is_of_run() || !may_end(step) {
+                continue;
+            }
+            match fence(context, step, claim, state)? {
+                Fenced::NoRecord => {}
+                Fenced::Passed => fences.passed.push(step.clone()),
+                Fenced::Lost { claim } => drop(fences.lost.insert(step.clone(), claim)),
+            }
+        }
+        Ok(fences)
+    }
+
+    /// The caller, as a late one if another machine has taken the step over.
+    pub(crate) fn caller(&self, step: &StepId, who: Caller) -> Caller {
+        match self.lost.get(step) {
+            Some(claim) => {
+                Caller { is_overtaken: true, claim: who.claim.or_else(|| Some(claim.clone())), ..who }
+            }
+            None => who,
+        }
+    }
+
+    /// After the files were written, or were not.
+    pub(crate) fn close(&self, context: &Context, changes: &[Changed]) {
+        for step in &self.passed {
+            match changes.iter().find(|it| it.id == step.to_string()) {
+                Some(changed) => written(context, step, changed.now["etag"].as_str()),
+                None => put_back(context, step),
+            }
+        }
+    }
+}
+
+/// Renews a record after a change of its owner, unless that happened a moment ago.
+pub(crate) fn renewed(context: &Context, step: &StepId) {
+    let Some(own) = own_of(context, step).filter(|it| !it.is_lost && !it.is_offline) else { return };
+    let renew = || -> Result<(), Error> {
+        let Some(sync) = Sync::of(context)?.filter(|it| it.is_due(&own)) else { return Ok(()) };
+        sync.renew(&|it| it.name == own.name).map(drop)
+    };
+    // The record holds for a while; the next renewal tries again.
+    renew().ok();
+}
+
+fn own_of(context: &Context, step: &StepId) -> Option<Own> {
+    let state = SyncState::of(context).filter(|it| it.has_own(step))?;
+    state.own(step)
+}
+
+/// Removes another clone's record of a step, as a person asked for with `--force`.
+pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<(), Error> {
+    let Some(sync) = Sync::of(context)? else { return Ok(()) };
+    let name = sync.state.name_of(step);
+    for _ in 0..2 {
+        let seen = sync.look()?.seen;
+        let own = sync.state.own_of(&name).filter(|it| !it.is_lost);
+        let there = seen.records.get(&name);
+        let foreign = there.filter(|it| {
+            own.as_ref().is_none_or(|own| it.record.as_ref().is_none_or(|it| it.id != own.claim))
+        });
+        let Some(foreign) = foreign else { return Ok(()) };
+        sync.delete(&name, &foreign.revision)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
+    context.notify(Notice::Unsettled { step: step.to_string(), why: why.to_owned() });
+}
+
+impl Sync<'_> {
+    /// The record with another state as what is wanted; none: it has no value that can be read.
+    pub(crate) fn in_state(&self, own: Own, state: State) -> Result<Option<Own>, Error> {
+        let Some(record) = own.record() else { return Ok(None) };
+        let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;
+        let from = match &own.wanted {
+            Some(Wanted::Value { from, .. }) => from.clone(),
+            _ => None,
+        };
+        Ok(Some(Own { wanted: Some(Wanted::Value { value, from }), ..own }))
+    }
+}

@@ -1,0 +1,81 @@
+//! Takes back in the files of this machine what another machine did first.
+
+use super::state::FileBefore;
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::change::NewNote;
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::read;
+use crate::plan::records::NoteType;
+use crate::plan::words::StepStatus;
+use crate::store::decision::Decision;
+use crate::store::leases;
+use crate::store::load::LoadQuery;
+use crate::store::resolve::NamedStep;
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{Mode, Transaction, once_saved};
+
+/// Takes back a claim, and what ended it: the file as it was before, unless somebody has changed it since. Then the step is
+/// pending again, and a note has the late result.
+pub(crate) fn take_back(
+    context: &Context,
+    step: &StepId,
+    claim: &str,
+    file: Option<&FileBefore>,
+) -> Result<(), Error> {
+    let is_restored = match file {
+        Some(file) => once_saved(context, || restore(context, file))?,
+        None => false,
+    };
+    if !is_restored {
+        once_saved(context, || release(context, step, claim))?;
+    }
+    leases::forget(context, step);
+    Ok(())
+}
+
+/// Writes the file as it was, if it still is what this clone left in it.
+fn restore(context: &Context, file: &FileBefore) -> Result<bool, Error> {
+    let mut writing = Transaction::begin(context, "claim", Mode::Write)?;
+    let restored = writing.change(&file.path, &|bytes| match read::etag(bytes) == file.left {
+        true => Ok(Decision::Write(file.before.clone().into_bytes(), ())),
+        false => Ok(Decision::Leave(())),
+    })?;
+    Ok(matches!(restored, Decision::Write(..)))
+}
+
+fn release(context: &Context, id: &StepId, claim: &str) -> Result<(), Error> {
+    let step = match LoadQuery::step(id).load(context) {
+        Ok(loaded) => loaded.plans.step(id).cloned(),
+        Err(Error::NotFound { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let Some(step) = step.filter(|it| is_of(it, claim)) else { return Ok(()) };
+    let mut writing = Transaction::begin(context, "claim", Mode::Write)?;
+    step_file::update(context, &mut writing, &NamedStep::of(&step), &|now| {
+        let step = now.step;
+        let mut update = StepUpdate { did: "taken back".to_owned(), ..StepUpdate::default() };
+        if !is_of(step, claim) {
+            return Ok(update);
+        }
+        update.status = Some(StepStatus::Pending);
+        update.removes_claim = step.claim.is_some();
+        let head = format!("late result of the claim {claim}: ");
+        let is_noted = step.notes.iter().any(|it| it.text.starts_with(&head));
+        if !step.status.is(StepStatus::InProgress) && !is_noted {
+            let text = format!("{head}{}; another machine had claimed the step first", step.status.word());
+            let (at, kind, by) = (context.now, NoteType::Warning, context.by.clone());
+            update.notes.push(NewNote { at, kind, by, text });
+        }
+        Ok(update)
+    })?;
+    Ok(())
+}
+
+/// Whether the step's present status is the work of this claim.
+fn is_of(step: &Step, claim: &str) -> bool {
+    let has_line = step.claim.as_ref().is_some_and(|it| it.id == claim);
+    let has_ended = step.attempts.last().is_some_and(|it| it.is_of_claim(claim));
+    has_line || has_ended && !step.status.is(StepStatus::Pending)
+}

@@ -1,0 +1,167 @@
+//! What the shared branch shows: which ended records it makes superfluous, and which steps it has closed.
+//!
+//! A record of ended work is needed until the work has arrived on the branch. That is the case when a file of the plans
+//! directory there holds an attempt of the record's claim. Commits are not compared, because a squash merge or a
+//! cherry-pick makes new ones.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::Sync;
+use super::seen::Seen;
+use crate::api::error::Error;
+use crate::git::{CatFile, Found, Git, Oid, RemoteError};
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::read::{self, Content};
+use crate::store::registry::git_refs::LOCAL_BRANCH;
+use crate::store::registry::record::Record;
+use crate::store::registry::{Change, Name};
+
+impl Sync<'_> {
+    /// The deletions of records whose work is on the branch, and of lapsed ones whose step is closed there.
+    pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
+        let of_interest = |name: &Name| name.is_in(self.state.dir());
+        let all = seen.records.iter().filter(|(name, _)| of_interest(name));
+        let records: Vec<_> = all.filter_map(|(name, it)| Some((name, it, it.record.as_ref()?))).collect();
+        let ended: Vec<_> = records.iter().filter(|it| it.2.state.has_ended()).collect();
+        let lapsed: Vec<_> = records.iter().filter(|it| it.1.has_lapsed).collect();
+        if ended.is_empty() && lapsed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some((git, tip)) = self.branch()? else { return Ok(Vec::new()) };
+        let claims: Vec<_> = ended.iter().map(|it| it.2).collect();
+        let shown = self.attempts_on(git, &tip, &claims)?;
+        let steps: Vec<_> = lapsed.iter().filter_map(|it| it.2.step_id()).collect();
+        let closed = self.closed_on(git, &tip, &steps)?;
+        let is_superfluous = |it: &Record| match it.state.has_ended() {
+            true => shown.contains(&it.id),
+            false => it.step_id().is_some_and(|it| closed.contains(&it)),
+        };
+        let chosen = ended.into_iter().chain(lapsed).filter(|it| is_superfluous(it.2));
+        Ok(chosen.map(|it| Change::Delete { name: it.0.clone(), old: it.1.revision.clone() }).collect())
+    }
+
+    /// Whether the branch shows the end of this record.
+    pub(crate) fn is_merged(&self, record: &Record) -> Result<bool, Error> {
+        match self.branch()? {
+            Some((git, tip)) => Ok(!self.attempts_on(git, &tip, &[record])?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
+    /// Of these steps, those that the branch shows closed although the files here do not know that yet.
+    pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
+        match self.branch()? {
+            Some((git, tip)) if !steps.is_empty() => self.closed_on(git, &tip, steps),
+            _ => Ok(HashSet::new()),
+        }
+    }
+
+    /// The branch as it was fetched; none if there is none.
+    fn branch(&self) -> Result<Option<(&Git, Oid)>, Error> {
+        let Some(((git, _), branch)) = self.remote.as_ref().zip(self.config.branch.as_ref()) else {
+            return Ok(None);
+        };
+        Ok(git.find_revision(&format!("{LOCAL_BRANCH}{branch}"))?.map(|tip| (git, tip)))
+    }
+
+    /// The ids of those claims of which the branch has an attempt.
+    fn attempts_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<String>, Error> {
+        let mut shown = HashSet::new();
+        if records.is_empty() {
+            return Ok(shown);
+        }
+        let mut call = git.call(&["grep", "-l", "-z", "-F"]);
+        for record in records {
+            call = call.arg("-e").arg(&record.id);
+        }
+        let dir = self.state.dir();
+        let within: Vec<_> = Some(dir).filter(|it| !it.is_empty()).into_iter().collect();
+        let found = call.oids([tip]).paths(within).output()?;
+        if found.code > 1 && self.fetch_missing(git, tip)? {
+            // In a partial clone the texts were missing.
+            return self.attempts_on(git, tip, records);
+        }
+        let names: Vec<_> = found.stdout.split(|it| *it == 0).filter(|it| !it.is_empty()).collect();
+        for (name, bytes) in names.iter().zip(self.texts(git, &names)?) {
+            let Some(bytes) = bytes else { continue };
+            let path = String::from_utf8_lossy(name);
+            for record in records {
+                let Some(id) = record.step_id() else { continue };
+                let step = self.step(&id, &path, bytes.clone());
+                if step.attempts.iter().any(|it| it.is_of_claim(&record.id)) {
+                    shown.insert(record.id.clone());
+                }
+            }
+        }
+        Ok(shown)
+    }
+
+    /// A step that was reopened here after the branch's version is not closed: the files here have all attempts of that.
+    fn closed_on(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
+        let path = |it: &StepId| format!("{}/step-{}.md", it.plan, it.number);
+        let dir = self.state.dir();
+        let full = |it: &StepId| {
+            let below = if dir.is_empty() { path(it) } else { format!("{dir}/{}", path(it)) };
+            format!("{tip}:{below}").into_bytes()
+        };
+        let names: Vec<_> = steps.iter().map(full).collect();
+        let mut texts = self.texts(git, &names)?;
+        if texts.iter().any(Option::is_none) && self.is_partial(git)? && self.fetch_missing(git, tip)? {
+            texts = self.texts(git, &names)?;
+        }
+        let mut closed = HashSet::new();
+        for (id, bytes) in steps.iter().zip(texts) {
+            let Some(there) = bytes.map(|it| self.step(id, &path(id), it)) else { continue };
+            let here = self.context.plans.read(Path::new(&path(id))).ok();
+            let here = here.map(|it| self.step(id, &path(id), it.bytes));
+            let is_newer = here.is_some_and(|here| {
+                let has_all = there.attempts.iter().all(|it| here.attempts.contains(it));
+                here.is_closed() || has_all && here.attempts.len() > there.attempts.len()
+            });
+            if there.is_closed() && !is_newer {
+                closed.insert(id.clone());
+            }
+        }
+        Ok(closed)
+    }
+
+    fn step(&self, id: &StepId, path: &str, bytes: Vec<u8>) -> Step {
+        let content = Content::new(bytes, self.context.now);
+        read::read_step_alone(id, path, content, &self.context.config.words)
+    }
+
+    fn texts(&self, git: &Git, names: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut texts = Vec::new();
+        if !names.is_empty() {
+            CatFile::open(git)?.read_all(names, |_, found: Found| {
+                texts.push(found.blob());
+                Ok(())
+            })?;
+        }
+        Ok(texts)
+    }
+
+    fn is_partial(&self, git: &Git) -> Result<bool, Error> {
+        Ok(git.config("extensions.partialclone")?.is_some())
+    }
+
+    /// Fetches the files of the plans directory that a partial clone lacks, in one call; returns whether there were any.
+    fn fetch_missing(&self, git: &Git, tip: &Oid) -> Result<bool, Error> {
+        let Some((_, url)) = &self.remote else { return Ok(false) };
+        let entries = git.tree_entries(tip, &[self.state.dir()])?;
+        let names: Vec<_> = entries.iter().map(|it| it.oid.to_string()).collect();
+        let texts = self.texts(git, &names)?;
+        let missing = entries.iter().zip(texts).filter(|(_, text)| text.is_none());
+        let missing: Vec<_> = missing.map(|(it, _)| it.oid.clone()).collect();
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        match git.fetch_objects(url, &missing) {
+            Ok(()) => Ok(true),
+            Err(RemoteError::Git(error)) => Err(error.into()),
+            Err(_) => Ok(false),
+        }
+    }
+}

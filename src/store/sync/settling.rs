@@ -1,0 +1,197 @@
+//! Finishes what a crash, a lost answer or work without a connection left open.
+//!
+//! Each record of this clone is compared with the step's file, which is the truth about what happened here.
+
+use super::seen::Seen;
+use super::state::{Own, SyncState, Wanted};
+use super::{Pushed, Sync, local, record_ttl};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::ProcessState;
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::store::leases::{self, Leases};
+use crate::store::load::LoadQuery;
+use crate::store::registry::record::{Record, State};
+
+/// What became of one record of this clone.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Settled {
+    pub(crate) step: String,
+    /// `confirmed`, `lost`, `restored`, `released` or `unsettled`.
+    pub(crate) what: &'static str,
+    pub(crate) why: Option<String>,
+}
+
+/// What the files and the leases of this machine say about a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Here {
+    AtWork,
+    Ended(State),
+    Unknown,
+}
+
+impl Sync<'_> {
+    /// Whether anything has to be settled before another change.
+    pub(crate) fn has_unsettled(&self) -> bool {
+        self.state.all_own().iter().any(|it| it.is_unsettled() || it.writer.is_some() || it.is_lost)
+    }
+
+    /// Settles the records of this clone. `seen` is a current listing.
+    pub(crate) fn settle(&self, seen: &Seen) -> Result<Vec<Settled>, Error> {
+        let mut settled = Vec::new();
+        for own in self.state.all_own() {
+            let step = own.step.clone();
+            settled.extend(self.settle_one(own, &step, seen)?);
+        }
+        Ok(settled)
+    }
+
+    fn settle_one(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
+        // Another process is about to do it.
+        let is_busy = own
+            .writer
+            .as_ref()
+            .is_some_and(|it| it.state(self.context.plans.disk()) == ProcessState::Running);
+        if is_busy {
+            return Ok(None);
+        }
+        let step = self.load(id)?;
+        let here = self.here(step.as_ref(), &own);
+        if own.is_lost {
+            if here == Here::Unknown || step.as_ref().is_none_or(|it| !has_claim(it, &own.claim)) {
+                self.state.remove(&own.name)?;
+            }
+            return Ok(None);
+        }
+        let own = self.with_value(own, id, step.as_ref())?;
+        let (own, what) = match (own.state(), here) {
+            (Some(State::Claimed), Here::Ended(state)) => (self.in_state(own, state)?, "confirmed"),
+            (Some(State::Claimed), Here::Unknown) => {
+                let held = own.newest().cloned();
+                (Some(Own { held, wanted: Some(Wanted::Gone), ..own }), "released")
+            }
+            (Some(state), Here::AtWork) if state.has_ended() => {
+                (self.in_state(own, State::Claimed)?.map(|it| Own { writer: None, ..it }), "restored")
+            }
+            _ if own.is_unsettled() => (Some(own), "confirmed"),
+            (Some(state), _) if state.has_ended() && !seen.records.contains_key(&own.name) => {
+                // Another clone has removed the record because the work is merged, or a push of a mirror has.
+                if own.record().map_or(Ok(true), |it| self.is_merged(&it))? {
+                    self.state.remove(&own.name)?;
+                    return Ok(None);
+                }
+                (self.in_state(own, state)?, "restored")
+            }
+            (Some(State::Claimed), Here::AtWork) => return self.check_held(own, id, seen),
+            _ => return Ok(None),
+        };
+        let Some(own) = own else { return Ok(None) };
+        let claim = own.clone();
+        let why = match self.push(own, &[])? {
+            Pushed::Done => return Ok(Some(Settled { step: id.to_string(), what, why: None })),
+            Pushed::Unsettled(error) => {
+                let why = Some(self.error(&error).to_string());
+                return Ok(Some(Settled { step: id.to_string(), what: "unsettled", why }));
+            }
+            Pushed::Lost(record) => holder(record.as_deref()),
+        };
+        local::take_back(self.context, id, &claim.claim, claim.file.as_ref())?;
+        self.state.remove(&claim.name)?;
+        Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
+    }
+
+    /// The claims in the files of this working tree whose leases this machine has, and of which there is no record.
+    pub(crate) fn unknown_claims(&self) -> Result<Vec<(StepId, String)>, Error> {
+        let plans = LoadQuery::all().load(self.context)?.plans;
+        let leases = Leases::of(self.context);
+        let claimed = plans.live().flat_map(|it| &it.steps).filter_map(|it| Some((it, it.claim_in_force()?)));
+        let unknown = claimed.filter(|(step, claim)| {
+            !self.state.has_own(&step.id)
+                && leases.find(&claim.id).is_some()
+                && plans.claims().lapse(step, self.context.now).is_none()
+        });
+        Ok(unknown.map(|(step, claim)| (step.id.clone(), claim.id.clone())).collect())
+    }
+
+    /// A claim that the registry confirmed once may have been taken over since.
+    fn check_held(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
+        let Some(there) = seen.records.get(&own.name) else {
+            // A push of a mirror has deleted it.
+            let Some(own) = self.in_state(own, State::Claimed)? else { return Ok(None) };
+            let what = match self.push(own, &[])? {
+                Pushed::Done => "restored",
+                Pushed::Lost(_) => "lost",
+                Pushed::Unsettled(_) => "unsettled",
+            };
+            return Ok(Some(Settled { step: id.to_string(), what, why: None }));
+        };
+        let foreign = Some(there).filter(|it| it.record.as_ref().is_none_or(|it| it.id != own.claim));
+        let Some(foreign) = foreign else { return Ok(None) };
+        let why = Some(holder(foreign.record.as_ref()));
+        self.state.put(&Own { is_lost: true, ..own })?;
+        leases::forget(self.context, id);
+        Ok(Some(Settled { step: id.to_string(), what: "lost", why }))
+    }
+
+    /// A claim without a connection has no value yet.
+    fn with_value(&self, own: Own, id: &StepId, step: Option<&Step>) -> Result<Own, Error> {
+        if own.newest().is_some() || !own.is_offline {
+            return Ok(own);
+        }
+        let by = step.and_then(|it| it.claim.as_ref()).and_then(|it| it.by.clone());
+        let by = by.unwrap_or_else(|| self.context.by.clone());
+        let ttl = record_ttl(self.context.config.lease(), false);
+        let value = self.value(&self.new_record(id, &own.claim, &by, ttl)?)?;
+        Ok(Own { wanted: Some(Wanted::Value { value, from: None }), ..own })
+    }
+
+    fn load(&self, id: &StepId) -> Result<Option<Step>, Error> {
+        match LoadQuery::step(id).load(self.context) {
+            Ok(loaded) => Ok(loaded.plans.step(id).cloned()),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn here(&self, step: Option<&Step>, own: &Own) -> Here {
+        let Some(step) = step else { return self.by_lease(own) };
+        if has_claim(step, &own.claim) {
+            return Here::AtWork;
+        }
+        let is_own = step.attempts.iter().any(|it| it.is_of_claim(&own.claim));
+        match step.status.known().and_then(State::of).filter(|_| is_own) {
+            Some(state) => Here::Ended(state),
+            None => self.by_lease(own),
+        }
+    }
+
+    fn by_lease(&self, own: &Own) -> Here {
+        match Leases::of(self.context).find(&own.claim) {
+            Some(_) => Here::AtWork,
+            None => Here::Unknown,
+        }
+    }
+}
+
+fn has_claim(step: &Step, claim: &str) -> bool {
+    step.claim.as_ref().is_some_and(|it| it.id == claim)
+}
+
+/// Who holds a record, for people.
+pub(crate) fn holder(record: Option<&Record>) -> String {
+    match record {
+        Some(record) => format!("{} on {}", record.by, record.host),
+        None => "a record that cannot be read".to_owned(),
+    }
+}
+
+/// The steps of this clone with a change that the registry has not confirmed, without those that a process is changing now.
+pub(crate) fn unsettled(context: &Context) -> Vec<StepId> {
+    let Some(state) = SyncState::of(context) else { return Vec::new() };
+    let is_busy = |it: &Own| {
+        it.writer.as_ref().is_some_and(|it| it.state(context.plans.disk()) == ProcessState::Running)
+    };
+    let all = state.all_own().into_iter().filter(|it| it.is_unsettled() && !is_busy(it));
+    all.map(|it| it.step).collect()
+}

@@ -1,0 +1,331 @@
+//! What this clone knows of the records, in files of git's common directory that all its working trees share.
+//!
+//! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone: it is written before the
+//! registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
+
+use serde::{Deserialize, Serialize};
+
+use super::seen::{Moment, Seen};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::sync_config::SyncConfig;
+use crate::disk::{self, Process, Records, Worktree};
+use crate::plan::id::StepId;
+use crate::plan::time::Time;
+use crate::store::registry::record::{Record, State};
+use crate::store::registry::{Change, Name, Revision, Value};
+
+const SEEN: &str = "seen";
+const LAST: &str = "last";
+
+/// A record of this clone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Own {
+    pub(crate) name: Name,
+    pub(crate) step: StepId,
+    /// The claim's id.
+    pub(crate) claim: String,
+    /// The value at the registry, as far as is known; none: there is none yet.
+    pub(crate) held: Option<Value>,
+    /// A change that was not answered yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) wanted: Option<Wanted>,
+    /// When the registry last confirmed it.
+    pub(crate) confirmed: Option<Moment>,
+    /// An earlier claim of this clone that it replaces at the registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) was: Option<String>,
+    /// The process that is making a change, or has ended the work at the registry and is about to write the step's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) writer: Option<Process>,
+    /// Claimed with `--offline`: the registry was not asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_offline: bool,
+    /// Another clone has taken the step over. It stays known while the step's file has the claim.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_lost: bool,
+    /// How the step's file was before the claim, for a claim that may yet be lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<FileBefore>,
+}
+
+/// A file, to be restored if nobody has changed it since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileBefore {
+    /// Relative to the plans directory.
+    pub(crate) path: String,
+    pub(crate) before: String,
+    /// A hash of what this clone wrote.
+    pub(crate) left: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wanted {
+    /// Another value.
+    Value {
+        value: Value,
+        /// The value of another clone that is taken over; none: [`Own::held`].
+        from: Option<Revision>,
+    },
+    /// No record.
+    Gone,
+}
+
+impl Own {
+    pub(crate) fn new(name: Name, step: StepId, claim: String) -> Self {
+        Self {
+            name,
+            step,
+            claim,
+            held: None,
+            wanted: None,
+            confirmed: None,
+            was: None,
+            writer: None,
+            is_offline: false,
+            is_lost: false,
+            file: None,
+        }
+    }
+
+    /// The newest value: the wanted one, or else the one that is held.
+    pub(crate) fn newest(&self) -> Option<&Value> {
+        match &self.wanted {
+            Some(Wanted::Value { value, .. }) => Some(value),
+            Some(Wanted::Gone) | None => self.held.as_ref(),
+        }
+    }
+
+    pub(crate) fn record(&self) -> Option<Record> {
+        Record::read(&self.name, &self.newest()?.body)
+    }
+
+    pub(crate) fn state(&self) -> Option<State> {
+        self.record().map(|it| it.state)
+    }
+
+    /// Whether the registry has not confirmed the last change.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        !self.is_lost && (self.wanted.is_some() || self.is_offline)
+    }
+
+    /// The change that makes the registry what is wanted; none: it is that already.
+    pub(crate) fn change(&self) -> Option<Change> {
+        let name = self.name.clone();
+        match (self.wanted.as_ref()?, &self.held) {
+            (Wanted::Value { value, from: Some(old) }, _) => {
+                Some(Change::Replace { name, old: old.clone(), new: value.clone(), is_take_over: true })
+            }
+            (Wanted::Value { value, from: None }, Some(held)) => {
+                let (old, new) = (held.revision.clone(), value.clone());
+                Some(Change::Replace { name, old, new, is_take_over: false })
+            }
+            (Wanted::Value { value, from: None }, None) => Some(Change::Create { name, new: value.clone() }),
+            (Wanted::Gone, Some(held)) => Some(Change::Delete { name, old: held.revision.clone() }),
+            (Wanted::Gone, None) => None,
+        }
+    }
+
+    /// It, after the registry has confirmed the wanted change; none: there is no record any more.
+    pub(crate) fn confirmed(self, now: Moment) -> Option<Self> {
+        let held = match self.wanted {
+            Some(Wanted::Value { value, .. }) => Some(value),
+            Some(Wanted::Gone) => None,
+            None => self.held,
+        };
+        let own = Self {
+            wanted: None,
+            confirmed: Some(now),
+            was: None,
+            is_offline: false,
+            held: Some(held?),
+            ..self
+        };
+        // A process that has ended work at the registry has yet to write the file.
+        let is_ended = own.state().is_some_and(State::has_ended);
+        Some(Self { writer: own.writer.clone().filter(|_| is_ended), file: None, ..own })
+    }
+}
+
+/// The last attempt to reach the registry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Last {
+    /// When the records were last listed.
+    pub(crate) at: Option<Time>,
+    /// Why the last attempt failed; none: it succeeded.
+    pub(crate) error: Option<String>,
+}
+
+/// The files of one clone.
+pub(crate) struct SyncState {
+    shared: Records,
+    own: Records,
+    /// The plans directory, relative to the repository.
+    dir: String,
+    /// The id of the configured registry.
+    registry: String,
+    pub(crate) worktree: Worktree,
+}
+
+impl SyncState {
+    /// None: claims are not shared with other machines.
+    pub(crate) fn of(context: &Context) -> Option<Self> {
+        Self::configured(context, context.config.sync.as_ref()?)
+    }
+
+    pub(crate) fn configured(context: &Context, config: &SyncConfig) -> Option<Self> {
+        let registry = config.id.clone();
+        let worktree = context.plans.worktree()?;
+        let shared = context.plans.shared_records(&worktree);
+        let (own, dir) = (shared.below("sync"), context.plans.path_in(&worktree));
+        Some(Self { shared, own, dir, registry, worktree })
+    }
+
+    pub(crate) fn name_of(&self, step: &StepId) -> Name {
+        Name::of(&self.dir, step)
+    }
+
+    pub(crate) fn dir(&self) -> &str {
+        &self.dir
+    }
+
+    /// The records of this clone, of this plans directory.
+    pub(crate) fn all_own(&self) -> Vec<Own> {
+        let all = self.own.all(|it| it != LAST).into_iter();
+        let read = all.filter_map(|(_, bytes)| serde_json::from_slice::<Own>(&bytes).ok());
+        read.filter(|it| it.name.is_in(&self.dir)).collect()
+    }
+
+    pub(crate) fn own(&self, step: &StepId) -> Option<Own> {
+        self.own_of(&self.name_of(step))
+    }
+
+    pub(crate) fn own_of(&self, name: &Name) -> Option<Own> {
+        let own: Own = serde_json::from_slice(&self.own.get(&name.key())?).ok()?;
+        (own.name == *name).then_some(own)
+    }
+
+    /// Whether this clone may have a record, without reading one.
+    pub(crate) fn has_own(&self, step: &StepId) -> bool {
+        self.own.has(&self.name_of(step).key())
+    }
+
+    pub(crate) fn put(&self, own: &Own) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(own).unwrap_or_default();
+        self.write(|it| it.put(&own.name.key(), &bytes))
+    }
+
+    pub(crate) fn remove(&self, name: &Name) -> Result<(), Error> {
+        self.write(|it| it.remove(&name.key()))
+    }
+
+    /// Removes it, or stores what is left of it.
+    pub(crate) fn put_confirmed(&self, own: Own, now: Moment) -> Result<(), Error> {
+        let name = own.name.clone();
+        own.confirmed(now).map_or_else(|| self.remove(&name), |it| self.put(&it))
+    }
+
+    pub(crate) fn last(&self) -> Last {
+        let bytes = self.own.get(LAST).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    pub(crate) fn put_last(&self, last: &Last) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(last).unwrap_or_default();
+        self.write(|it| it.put(LAST, &bytes))
+    }
+
+    fn write(&self, write: impl FnOnce(&disk::LockedRecords) -> std::io::Result<()>) -> Result<(), Error> {
+        let locked = self.own.lock().and_then(|it| it.ok_or_else(|| std::io::ErrorKind::TimedOut.into()));
+        locked.and_then(|it| write(&it)).map_err(|it| self.failed(&it))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Error {
+        let message = format!("`{}` cannot be written: {error}", self.own.dir().display());
+        Error::failed("io-error", message, "claims are shared with other machines only if it can")
+    }
+
+    /// The last listing; an empty one if it was of another registry.
+    pub(crate) fn seen(&self) -> Seen {
+        let bytes = self.shared.get(SEEN).unwrap_or_default();
+        let seen: Seen = serde_json::from_slice(&bytes).unwrap_or_default();
+        let is_ours = seen.registry == self.registry;
+        if is_ours { seen } else { Seen { registry: self.registry.clone(), ..Seen::default() } }
+    }
+
+    /// Stores a listing, unless it is the same.
+    pub(crate) fn put_seen(&self, before: &Seen, seen: &Seen) -> Result<(), Error> {
+        if before == seen && self.shared.has(SEEN) {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(seen).unwrap_or_default();
+        let locked = self.shared.lock().and_then(|it| it.ok_or_else(|| std::io::ErrorKind::TimedOut.into()));
+        locked.and_then(|it| it.put(SEEN, &bytes)).map_err(|it| self.failed(&it))
+    }
+
+    /// Waits until no other process of this clone lists records: two fetches of the same refs would disturb each other.
+    pub(crate) fn lock_listing(&self) -> Result<disk::LockedRecords, Error> {
+        let listing = self.own.below("listing");
+        let locked = listing.lock().and_then(|it| it.ok_or_else(|| std::io::ErrorKind::TimedOut.into()));
+        locked.map_err(|it| self.failed(&it))
+    }
+}
+
+/// This moment, by the clock since the start of the machine.
+pub(crate) fn now(context: &Context) -> Moment {
+    let ms = u64::try_from(disk::since_boot().as_millis()).unwrap_or(u64::MAX);
+    Moment { boot: disk::boot(context.plans.disk()), ms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::id::read_step_id;
+
+    fn value(text: &str) -> Value {
+        Value { revision: Revision(text.to_owned()), body: text.to_owned(), ttl: 600 }
+    }
+
+    fn own(held: Option<&str>, wanted: Option<Wanted>) -> Own {
+        let name = Name::of("plans", &read_step_id("p:1").unwrap());
+        let held = held.map(value);
+        let step = read_step_id("p:1").unwrap();
+        Own { held, wanted, ..Own::new(name, step, "g1".to_owned()) }
+    }
+
+    #[test]
+    fn the_change_that_is_repeated_follows_from_what_is_held_and_wanted() {
+        let wants = |text: &str, from: Option<&str>| {
+            let from = from.map(|it| Revision(it.to_owned()));
+            Some(Wanted::Value { value: value(text), from })
+        };
+        let name = || Name::of("plans", &read_step_id("p:1").unwrap());
+        let old = |it: &str| Revision(it.to_owned());
+        let table = [
+            (own(None, None), None),
+            (own(Some("a"), None), None),
+            (own(None, wants("a", None)), Some(Change::Create { name: name(), new: value("a") })),
+            (
+                own(Some("a"), wants("b", None)),
+                Some(Change::Replace { name: name(), old: old("a"), new: value("b"), is_take_over: false }),
+            ),
+            (
+                own(None, wants("b", Some("x"))),
+                Some(Change::Replace { name: name(), old: old("x"), new: value("b"), is_take_over: true }),
+            ),
+            (own(Some("a"), Some(Wanted::Gone)), Some(Change::Delete { name: name(), old: old("a") })),
+            (own(None, Some(Wanted::Gone)), None),
+        ];
+        for (own, expected) in table {
+            assert_eq!(own.change(), expected, "{own:?}");
+            let now = Moment { boot: None, ms: 7 };
+            let left = own.clone().confirmed(now);
+            let is_left = !matches!(own.wanted, Some(Wanted::Gone)) && own.newest().is_some();
+            assert_eq!(left.is_some(), is_left, "{own:?}");
+            assert!(left.is_none_or(|it| !it.is_unsettled() && it.held.as_ref() == own.newest()));
+            let written = serde_json::to_vec(&own).unwrap();
+            assert_eq!(serde_json::from_slice::<Own>(&written).unwrap(), own);
+        }
+    }
+}

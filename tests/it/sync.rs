@@ -1,0 +1,218 @@
+//! Claims on the shared git remote, with real git: two clones, lost connections, crashes, and other people's records.
+
+mod faults;
+mod host;
+mod offline;
+mod team;
+
+use team::{Team, refused};
+
+#[test]
+fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (one, claim) = a.claim("");
+    assert_eq!((one.as_str(), b.claim("").0.as_str()), ("p:1", "p:2"));
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
+    // Every surface of the other clone says who works where.
+    a.run("sync status").ok_code();
+    assert!(b.run("show p:1").stdout.contains("held by  ann on "), "{:?}", b.run("show p:1"));
+    assert!(b.run("list p").stdout.contains("ann on "));
+    assert!(a.run("list p").stdout.contains("bob on "));
+    assert!(b.run("status").stdout.contains("ann on "));
+    assert!(b.run("next p --json").stdout.contains("\"id\":\"p:3\""));
+    refused(&b.run("claim p:1"), "claimed");
+    refused(&b.run("start p:1"), "claimed");
+    refused(&b.run("done p:1"), "claimed");
+    // The end is shared, and holds until it is merged.
+    a.run(&format!("done p:1 --claim {claim} -m made")).ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed bob"]);
+    assert_eq!(b.claim("").0, "p:3");
+    assert!(b.run("show p:1").stdout.contains("completed by ann"), "{:?}", b.run("show p:1"));
+    assert_eq!(b.run("claim").code, 7);
+    a.commit_and_push();
+    assert!(a.run("sync").ok().contains("removed"));
+    assert_eq!(team.records(), ["p/2 claimed bob", "p/3 claimed bob"]);
+    // It is on the branch, but not in this clone.
+    refused(&b.run("claim p:1"), "claimed");
+    b.git("pull -q");
+    refused(&b.run("claim p:1"), "not-allowed");
+    b.run("done p:2").ok();
+    b.run("release p:3").ok();
+    assert_eq!(a.claim("").0, "p:3");
+    assert_eq!(team.records(), ["p/2 completed bob", "p/3 claimed ann"]);
+    let others: Vec<_> = team.pushed().into_iter().filter(|it| !it.starts_with("refs/planwatch/")).collect();
+    assert_eq!(others, ["refs/heads/main"], "only a person pushed the branch");
+}
+
+#[test]
+fn a_claim_that_another_clone_makes_first_is_taken_back_byte_for_byte() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let before = [a.step(1), a.step(2)];
+    let bin = env!("CARGO_BIN_EXE_planwatch");
+    team.write("race", &format!("cd \"$TEAM/b\" && PLANWATCH_BY=bob {bin} claim p:1"));
+    team.fault("race");
+    let (step, _) = a.claim("");
+    assert_ne!(step, "p:1");
+    assert_eq!(a.step(1), before[0]);
+    assert!(b.step(1).contains("bob"));
+    assert_eq!(team.records().len(), 2);
+    assert!(team.records().contains(&"p/1 claimed bob".to_owned()));
+    // A named step is not replaced by another one.
+    a.run(&format!("release {step}")).ok();
+    team.write("race", &format!("cd \"$TEAM/b\" && PLANWATCH_BY=bob {bin} claim p:2"));
+    team.fault("race");
+    refused(&a.run("claim p:2"), "claimed");
+    assert_eq!(a.step(2), before[1]);
+    // The lost claim left no lease.
+    assert_eq!(a.claim("").0, "p:3");
+}
+
+#[test]
+fn a_claim_needs_two_connections_and_a_lost_one_four() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    team.calls();
+    a.claim("p:1");
+    let calls = team.calls();
+    assert_eq!(calls.len(), 2, "{calls:#?}");
+    // The lease alone decides: `+` or `--force` would switch it off.
+    let push = calls.iter().find(|it| it.contains(" push ")).unwrap();
+    assert!(push.contains("--force-with-lease=refs/planwatch/claims/plans/p/1: "), "{push}");
+    assert!(!push.contains(" +") && !push.contains("--force "), "{push}");
+    // Records are fetched, not listed, so that the server does not send all its refs.
+    assert!(!calls.iter().any(|it| it.contains("ls-remote")), "{calls:#?}");
+    a.run("done p:1").ok();
+    assert_eq!(team.calls().len(), 1);
+    a.run("done p:1").ok();
+    assert_eq!(team.calls().len(), 0, "a repeated report asks nobody");
+}
+
+#[test]
+fn the_result_of_a_claim_that_was_taken_over_changes_nothing_but_a_note() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (_, claim) = a.claim("p:1");
+    b.run("sync").ok_code();
+    b.let_lapse();
+    assert!(b.run("next --json").stdout.contains("\"id\":\"p:1\""), "a lapsed claim counts as ready");
+    assert_eq!(b.claim("").0, "p:1");
+    assert_eq!(team.records(), ["p/1 claimed bob"]);
+    let late = a.run(&format!("done p:1 --claim {claim} -m late"));
+    refused(&late, "claim-lost");
+    let step = a.step(1);
+    assert!(step.contains("status: in_progress") && step.contains("late result of the claim"), "{step}");
+    assert_eq!(step.matches("late result").count(), 1);
+    refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
+    assert_eq!(a.step(1), step);
+    assert_eq!(team.records(), ["p/1 claimed bob"]);
+    b.run("done p:1").ok();
+    assert_eq!(team.records(), ["p/1 completed bob"]);
+    // The owner of a lapsed claim that nobody took still ends it.
+    let (_, claim) = a.claim("p:2");
+    b.run("sync").ok_code();
+    b.let_lapse();
+    a.run(&format!("done p:2 --claim {claim}")).ok();
+    refused(&b.run("claim p:2"), "claimed");
+}
+
+#[test]
+fn of_two_take_overs_one_succeeds() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    team.place.git_at(&team.place.top(), 0, &["clone", "-q", "hub.git", "c"]);
+    let c = team.clone_of("c");
+    a.claim("p:1");
+    for other in [&b, &c] {
+        other.run("sync").ok_code();
+        other.let_lapse();
+    }
+    let bin = env!("CARGO_BIN_EXE_planwatch");
+    team.write("race", &format!("cd \"$TEAM/c\" && PLANWATCH_BY=cy {bin} claim p:1"));
+    team.fault("race");
+    let before = b.step(1);
+    refused(&b.run("claim p:1"), "claimed");
+    assert_eq!(b.step(1), before);
+    assert_eq!(team.records(), ["p/1 claimed cy"]);
+}
+
+#[test]
+fn steps_that_other_clones_have_claimed_are_not_restructured_without_force() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    b.run("sync").ok_code();
+    for line in ["remove p:1", "remove p --yes", "archive p", "move p:1 --after 3", "squash p 1 2 --title x"]
+    {
+        let before = [b.step(1), b.step(2)];
+        refused(&b.run(line), "claims-live");
+        assert_eq!([b.step(1), b.step(2)], before, "{line}");
+    }
+    b.run("remove p:1 --force").ok_code();
+}
+
+#[test]
+fn release_removes_the_record_and_with_force_that_of_another_clone() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    b.run("sync").ok_code();
+    refused(&b.run("release p:1"), "claimed");
+    a.run("release p:1").ok();
+    assert!(team.records().is_empty());
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    b.run("sync").ok_code();
+    refused(&b.run("release p:1"), "claimed");
+    b.run("release p:1 --force").ok_code();
+    assert!(team.records().is_empty());
+    b.claim("p:1");
+    // Reopened work is free for everyone.
+    b.run("done p:1").ok();
+    b.run("reopen p:1").ok();
+    assert!(team.records().is_empty());
+}
+
+#[test]
+fn an_end_on_a_branch_that_is_gone_is_reported_and_freed_only_by_release() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.git("checkout -q -b feature");
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    b.run("sync").ok_code();
+    let report = b.run("check --git");
+    assert!(report.stdout.contains("ended-nowhere") && report.stdout.contains("feature"), "{report:?}");
+    assert!(b.run("sync status").stdout.contains("its branch is gone"));
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    assert!(!b.run("check --git").stdout.contains("ended-nowhere"));
+    assert_eq!(team.records(), ["p/1 completed ann"]);
+    a.git("push -q origin :feature");
+    b.run("sync").ok_code();
+    assert!(b.run("check --git").stdout.contains("ended-nowhere"));
+    refused(&b.run("claim p:1"), "claimed");
+    b.run("release p:1 --force").ok_code();
+    assert!(!b.run("check --git").stdout.contains("ended-nowhere"));
+}
+
+#[test]
+fn work_that_arrives_by_a_squash_merge_is_recognised() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.git("checkout -q -b feature");
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    assert_eq!(team.records(), ["p/1 completed ann"]);
+    b.git("fetch -q origin feature");
+    b.git("merge -q --squash FETCH_HEAD");
+    b.git("commit -q -m Squashed");
+    b.git("push -q origin main");
+    assert!(b.run("sync").ok().contains("removed"));
+    assert!(team.records().is_empty());
+    a.run("sync").ok_code();
+    assert!(a.run("sync status").stdout.contains("No step is claimed"), "{:?}", a.run("sync status"));
+}

@@ -1,0 +1,76 @@
+//! Claims without a connection, and what becomes of them.
+
+use super::team::{Team, refused};
+
+#[test]
+fn of_two_offline_claims_the_first_at_the_remote_holds() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let before = b.step(1);
+    team.fault("offline");
+    for clone in [&a, &b] {
+        let ran = clone.run("claim p:1 --offline");
+        assert!(ran.code == 0 && ran.stdout.contains("on this machine alone"), "{ran:?}");
+        assert!(clone.run("list p").stderr.contains("p:1"));
+    }
+    team.heal();
+    assert!(a.run("sync").ok().contains("confirmed"));
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    let lost = b.run("sync");
+    assert!(lost.stdout.contains("lost") && lost.stdout.contains("ann on "), "{lost:?}");
+    assert_eq!(b.step(1), before, "taken back byte for byte");
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    assert_eq!(b.run("list p").stderr, "");
+}
+
+#[test]
+fn an_offline_end_that_loses_is_taken_back_or_leaves_a_late_note() {
+    for is_edited in [false, true] {
+        let team = Team::new();
+        let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+        let before = b.step(1);
+        team.fault("offline");
+        b.run("claim p:1 --offline").ok_code();
+        let done = b.run("done p:1 -m mine");
+        assert!(done.code == 0 && done.stderr.contains("unsettled"), "{done:?}");
+        team.heal();
+        a.claim("p:1");
+        if is_edited {
+            b.write("plans/p/step-1.md", &(b.step(1) + "\nMore words.\n"));
+        }
+        assert!(b.run("sync").stdout.contains("lost"));
+        let after = b.step(1);
+        if is_edited {
+            assert!(after.contains("status: pending") && after.contains("late result"), "{after}");
+            assert!(after.ends_with("More words.\n") && after.contains("mine"), "{after}");
+        } else {
+            assert_eq!(after, before);
+        }
+        assert_eq!(team.records(), ["p/1 claimed ann"]);
+    }
+}
+
+#[test]
+fn offline_work_without_a_rival_is_confirmed() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    team.fault("offline");
+    b.run("claim p:1 --offline").ok_code();
+    assert_eq!(b.run("done p:1 -m made").code, 0);
+    team.heal();
+    assert!(b.run("sync").ok().contains("confirmed"));
+    assert_eq!(team.records(), ["p/1 completed bob"]);
+    refused(&a.run("claim p:1"), "claimed");
+}
+
+#[test]
+fn claims_from_before_the_set_up_become_known() {
+    let team = Team::without_sync(&[]);
+    let a = team.clone_of("a");
+    let (_, claim) = a.claim("p:1");
+    a.run("sync init").ok_code();
+    a.run("sync").ok_code();
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    a.run(&format!("done p:1 --claim {claim}")).ok();
+    assert_eq!(team.records(), ["p/1 completed ann"]);
+}
