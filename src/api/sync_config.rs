@@ -110,16 +110,24 @@ impl SyncConfig {
             ClaimsAt::Url(url) => url,
         };
         let text = |it: &str| serde_json::Value::from(it).to_string();
-        let mut lines = format!(
-            "[sync]\nid = {}\nremote = {}\nclaims = {}\n",
+        let head = format!(
+            "[sync]
+id = {}
+remote = {}
+claims = {}
+",
             text(&self.id),
             text(&self.remote),
             text(claims)
         );
-        if let Some(branch) = &self.branch {
-            lines.push_str(&format!("branch = {}\n", text(branch)));
-        }
-        lines
+        let branch = self.branch.as_ref().map(|it| {
+            format!(
+                "branch = {}
+",
+                text(it)
+            )
+        });
+        head + &branch.unwrap_or_default()
     }
 }
 

@@ -27,7 +27,7 @@ pub enum PushResult {
 }
 
 /// Reads the output of `push --porcelain`; lines of other forms are left out.
-pub fn read_push(stdout: &[u8]) -> Vec<PushedRef> {
+pub(super) fn read_push(stdout: &[u8]) -> Vec<PushedRef> {
     let text = String::from_utf8_lossy(stdout);
     text.lines().filter_map(read_line).collect()
 }
@@ -72,7 +72,7 @@ fn rejected(summary: &str) -> PushResult {
 
 /// What an error of git says about the remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RemoteFault {
+pub(super) enum RemoteFault {
     /// There was no answer, or the connection broke.
     Silent(String),
     /// It answered no.
@@ -102,7 +102,7 @@ const REFUSALS: [&str; 17] = [
 ];
 
 /// Finds what the standard error of a fetch or a push says about the remote.
-pub fn fault_of(stderr: &str) -> RemoteFault {
+pub(super) fn fault_of(stderr: &str) -> RemoteFault {
     if stderr.contains("couldn't find remote ref") {
         return RemoteFault::NoRef;
     }
@@ -118,7 +118,7 @@ fn line_of(stderr: &str) -> String {
     let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|it| !it.is_empty());
     let refusal = lines().find(|line| REFUSALS.iter().any(|it| line.contains(it)));
     let error = || lines().find(|it| it.starts_with("fatal: ") || it.starts_with("error: "));
-    let line = refusal.or_else(error).or_else(|| lines().last()).unwrap_or("git gave no reason");
+    let line = refusal.or_else(error).or_else(|| lines().next_back()).unwrap_or("git gave no reason");
     let line =
         line.trim_start_matches("remote: ").trim_start_matches("fatal: ").trim_start_matches("error: ");
     without_password(line).chars().filter(|it| !it.is_control()).take(300).collect()

@@ -20,6 +20,8 @@ pub(crate) mod merged;
 pub(crate) mod seen;
 pub(crate) mod settling;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -102,7 +102,7 @@ pub fn sync_init(context: &Context, request: &SyncInitRequest) -> Result<SyncIni
         id: config.id.clone(),
         remote: config.remote.clone(),
         claims_at: config.claims_text(),
-        branch: config.branch.clone(),
+        branch: config.branch,
         refused,
         path,
         diff,

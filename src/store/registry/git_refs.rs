@@ -238,3 +238,44 @@ impl ClaimRegistry for GitRefs {
         self.branch.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::git::Call;
+    use crate::store::registry::table;
+
+    fn git(directory: &Path, words: &[&str]) {
+        Call::new(directory, words).run().unwrap();
+    }
+
+    /// A client of the registry: a clone of its own.
+    fn client(top: &Path, name: &str, namespace: Namespace) -> GitRefs {
+        git(top, &["init", "-q", name]);
+        let repository = Git::at(&top.join(name)).unwrap();
+        GitRefs::new(repository, top.join("hub").display().to_string(), namespace, Some("main".to_owned()))
+    }
+
+    #[test]
+    fn refs_of_a_remote_pass_the_table_in_each_namespace() {
+        for namespace in Namespace::ALL {
+            let top = tempfile::tempdir().unwrap();
+            git(top.path(), &["init", "-q", "--bare", "hub"]);
+            let clients = ["a", "b"].map(|it| client(top.path(), it, namespace));
+            table::check(&clients[0], &clients[1], true);
+        }
+    }
+
+    #[test]
+    fn a_remote_that_is_not_there_is_unreachable() {
+        let top = tempfile::tempdir().unwrap();
+        let client = client(top.path(), "a", Namespace::Own);
+        assert!(matches!(client.list(), Err(RegistryError::Unreachable(_))));
+        let new = client.value("{}".to_owned(), 600).unwrap();
+        let name = Name::read("claims/plans/p/1").unwrap();
+        let made = client.change_one(Change::Create { name, new });
+        assert!(matches!(made, Err(RegistryError::Unanswered(_))), "{made:?}");
+    }
+}

@@ -135,7 +135,7 @@ impl ClaimRegistry for Memory {
 
 #[test]
 fn the_registry_in_memory_passes_the_table() {
-    super::table::check(&Memory::default(), &Memory::default().clone(), false);
+    super::table::check(&Memory::default(), &Memory::default(), false);
     let one = Memory::default();
     super::table::check(&one, &one.clone(), true);
     let one = Memory::with_clock();

@@ -50,10 +50,6 @@ impl Name {
         is_name.then(|| Self(text.to_owned()))
     }
 
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-
     pub(crate) fn is_claim(&self) -> bool {
         self.0.starts_with(CLAIMS)
     }
@@ -202,7 +198,7 @@ mod tests {
             let name = Name::of(&a, &read_step_id("p:1").unwrap());
             prop_assert!(name.is_in(&a) && name.is_of(&read_step_id("p:1").unwrap()));
             prop_assert!(!name.is_in("other/dir") && !name.is_of(&read_step_id("p:2").unwrap()));
-            prop_assert_eq!(Name::read(name.as_str()), Some(name));
+            prop_assert_eq!(Name::read(&name.0), Some(name));
         }
     }
 }

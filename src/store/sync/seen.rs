@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn a_value_lapses_when_two_listings_a_ttl_apart_show_it() {
         // The nonce and the moment of each listing, and whether the record has lapsed after the last.
-        let table: [(&[(u128, &str, u64)], bool); 8] = [
+        type Listings = &'static [(u128, &'static str, u64)];
+        let table: [(Listings, bool); 8] = [
             (&[(1, "a", 0)], false),
             (&[(1, "a", 5 * HOUR)], false),
             (&[(1, "a", 0), (1, "a", HOUR - 1)], false),

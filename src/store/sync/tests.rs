@@ -1,0 +1,142 @@
+//! The protocol against a registry in memory: lost answers, take-overs and renewals of two clones.
+
+use super::claiming::{Announced, LocalClaim};
+use super::state::Own;
+use super::{Pushed, Sync};
+use crate::api::context::Context;
+use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
+use crate::disk::model::Machine;
+use crate::plan::id::{StepId, read_step_id};
+use crate::store::registry::ClaimRegistry;
+use crate::store::registry::memory::{Fault, Memory};
+use crate::store::registry::record::State;
+
+const IN_PROGRESS: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: ann}\n---\n# One\n";
+
+/// The machine of one clone, whose step is claimed by `g0000001`.
+fn machine() -> Machine {
+    Machine::with(&[
+        ("/.git/HEAD", "ref: refs/heads/main\n"),
+        ("/.git/objects/info", ""),
+        ("/plans/p/plan.md", "# P\n"),
+        ("/plans/p/step-1.md", IN_PROGRESS),
+    ])
+}
+
+fn context(machine: &Machine) -> Context {
+    let mut context = Context::on_model(machine);
+    context.config.sync = Some(SyncConfig {
+        id: "0123456789abcdef".to_owned(),
+        remote: "origin".to_owned(),
+        claims: ClaimsAt::Refs(Namespace::Own),
+        branch: None,
+    });
+    context
+}
+
+fn sync<'a>(context: &'a Context, registry: &Memory, host: &str) -> Sync<'a> {
+    Sync::with(context, Box::new(registry.clone()), host)
+}
+
+fn step() -> StepId {
+    read_step_id("p:1").unwrap()
+}
+
+fn announce(sync: &Sync<'_>, id: &str) -> Result<Announced, &'static str> {
+    let (step, seen) = (step(), sync.state.seen());
+    let claim = LocalClaim { step: &step, id, by: "ann", lease: 600, is_renewed: true };
+    sync.announce(&claim, &seen, &[]).map_err(|it| it.code())
+}
+
+fn records(registry: &Memory) -> usize {
+    registry.list().unwrap().len()
+}
+
+#[test]
+fn a_claim_without_an_answer_leaves_no_record_that_nobody_holds() {
+    let faults = [(Fault::AnswerLost, true), (Fault::RequestLost, false), (Fault::Unreachable, false)];
+    for (fault, is_made) in faults {
+        let (machine, registry) = (machine(), Memory::default());
+        let context = context(&machine);
+        let sync = sync(&context, &registry, "a");
+        registry.fail(&[fault]);
+        assert_eq!(announce(&sync, "g0000001").unwrap_err(), "remote-unreachable");
+        assert_eq!(records(&registry), usize::from(is_made));
+        let own = sync.state.own(&step()).unwrap();
+        assert!(own.is_unsettled());
+        let looked = sync.look().unwrap();
+        assert_eq!(sync.settle(&looked.seen).unwrap()[0].what, "confirmed");
+        assert_eq!((records(&registry), sync.state.all_own().len()), (0, 0), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_end_without_an_answer_is_sent_again_as_the_same_value() {
+    let (machine, registry) = (machine(), Memory::default());
+    let context = context(&machine);
+    let sync = sync(&context, &registry, "a");
+    assert!(matches!(announce(&sync, "g0000001"), Ok(Announced::Won { .. })));
+    let end = |own: Own| sync.in_state(own, State::Completed).unwrap().unwrap();
+    let own = end(sync.state.own(&step()).unwrap());
+    registry.fail(&[Fault::AnswerLost]);
+    assert!(matches!(sync.push(own.clone(), &[]).unwrap(), Pushed::Unsettled(_)));
+    let stored = sync.state.own(&step()).unwrap();
+    assert_eq!(stored.newest(), own.newest());
+    assert!(matches!(sync.push(stored, &[]).unwrap(), Pushed::Done));
+    assert_eq!(sync.state.own(&step()).unwrap().state(), Some(State::Completed));
+}
+
+#[test]
+fn all_records_are_renewed_in_one_call_and_deleted_ones_are_made_again() {
+    let (machine, registry) = (machine(), Memory::default());
+    let context = context(&machine);
+    let sync = sync(&context, &registry, "a");
+    announce(&sync, "g0000001").unwrap();
+    let before = sync.state.own(&step()).unwrap();
+    assert!(!sync.is_due(&before), "it was confirmed a moment ago");
+    let calls = registry.calls();
+    assert!(sync.renew(&|_| true).unwrap().is_empty());
+    assert_eq!(registry.calls(), calls + 1);
+    let renewed = sync.state.own(&step()).unwrap();
+    assert_ne!(renewed.held, before.held);
+    // A renewal that fails changes nothing here.
+    registry.fail(&[Fault::AnswerLost]);
+    assert!(sync.renew(&|_| true).is_err());
+    assert_eq!(sync.state.own(&step()).unwrap(), renewed);
+    assert!(!renewed.is_unsettled());
+    assert!(sync.renew(&|_| true).unwrap().is_empty(), "the record is recognised by the claim");
+    let seen = sync.look().unwrap().seen;
+    let there = seen.records.values().next().unwrap().revision.clone();
+    sync.delete(&sync.state.name_of(&step()), &there).unwrap();
+    assert!(sync.renew(&|_| true).unwrap().is_empty());
+    assert_eq!(records(&registry), 1);
+}
+
+#[test]
+fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
+    let registry = Memory::with_clock();
+    let (one, other) = (machine(), machine());
+    let (a, b) = (context(&one), context(&other));
+    let (a, b) = (sync(&a, &registry, "a"), sync(&b, &registry, "b"));
+    announce(&a, "g0000001").unwrap();
+    registry.wait(600);
+    b.look().unwrap();
+    assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Lost(Some(_)))));
+    registry.wait(400);
+    b.look().unwrap();
+    assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Won { .. })));
+    // The first owner learns it at its next renewal, and its end is fenced.
+    assert_eq!(a.renew(&|_| true).unwrap().len(), 1);
+    assert!(a.state.own(&step()).unwrap().is_lost);
+}
+
+#[test]
+fn a_take_over_on_this_machine_replaces_the_own_record() {
+    let (machine, registry) = (machine(), Memory::default());
+    let context = context(&machine);
+    let sync = sync(&context, &registry, "a");
+    announce(&sync, "g0000001").unwrap();
+    assert!(matches!(announce(&sync, "g0000002"), Ok(Announced::Won { .. })));
+    assert_eq!(records(&registry), 1);
+    assert_eq!(sync.state.own(&step()).unwrap().claim, "g0000002");
+}
