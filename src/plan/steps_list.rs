@@ -37,6 +37,23 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// Where the line names its own step, in the body.
+    pub(crate) fn own_names(&self) -> Vec<Range<usize>> {
+        self.line.numbers.iter().map(|it| self.at + it.start..self.at + it.end).collect()
+    }
+
+    /// Where the line names the steps that its own one depends on, in the body.
+    pub(crate) fn named(&self) -> Vec<(Range<usize>, StepId)> {
+        let in_body = |it: &Range<usize>| self.at + it.start..self.at + it.end;
+        let others = self.groups.iter().flat_map(|it| &it.items);
+        others.filter_map(|it| Some((in_body(&it.span), it.step.clone()?))).collect()
+    }
+
+    /// The whole item, from its list mark to the end of its children, in the body.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
     /// Converts the places of problems to the file's lines; the body begins at `body_at`.
     pub(crate) fn locate(&mut self, path: &str, file: &[u8], body_at: usize) {
         let report = |at: usize, message: String, hint: &str| {

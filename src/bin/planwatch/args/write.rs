@@ -183,9 +183,10 @@ pub(crate) struct Unset {
 #[command(after_help = "Examples:
   planwatch move auth:5 --after 2
   planwatch move auth:5 --before 1
+  planwatch move auth:5 --to 2.5
 
 The `depends` of steps that wait for it are updated to its new number.")]
-#[command(group(ArgGroup::new("place").args(["after", "before"]).required(true)))]
+#[command(group(ArgGroup::new("place").args(["after", "before", "to"]).required(true)))]
 pub(crate) struct Move {
     /// Step to move
     #[arg(value_name = "STEP")]
@@ -196,6 +197,9 @@ pub(crate) struct Move {
     /// Move it directly before step N
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<String>,
+    /// Give it the number N, which no other step has
+    #[arg(long, value_name = "N")]
+    pub(crate) to: Option<String>,
     /// Use numbers also if other branches or working trees have them
     #[arg(long)]
     pub(crate) no_branches: bool,

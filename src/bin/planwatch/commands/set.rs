@@ -83,12 +83,13 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { id, after, before, no_branches, of: SetOptions { by, claim, force, dry_run } } = args;
+    let Move { id, after, before, to, no_branches, of: SetOptions { by, claim, force, dry_run } } = args;
     let after = after.unwrap_or_default();
     let request = RenumberRequest {
         id,
         after,
         before,
+        to,
         by: by.by,
         claim,
         force,
