@@ -46,7 +46,8 @@ impl OpenTexts {
     }
 
     fn below(&self, dir: &Path) -> impl Iterator<Item = (&Path, &OpenText)> {
-        let inside = self.by_path.range(dir.to_path_buf()..).take_while(move |(path, _)| path.starts_with(dir));
+        let inside =
+            self.by_path.range(dir.to_path_buf()..).take_while(move |(path, _)| path.starts_with(dir));
         inside.map(|(path, text)| (path.as_path(), text)).filter(move |(path, _)| *path != dir)
     }
 }
@@ -87,7 +88,9 @@ fn read_only<T>() -> io::Result<T> {
 impl Overlay {
     /// The stat of an open text: that of its file, if there is one, with the text's length and time.
     fn stat(&self, path: &Path, text: &OpenText, below: Option<Stat>) -> Stat {
-        let below = below.filter(|it| it.kind == FileKind::File).unwrap_or_else(|| self.made_up(path, FileKind::File));
+        let below = below
+            .filter(|it| it.kind == FileKind::File)
+            .unwrap_or_else(|| self.made_up(path, FileKind::File));
         let len = text.bytes.len() as u64;
         Stat { len, mtime_ns: text.modified_ns, ctime_ns: text.modified_ns, ..below }
     }
@@ -102,7 +105,8 @@ impl Overlay {
 
     /// The names directly in a directory that open texts have, with their stat.
     fn own_names(&self, dir: &Path) -> BTreeSet<OsString> {
-        let name = |path: &Path| Some(path.strip_prefix(dir).ok()?.components().next()?.as_os_str().to_os_string());
+        let name =
+            |path: &Path| Some(path.strip_prefix(dir).ok()?.components().next()?.as_os_str().to_os_string());
         self.texts.below(dir).filter_map(|(path, _)| name(path)).collect()
     }
 }
@@ -299,7 +303,7 @@ mod tests {
         assert_eq!(names, ["plan.md", "step-1.md", "step-2.md"]);
         let scanned = plans.scan_plan(Path::new("a")).entries;
         let lens: Vec<_> = scanned.iter().map(|it| it.stat.len).collect();
-        assert_eq!(lens, [4, 6, 6]);
+        assert_eq!(lens, [0, 4, 6, 6], "the directory, then its files");
     }
 
     #[test]

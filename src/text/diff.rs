@@ -97,9 +97,15 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     }
     let changed = ops.iter().filter(|it| it.tag() != DiffTag::Equal);
     let bytes = |at: &[usize], lines: Range<usize>| at[lines.start]..at[lines.end];
-    changed
-        .filter_map(|it| trimmed(old, new, (bytes(&old_at, it.old_range()), bytes(&new_at, it.new_range()))))
-        .collect()
+    // As many lines as before are changed lines, each with an edit of its own.
+    let regions = changed.flat_map(|it| {
+        let (old, new) = (it.old_range(), it.new_range());
+        match old.len() == new.len() {
+            true => old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)).collect(),
+            false => vec![(old, new)],
+        }
+    });
+    regions.filter_map(|(from, to)| trimmed(old, new, (bytes(&old_at, from), bytes(&new_at, to)))).collect()
 }
 
 /// The replacement of a region without what both texts begin and end with there; none if they are equal.
@@ -195,7 +201,7 @@ mod tests {
     fn edits_are_as_small_as_a_person_would_make_them() {
         let edits = |old: &str, new: &str| edits(old, new);
         let one = |range: Range<usize>, new: &str| vec![(range, new.to_owned())];
-        assert_eq!(edits("a: pending\nb\n", "a: completed\nb\n"), one(3..8, "complet"));
+        assert_eq!(edits("a: pending\nb\n", "a: completed\nb\n"), one(3..10, "completed"));
         assert_eq!(edits("a\nc\n", "a\nb\nc\n"), one(2..2, "b\n"));
         assert_eq!(edits("a\nb\nc\n", "a\nc\n"), one(2..4, ""));
         assert_eq!(edits("é\n", "è\n"), one(0..2, "è"));

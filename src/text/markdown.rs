@@ -311,7 +311,9 @@ pub fn links(text: &str) -> Vec<(Range<usize>, String)> {
     }
     let events = Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
     let link = |(event, span): (Event<'_>, Range<usize>)| match event {
-        Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, .. }) => Some((span, dest_url.into_string())),
+        Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, .. }) => {
+            Some((span, dest_url.into_string()))
+        }
         _ => None,
     };
     events.filter_map(link).collect()

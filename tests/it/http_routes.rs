@@ -540,6 +540,7 @@ const WITHOUT_ROUTE: [&str; 17] = [
     "help",
     "hook",
     "init",
+    "lsp",
     "man",
     "mcp",
     "run",

@@ -49,7 +49,8 @@ pub(super) fn actions(
     (range, only): (&LspRange, Option<&[String]>),
 ) -> Answer {
     let is_wanted = |kind: &str| {
-        let is_of = |it: &String| kind == it || kind.strip_prefix(it.as_str()).is_some_and(|it| it.starts_with('.'));
+        let is_of =
+            |it: &String| kind == it || kind.strip_prefix(it.as_str()).is_some_and(|it| it.starts_with('.'));
         only.is_none_or(|only| only.iter().any(is_of))
     };
     let mut found = Vec::new();
@@ -128,8 +129,7 @@ impl Asked<'_> {
             let severity = if problem.severity() == crate::plan::problem::Severity::Error { 1 } else { 2 };
             let message = &problem.message;
             let code = problem.code.text();
-            let diagnostic =
-                json!({"range": range, "severity": severity, "code": code, "source": "planwatch", "message": message});
+            let diagnostic = json!({"range": range, "severity": severity, "code": code, "source": "planwatch", "message": message});
             action["diagnostics"] = json!([diagnostic]);
             action["isPreferred"] = is_preferred.into();
             action
@@ -146,12 +146,17 @@ impl Asked<'_> {
                 known_words(typed, &words, &self.file.role).into_iter().enumerate().map(edit).collect()
             }
             Code::IdDiffers | Code::StaleClaim => {
-                let title = if problem.code == Code::IdDiffers { "Correct the id" } else { "Remove the claim" };
+                let title =
+                    if problem.code == Code::IdDiffers { "Correct the id" } else { "Remove the claim" };
                 let edit = self.dry_run(|it| check::fix_one(it, &self.id(), Mode::DryRun));
                 edit.map(|it| of_problem(self.edit_action(title, QUICKFIX, it), true)).into_iter().collect()
             }
             Code::MissingStepFile | Code::MissingPlanFile => {
-                let title = if problem.code == Code::MissingStepFile { "Make the step's file" } else { "Make plan.md" };
+                let title = if problem.code == Code::MissingStepFile {
+                    "Make the step's file"
+                } else {
+                    "Make plan.md"
+                };
                 let more = self.missing(problem);
                 vec![of_problem(self.command_action(title, QUICKFIX, "planwatch.fix", more), true)]
             }
@@ -199,18 +204,29 @@ impl Asked<'_> {
             });
         }
         if verbs.contains(&Verb::Fail) {
-            found.extend(self.told("Fail…", ("planwatch.ui.fail", "planwatch.fail"), by_command, json!({}), || {
-                self.moving(Verb::Fail, Some(WHY_FAILED))
-            }));
+            found.extend(self.told(
+                "Fail…",
+                ("planwatch.ui.fail", "planwatch.fail"),
+                by_command,
+                json!({}),
+                || self.moving(Verb::Fail, Some(WHY_FAILED)),
+            ));
         }
         let attempt = || {
             let notes = Some(WHAT_TRIED.to_owned());
             let (id, outcome) = (self.id(), "tried".to_owned());
-            let request = AttemptRequest { id, outcome, notes, mode: Mode::DryRun, ..AttemptRequest::default() };
+            let request =
+                AttemptRequest { id, outcome, notes, mode: Mode::DryRun, ..AttemptRequest::default() };
             self.dry_run(|it| update::attempt(it, &request))
         };
         let commands = ("planwatch.ui.attempt", "planwatch.attempt");
-        found.extend(self.told("Record attempt…", commands, by_command, json!({"outcome": "tried"}), attempt));
+        found.extend(self.told(
+            "Record attempt…",
+            commands,
+            by_command,
+            json!({"outcome": "tried"}),
+            attempt,
+        ));
         if let Role::Step(number) = &self.file.role {
             let more = json!({"after": number.to_string(), "title": "New step"});
             let command = if self.client.asks_for_texts { "planwatch.ui.add" } else { "planwatch.add" };
@@ -252,7 +268,8 @@ fn known_words(typed: &str, words: &Words, role: &Role) -> Vec<String> {
         // What is near may be a word that only means a status.
         let nearest = words.nearest::<S>(typed);
         let meant = nearest.as_deref().and_then(|it| words.read::<S>(it)).map(|it| it.word().to_owned());
-        let mut found: Vec<String> = nearest.into_iter().filter(|it| S::ALL.iter().any(|known| known.word() == it)).collect();
+        let mut found: Vec<String> =
+            nearest.into_iter().filter(|it| S::ALL.iter().any(|known| known.word() == it)).collect();
         found.extend(meant);
         found.extend(S::ALL.iter().map(|it| it.word().to_owned()));
         let mut seen = std::collections::HashSet::new();

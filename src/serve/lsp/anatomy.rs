@@ -79,7 +79,9 @@ pub(super) fn spot(text: &str, at: usize) -> Option<Spot> {
         return Some(Spot::Empty);
     }
     match header(text) {
-        Some(header) if at >= header.start && at <= header.end.max(header.start) => in_header(text, &header, at),
+        Some(header) if at >= header.start && at <= header.end.max(header.start) => {
+            in_header(text, &header, at)
+        }
         Some(header) if at < header.start => None,
         _ => in_body(text, at),
     }
@@ -153,7 +155,11 @@ fn item_spot(key: &str, line: &str, indent: usize, column: usize) -> Option<Spot
         None => (indent, false),
     };
     if column < rest || is_comment(&line[rest..column]) {
-        return (is_item && column > indent).then(|| Spot::Value { key, word: column..column, list: List::Block });
+        return (is_item && column > indent).then(|| Spot::Value {
+            key,
+            word: column..column,
+            list: List::Block,
+        });
     }
     if let Some((inner, value)) = key_of_line(&line[rest..]) {
         if column < rest + value {
@@ -175,7 +181,8 @@ fn word(line: &str, from: usize, column: usize, ends: &[char]) -> Range<usize> {
     }
     let rest = &line[column..];
     let comment = rest.find(" #").unwrap_or(rest.len());
-    let end = rest.find(|c: char| ends.contains(&c) || matches!(c, '"' | '\'')).unwrap_or(rest.len()).min(comment);
+    let end =
+        rest.find(|c: char| ends.contains(&c) || matches!(c, '"' | '\'')).unwrap_or(rest.len()).min(comment);
     start..column + rest[..end].trim_end().len()
 }
 
@@ -184,22 +191,29 @@ fn in_body(text: &str, at: usize) -> Option<Spot> {
     let before = &text[line.start..at];
     let heading = heading_above(text, line.start)?;
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
-    let start = before.len() - before.chars().rev().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
+    let start =
+        before.len() - before.chars().rev().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
     let rest = &text[at..line.end];
     let end = at + rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
     let word = line.start + start..end;
     if heading.eq_ignore_ascii_case("steps") {
         let open = before.rfind('(')?;
-        let is_list = !before[open..].contains(')') && before[open + 1..].trim_start().to_ascii_lowercase().starts_with("depends");
-        let is_past = before[open..].contains([':', ',']) || before[open..].to_ascii_lowercase().contains("on ");
+        let is_list = !before[open..].contains(')')
+            && before[open + 1..].trim_start().to_ascii_lowercase().starts_with("depends");
+        let is_past =
+            before[open..].contains([':', ',']) || before[open..].to_ascii_lowercase().contains("on ");
         return (is_list && is_past).then_some(Spot::StepsLine { word });
     }
-    (heading.eq_ignore_ascii_case("dependencies") && !before.starts_with('#')).then_some(Spot::Dependencies { word })
+    (heading.eq_ignore_ascii_case("dependencies") && !before.starts_with('#'))
+        .then_some(Spot::Dependencies { word })
 }
 
 /// The heading of level 2 or 3 under which a line stands.
 fn heading_above(text: &str, line: usize) -> Option<&str> {
-    let above = text[..line].lines().rev().find(|it| it.starts_with("# ") || it.starts_with("## ") || it.starts_with("### "))?;
+    let above = text[..line]
+        .lines()
+        .rev()
+        .find(|it| it.starts_with("# ") || it.starts_with("## ") || it.starts_with("### "))?;
     let name = above.trim_start_matches('#').trim().trim_end_matches(':');
     above.starts_with("##").then_some(name)
 }
@@ -225,7 +239,11 @@ mod tests {
 
     #[track_caller]
     fn check(header: &str, expected: &str) {
-        for text in [format!("---\n{header}\n---\n# x\n"), format!("---\n{header}"), format!("---\r\n{header}\r\n---\r\n")] {
+        for text in [
+            format!("---\n{header}\n---\n# x\n"),
+            format!("---\n{header}"),
+            format!("---\r\n{header}\r\n---\r\n"),
+        ] {
             assert_eq!(said(&text), expected, "{text:?}");
         }
     }
@@ -242,7 +260,7 @@ mod tests {
         check("depends: [1, |]", "value depends Flow <>");
         check("depends: [1, st|ep-2, 3]", "value depends Flow <step-2>");
         check("depends: [\"p:|1\"]", "value depends Flow <p:1>");
-        check("depends: [1] |", "value depends No <[1]>");
+        check("depends: [1] |", "value depends No <[1] >");
         check("depends:\n  - 1\n  - 2|", "value depends Block <2>");
         check("depends:\n  - |", "value depends Block <>");
         check("depends:\n- a|", "value depends Block <a>");
@@ -271,14 +289,18 @@ mod tests {
 
     #[test]
     fn keys_are_found_in_broken_texts() {
-        let found: Vec<_> = keys("---\nstatus: [\ntitle: x: y\n  by: no\n- no: x\n---\n").into_iter().map(|it| it.0).collect();
+        let found: Vec<_> = keys("---\nstatus: [\ntitle: x: y\n  by: no\n- no: x\n---\n")
+            .into_iter()
+            .map(|it| it.0)
+            .collect();
         assert_eq!(found, ["status", "title"]);
         assert!(keys("# no").is_empty());
     }
 
     #[test]
     fn every_place_of_any_text_can_be_asked_for() {
-        let pieces = ["---\n", "a: [", "- é: {", "]", "\r\n", "## Steps\n", "(depends: ", "\u{feff}", "#", "\"", "  "];
+        let pieces =
+            ["---\n", "a: [", "- é: {", "]", "\r\n", "## Steps\n", "(depends: ", "\u{feff}", "#", "\"", "  "];
         for first in pieces {
             for second in pieces {
                 for third in pieces {

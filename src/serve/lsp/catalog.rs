@@ -162,7 +162,12 @@ impl Catalog {
         Ok(catalog)
     }
 
-    pub(super) fn put(&mut self, key: Key, (plans, plan, now): (&Plans, &Plan, Time), mut problems: Vec<Problem>) {
+    pub(super) fn put(
+        &mut self,
+        key: Key,
+        (plans, plan, now): (&Plans, &Plan, Time),
+        mut problems: Vec<Problem>,
+    ) {
         problems.sort();
         problems.dedup();
         self.words.note(plan);

@@ -61,7 +61,8 @@ impl Client {
 
 /// The workspace folders, else the root, by path.
 fn folders(params: &Value) -> Vec<PathBuf> {
-    let listed: Vec<FolderId> = serde_json::from_value(params["workspaceFolders"].clone()).unwrap_or_default();
+    let listed: Vec<FolderId> =
+        serde_json::from_value(params["workspaceFolders"].clone()).unwrap_or_default();
     if !listed.is_empty() {
         return listed.iter().filter_map(|it| uri::to_path(&it.uri)).collect();
     }

@@ -61,7 +61,12 @@ impl Command {
 }
 
 /// Starts a command; it answers itself, unless there is an answer at once.
-pub(super) fn execute(server: &mut Server, id: &RequestId, name: &str, arguments: &[Value]) -> Option<Answer> {
+pub(super) fn execute(
+    server: &mut Server,
+    id: &RequestId,
+    name: &str,
+    arguments: &[Value],
+) -> Option<Answer> {
     let begun = begin(server, name, arguments).and_then(|(root, context, command)| {
         let (outbox, events, reply_to) = (server.outbox.clone(), server.events.clone(), id.clone());
         let work = move || {
@@ -92,8 +97,9 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
     let (tree, file) = match &path {
         Some(path) => {
             let found = server.trees.iter().find_map(|it| Some((it, it.file(path)?)));
-            let (tree, file) =
-                found.ok_or_else(|| Failed::refused("not-found", "the file belongs to no plan", "save it first"))?;
+            let (tree, file) = found.ok_or_else(|| {
+                Failed::refused("not-found", "the file belongs to no plan", "save it first")
+            })?;
             (tree, Some(file))
         }
         None => {
@@ -117,10 +123,18 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
         let why = format!("`{name}` needs `uri` or `id`");
         return Err(Failed::new(ErrorCode::InvalidParams, why));
     }
-    check_saved(tree, documents, &plan, file.as_ref().filter(|_| !needs_plan))?;
+    let named = file.as_ref().map(|it| it.relative.clone()).or_else(|| step_file(tree, &id));
+    check_saved(tree, documents, &plan, named.filter(|_| !needs_plan).as_deref())?;
     let plan = if PlanId::is_plan_name(&plan) { plan } else { String::new() };
     let command = Command { name: name.to_owned(), id, plan, arguments };
     Ok((tree.root.clone(), tree.context(), command))
+}
+
+/// The file of a step that was named by its id.
+fn step_file(tree: &Tree, id: &str) -> Option<String> {
+    let id = read_step_id(id)?;
+    let (plan, step) = tree.catalog.as_ref()?.step(&id)?;
+    Some(plan.step_path(step))
 }
 
 fn plan_of(file: &PlanFile) -> String {
@@ -128,11 +142,11 @@ fn plan_of(file: &PlanFile) -> String {
 }
 
 /// Refuses a command on a text that is not saved: the file says something else.
-fn check_saved(tree: &Tree, documents: &Documents, plan: &str, file: Option<&PlanFile>) -> Result<(), Failed> {
+fn check_saved(tree: &Tree, documents: &Documents, plan: &str, file: Option<&str>) -> Result<(), Failed> {
     let Ok(context) = tree.context() else { return Ok(()) };
     for (path, open) in tree.open_files() {
         let is_concerned = match file {
-            Some(file) => open.relative == file.relative,
+            Some(file) => open.relative == file,
             None => !plan.is_empty() && plan_of(open) == plan,
         };
         let Some(document) = documents.at(path).filter(|_| is_concerned) else { continue };
@@ -154,9 +168,10 @@ fn run(context: &Context, command: &Command) -> Answer {
             let report = claim::claim(context, &ClaimRequest { target, by, ..ClaimRequest::default() })?;
             return Ok(views::envelope("claim", report.to_json()));
         }
-        "planwatch.release" => {
-            release::release(context, &ReleaseRequest { ids: vec![id], message, by, ..ReleaseRequest::default() })?
-        }
+        "planwatch.release" => release::release(
+            context,
+            &ReleaseRequest { ids: vec![id], message, by, ..ReleaseRequest::default() },
+        )?,
         "planwatch.attempt" => {
             let outcome = command.needed("outcome")?;
             let request = AttemptRequest { id, outcome, notes: message, by, ..AttemptRequest::default() };
@@ -174,8 +189,13 @@ fn run(context: &Context, command: &Command) -> Answer {
         name => {
             let word = name.trim_start_matches("planwatch.");
             let verb = Verb::ALL.into_iter().find(|it| it.word() == word);
-            let verb = verb.ok_or_else(|| Failed::new(ErrorCode::InvalidParams, format!("there is no command `{name}`")))?;
-            update::move_steps(context, &MoveRequest { verb, ids: vec![id], message, by, ..MoveRequest::default() })?
+            let verb = verb.ok_or_else(|| {
+                Failed::new(ErrorCode::InvalidParams, format!("there is no command `{name}`"))
+            })?;
+            update::move_steps(
+                context,
+                &MoveRequest { verb, ids: vec![id], message, by, ..MoveRequest::default() },
+            )?
         }
     };
     Ok(answer(&report))

@@ -97,11 +97,18 @@ pub(super) fn complete(
     Ok(list(document, client, &word, &document.text[word.start..at.clamp(word.start, word.end)], items))
 }
 
-fn list(document: &Document, client: &Client, word: &Range<usize>, typed: &str, mut items: Vec<Item>) -> Value {
+fn list(
+    document: &Document,
+    client: &Client,
+    word: &Range<usize>,
+    typed: &str,
+    mut items: Vec<Item>,
+) -> Value {
     let is_incomplete = items.len() > MOST;
     if is_incomplete {
         let typed = typed.to_lowercase();
-        let is_near = |it: &Item| it.label.to_lowercase().contains(&typed) || it.also.to_lowercase().contains(&typed);
+        let is_near =
+            |it: &Item| it.label.to_lowercase().contains(&typed) || it.also.to_lowercase().contains(&typed);
         items.retain(|it| typed.is_empty() || is_near(it));
         items.truncate(MOST);
     }
@@ -153,7 +160,8 @@ fn without_stops(text: &str, kind: u8) -> String {
 }
 
 fn key_items(text: &str, file: &PlanFile, word: &Range<usize>) -> Vec<Item> {
-    let there: Vec<_> = anatomy::keys(text).into_iter().filter(|(_, range)| range != word).map(|it| it.0).collect();
+    let there: Vec<_> =
+        anatomy::keys(text).into_iter().filter(|(_, range)| range != word).map(|it| it.0).collect();
     let has_colon = text[word.end..].starts_with(':');
     let item = |(key, meaning): (&str, &str)| {
         let written = if has_colon { key.to_owned() } else { format!("{key}: ") };
@@ -167,7 +175,9 @@ fn nested(tree: &Tree, key: &str, inner: &str) -> Vec<Item> {
     match inner {
         "by" => people(tree),
         "outcome" => keys::OUTCOMES.iter().map(|it| Item::new(*it, CONSTANT)).collect(),
-        "type" if key == "notes" => ["info", "warning", "instruction"].map(|it| Item::new(it, CONSTANT)).into(),
+        "type" if key == "notes" => {
+            ["info", "warning", "instruction"].map(|it| Item::new(it, CONSTANT)).into()
+        }
         "at" => now(tree).into_iter().collect(),
         _ => Vec::new(),
     }
@@ -304,7 +314,8 @@ fn step_template(tree: &Tree, file: &PlanFile, number: &StepNumber) -> Item {
     let before = plan.and_then(|it| it.steps.iter().map(|it| &it.number).filter(|it| *it < number).max());
     let depends = before.map(|it| format!("depends: [{it}]\n")).unwrap_or_default();
     let title = plan.and_then(|it| it.step(number)).map(|it| it.title.to_string());
-    let title = title.filter(|it| !it.is_empty() && !it.contains(['$', '}'])).unwrap_or_else(|| "Title".to_owned());
+    let title =
+        title.filter(|it| !it.is_empty() && !it.contains(['$', '}'])).unwrap_or_else(|| "Title".to_owned());
     let id = file.step().map(|it| format!("id: {it}\n")).unwrap_or_default();
     let text = format!(
         "---\n{id}status: pending\n{depends}---\n# ${{1:{title}}}\n\n## Tasks\n\n- [ ] ${{2:First task}}\n\n## Acceptance\n\n- [ ] ${{3:How to tell that it is done}}\n"

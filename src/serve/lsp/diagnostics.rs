@@ -19,7 +19,12 @@ use crate::text::line_index::Place;
 use crate::text::yaml::{Tree, View};
 
 /// The diagnostics of a document. `judged` has the other places; without it there are none.
-pub(super) fn all(document: &Document, root: &Path, problems: &[Problem], judged: Option<&Judged>) -> Vec<Value> {
+pub(super) fn all(
+    document: &Document,
+    root: &Path,
+    problems: &[Problem],
+    judged: Option<&Judged>,
+) -> Vec<Value> {
     let tree = Tree::of_file(document.text.as_bytes());
     let one = |it: &Problem| {
         let mut diagnostic = json!({
@@ -97,11 +102,14 @@ fn related(root: &Path, judged: &Judged, problem: &Problem) -> Vec<Value> {
         Code::DependencyCycle => {
             let partners = partners(&judged.plans, step).into_iter();
             partners
-                .map(|(it, waits_for, at)| place(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id)))
+                .map(|(it, waits_for, at)| {
+                    place(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
+                })
                 .collect()
         }
         Code::DuplicateStepNumber => {
-            let others = plan.steps.iter().filter(|it| it.id.number == step.id.number && it.path != step.path);
+            let others =
+                plan.steps.iter().filter(|it| it.id.number == step.id.number && it.path != step.path);
             others.map(|it| place(&it.path, Place::START, format!("`{}` is here, too", it.id))).collect()
         }
         _ => Vec::new(),

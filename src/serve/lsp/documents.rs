@@ -92,7 +92,13 @@ pub(super) struct Documents {
 
 impl Documents {
     /// Opens a text; returns its path, or none if it is no file or too long.
-    pub(super) fn open(&mut self, uri: String, version: i32, text: String, encoding: Encoding) -> Option<PathBuf> {
+    pub(super) fn open(
+        &mut self,
+        uri: String,
+        version: i32,
+        text: String,
+        encoding: Encoding,
+    ) -> Option<PathBuf> {
         let path = uri::to_path(&uri).filter(|_| text.len() <= LONGEST)?;
         self.by_path.insert(path.clone(), Document::new(uri, path.clone(), version, text, encoding));
         Some(path)
@@ -159,7 +165,9 @@ mod tests {
     fn line_ends_and_a_mark_do_not_make_a_text_unsaved() {
         let documents = opened("a\nb\n", Encoding::Utf16);
         let document = documents.iter().next().unwrap();
-        for (file, expected) in [("a\nb\n", true), ("\u{feff}a\r\nb\r\n", true), ("a\nb", false), ("a\nc\n", false)] {
+        for (file, expected) in
+            [("a\nb\n", true), ("\u{feff}a\r\nb\r\n", true), ("a\nb", false), ("a\nc\n", false)]
+        {
             assert_eq!(document.is_saved_as(file.as_bytes()), expected, "{file:?}");
         }
     }

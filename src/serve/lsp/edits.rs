@@ -72,9 +72,7 @@ pub(super) fn workspace_edit(
         return Ok(json!({"changes": changes}));
     }
     // The texts are edited under their old names, before a file is renamed.
-    let edit = |((document, version), edits): ((Document, Option<i32>), Vec<Value>)| {
-        json!({"textDocument": {"uri": document.uri, "version": version}, "edits": edits})
-    };
+    let edit = |((document, version), edits): ((Document, Option<i32>), Vec<Value>)| json!({"textDocument": {"uri": document.uri, "version": version}, "edits": edits});
     let changes: Vec<_> = changed.into_iter().map(edit).chain(renamed).collect();
     Ok(json!({"documentChanges": changes}))
 }

@@ -19,7 +19,11 @@ const LONGEST_BODY: u64 = 64 << 20;
 pub(super) enum Frame {
     Message(Message),
     /// Not a message. It is answered under the id that it has, if it has a usable one.
-    Broken { id: Value, code: ErrorCodeOf, why: &'static str },
+    Broken {
+        id: Value,
+        code: ErrorCodeOf,
+        why: &'static str,
+    },
 }
 
 /// The two ways in which a frame can be broken.

@@ -19,9 +19,7 @@ pub(super) fn inlay_hints(tree: &mut Tree, document: &Document, file: &PlanFile,
     let Some(key) = file.key.clone() else { return Ok(Value::Null) };
     let wanted = document.offsets(range);
     let judged = tree.judged(&key)?;
-    let hint = |at: usize, label: String| {
-        json!({"position": document.position(at), "label": label, "paddingLeft": true})
-    };
+    let hint = |at: usize, label: String| json!({"position": document.position(at), "label": label, "paddingLeft": true});
     let mut hints = Vec::new();
     for named in references::all(&document.text, file) {
         let is_dependency = matches!(named.form, Form::Depends | Form::StepsList);

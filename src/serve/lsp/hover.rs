@@ -53,7 +53,7 @@ fn shown(document: &Document, range: &std::ops::Range<usize>, text: String) -> V
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_ascii_punctuation() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '~' | '|' | '&' | '!' | '$') {
             plain.push('\\');
         }
         plain.push(if c.is_control() { ' ' } else { c });
@@ -64,7 +64,8 @@ pub(super) fn plain(text: &str) -> String {
 fn known_step(judged: &Judged, id: &StepId) -> Option<String> {
     let plan = judged.plans.get(&id.plan)?;
     let step = plan.find(id)?;
-    let mut said = format!("**{}** {}\n\n{}", plain(&id.to_string()), plain(&step.title), about(judged, plan, step));
+    let mut said =
+        format!("**{}** {}\n\n{}", plain(&id.to_string()), plain(&step.title), about(judged, plan, step));
     if step.tasks_total > 0 {
         write!(said, " · tasks {}/{}", step.tasks_done, step.tasks_total).ok()?;
     }
@@ -140,7 +141,12 @@ fn from_catalog(catalog: Option<&Catalog>, target: &Target) -> Option<String> {
     match target {
         Target::Step(id) => {
             let (_, step) = catalog.step(id)?;
-            Some(format!("**{}** {}\n\n{}", plain(&id.to_string()), plain(&step.title), plain(step.status.word())))
+            Some(format!(
+                "**{}** {}\n\n{}",
+                plain(&id.to_string()),
+                plain(&step.title),
+                plain(step.status.word())
+            ))
         }
         Target::Plan(id) => {
             let it = catalog.get(id)?;
@@ -190,6 +196,6 @@ mod tests {
 
     #[test]
     fn marks_of_a_title_are_no_marks() {
-        assert_eq!(plain("[x](y)\n`z`"), "\\[x\\]\\(y\\) \\`z\\`");
+        assert_eq!(plain("[x](y)\n`z`"), "\\[x\\](y) \\`z\\`");
     }
 }

@@ -6,7 +6,10 @@ use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use super::tree::Role;
 
 const OF_PLANS: [(&str, &str); 19] = [
-    ("status", "What the plan is: `draft`, `active`, `completed` or `abandoned`. Without it the plan is active."),
+    (
+        "status",
+        "What the plan is: `draft`, `active`, `completed` or `abandoned`. Without it the plan is active.",
+    ),
     ("title", "The plan's title. Without it the first heading counts."),
     ("description", "What the plan is about. Without it the first paragraph counts."),
     ("kind", "`plan`, or `program` for a plan whose children are plans."),
@@ -17,10 +20,16 @@ const OF_PLANS: [(&str, &str); 19] = [
     ("tags", "Words by which lists can be filtered."),
     ("files", "Files that the plan is about."),
     ("goals", "What is to be reached. A goal may begin with a box: `[ ]` or `[x]`."),
-    ("success_criteria", "How to tell that the plan succeeded. A criterion may begin with a box: `[ ]` or `[x]`."),
+    (
+        "success_criteria",
+        "How to tell that the plan succeeded. A criterion may begin with a box: `[ ]` or `[x]`.",
+    ),
     ("order", "`dependencies`, or `sequential`: each step waits for the one before it."),
     ("confirm_phases", "Phases that a person must confirm before their steps can be claimed."),
-    ("confirmations", "The phases that were confirmed: `{phase, by, at, note}` each. `planwatch confirm` writes them."),
+    (
+        "confirmations",
+        "The phases that were confirmed: `{phase, by, at, note}` each. `planwatch confirm` writes them.",
+    ),
     ("draft", "How far the refinement of a draft is. `planwatch draft` writes it."),
     ("created_at", "When the plan was created."),
     ("metadata", "Keys of your own; they are kept as they are."),
@@ -29,7 +38,10 @@ const OF_PLANS: [(&str, &str); 19] = [
 
 const OF_STEPS: [(&str, &str); 21] = [
     ("id", "The step's id. The file's name wins if they differ."),
-    ("status", "`pending`, `in_progress`, `completed`, `failed`, `blocked` or `skipped`. Without it the step is pending."),
+    (
+        "status",
+        "`pending`, `in_progress`, `completed`, `failed`, `blocked` or `skipped`. Without it the step is pending.",
+    ),
     ("claim", "Who works on the step now. `planwatch claim` writes it."),
     ("title", "The step's title. Without it the first heading counts."),
     (
@@ -38,7 +50,10 @@ const OF_STEPS: [(&str, &str); 21] = [
          it is the whole truth; the text below then does not count.",
     ),
     ("phase", "The part of the plan that the step belongs to."),
-    ("type", "`standard`, `analysis`, `validation`, `user_validation` (a person confirms it), or a word of your own."),
+    (
+        "type",
+        "`standard`, `analysis`, `validation`, `user_validation` (a person confirms it), or a word of your own.",
+    ),
     ("assignee", "The person who is to do it."),
     ("priority", "`low`, `medium`, `high` or `critical`. Without it the plan's counts."),
     ("due", "The date by which the step is to be done, such as 2026-11-21."),
@@ -52,7 +67,10 @@ const OF_STEPS: [(&str, &str); 21] = [
     ("touches", "Globs of the files that the work changes. Without it they are unknown; `[]` means none."),
     ("result", "The outcome, as other tools write it. planwatch reads it and never writes it."),
     ("notes", "Notes, oldest first: `{at, type, by, text}` each. `planwatch note` adds one."),
-    ("attempts", "What was tried, oldest first: `{at, by, outcome, notes}` each. Entries are added, never changed."),
+    (
+        "attempts",
+        "What was tried, oldest first: `{at, by, outcome, notes}` each. Entries are added, never changed.",
+    ),
 ];
 
 /// The keys of a file, in the order in which planwatch places them, with their meanings.
@@ -73,7 +91,16 @@ pub(super) fn meaning(role: &Role, key: &str) -> Option<&'static str> {
 /// Keys whose values are lists.
 pub(super) fn is_list(key: &str) -> bool {
     [
-        "depends", "tags", "files", "goals", "success_criteria", "confirm_phases", "verify", "touches", "notes", "attempts",
+        "depends",
+        "tags",
+        "files",
+        "goals",
+        "success_criteria",
+        "confirm_phases",
+        "verify",
+        "touches",
+        "notes",
+        "attempts",
         "confirmations",
     ]
     .contains(&key)

@@ -96,7 +96,9 @@ pub(super) fn definition(
     file: &PlanFile,
     (position, encoding): (Position, Encoding),
 ) -> Answer {
-    let Some((target, _)) = target_at(document, file, document.offset(position)) else { return Ok(Value::Null) };
+    let Some((target, _)) = target_at(document, file, document.offset(position)) else {
+        return Ok(Value::Null);
+    };
     let Some(relative) = file_of(tree, file, &target) else { return Ok(Value::Null) };
     let Some(found) = document_of(tree, documents, &relative, encoding) else { return Ok(Value::Null) };
     let line = match &target {
@@ -176,11 +178,14 @@ pub(super) fn references(
     has_declaration: bool,
     is_stopped: &dyn Fn() -> bool,
 ) -> Answer {
-    let Some((target, _)) = target_at(document, file, document.offset(position)) else { return Ok(Value::Null) };
+    let Some((target, _)) = target_at(document, file, document.offset(position)) else {
+        return Ok(Value::Null);
+    };
     let mut found = Vec::new();
     for (document, named) in all_names(tree, documents, &target, encoding, is_stopped) {
         // Within a plan's own files a number names a step, not the plan.
-        let is_wanted = |it: &&Named| it.target == target || document.text[it.range.clone()].contains(plan_name(&target));
+        let is_wanted =
+            |it: &&Named| it.target == target || document.text[it.range.clone()].contains(plan_name(&target));
         let is_wanted = |it: &&Named| is_wanted(it) && (has_declaration || it.form != Form::Id);
         found.extend(named.iter().filter(is_wanted).map(|it| location(&document, &it.range)));
     }

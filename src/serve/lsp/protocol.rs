@@ -49,8 +49,9 @@ impl From<Error> for Failed {
 
 /// Reads the parameters of a request.
 pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Failed> {
-    serde_json::from_value(params)
-        .map_err(|error| Failed::new(ErrorCode::InvalidParams, format!("the parameters are not valid: {error}")))
+    serde_json::from_value(params).map_err(|error| {
+        Failed::new(ErrorCode::InvalidParams, format!("the parameters are not valid: {error}"))
+    })
 }
 
 #[derive(Debug, Deserialize)]

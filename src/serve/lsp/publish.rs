@@ -36,7 +36,13 @@ pub(super) struct Published {
 
 impl Published {
     /// Sends what has changed since the last time.
-    pub(super) fn publish(&mut self, outbox: &Outbox, client: &Client, documents: &Documents, tree: &mut Tree) {
+    pub(super) fn publish(
+        &mut self,
+        outbox: &Outbox,
+        client: &Client,
+        documents: &Documents,
+        tree: &mut Tree,
+    ) {
         let dirty = tree.take_dirty();
         if client.pulls_diagnostics {
             return;
@@ -129,7 +135,12 @@ fn of_file(tree: &Tree, encoding: Encoding, path: &Path, problems: &[Problem]) -
 }
 
 /// Answers the request for the diagnostics of one document.
-pub(super) fn pulled(tree: &mut Tree, document: &Document, file: &PlanFile, previous: Option<&str>) -> Answer {
+pub(super) fn pulled(
+    tree: &mut Tree,
+    document: &Document,
+    file: &PlanFile,
+    previous: Option<&str>,
+) -> Answer {
     let items = of_document(tree, document, file);
     let id = result_id(&items);
     Ok(match previous == Some(id.as_str()) {
@@ -175,14 +186,18 @@ pub(super) fn pulled_workspace(
     for (path, (uri, version, items)) in &found {
         let id = result_id(items);
         if had.get(path) != Some(&id.as_str()) {
-            reports.push(json!({"kind": "full", "uri": uri, "version": version, "resultId": id, "items": items}));
+            reports.push(
+                json!({"kind": "full", "uri": uri, "version": version, "resultId": id, "items": items}),
+            );
         }
     }
     // What has no problems any more is taken back.
     let empty = result_id(&[]);
     for it in previous.iter().filter(|it| it.value != empty) {
         if uri::to_path(&it.uri).is_none_or(|path| !found.contains_key(&path)) {
-            reports.push(json!({"kind": "full", "uri": it.uri, "version": null, "resultId": empty, "items": []}));
+            reports.push(
+                json!({"kind": "full", "uri": it.uri, "version": null, "resultId": empty, "items": []}),
+            );
         }
     }
     Ok(json!({"items": reports}))

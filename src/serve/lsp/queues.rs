@@ -64,7 +64,9 @@ pub(super) fn read_all<T: Send + 'static>(
         while let Ok(Some(frame)) = frames::read(&mut input) {
             match &frame {
                 Frame::Message(Message::Request(request)) => pending.begin(&request.id),
-                Frame::Message(Message::Notification(Notification { method, params })) if method == "$/cancelRequest" => {
+                Frame::Message(Message::Notification(Notification { method, params }))
+                    if method == "$/cancelRequest" =>
+                {
                     pending.cancel(&params["id"]);
                     continue;
                 }
@@ -120,7 +122,8 @@ impl Outbox {
             state.is_writing = true;
             let is_last = state.waiting.is_empty();
             drop(state);
-            let written = frames::write(output, &body).and_then(|()| if is_last { output.flush() } else { Ok(()) });
+            let written =
+                frames::write(output, &body).and_then(|()| if is_last { output.flush() } else { Ok(()) });
             if written.is_err() {
                 locked(queue).is_broken = true;
                 changed.notify_all();
@@ -201,7 +204,8 @@ mod tests {
         outbox.publish("b", json!(2));
         outbox.publish("a", json!(3));
         outbox.notify("x", json!(4));
-        let waiting = locked(&outbox.queue.0).waiting.iter().map(|(_, it)| it["params"].clone()).collect::<Vec<_>>();
+        let waiting =
+            locked(&outbox.queue.0).waiting.iter().map(|(_, it)| it["params"].clone()).collect::<Vec<_>>();
         assert_eq!(waiting, [json!(2), json!(3), json!(4)]);
     }
 

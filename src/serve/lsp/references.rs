@@ -54,8 +54,10 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
             let own = || Target::Step(StepId { plan: plan.clone(), number: line.number.clone() });
             let listed = |it| Named { range: moved(it), target: own(), form: Form::Listed };
             found.extend(line.own_names().into_iter().map(listed));
-            found.extend(line.named().into_iter().map(|(range, step)| {
-                Named { range: moved(range), target: Target::Step(step), form: Form::StepsList }
+            found.extend(line.named().into_iter().map(|(range, step)| Named {
+                range: moved(range),
+                target: Target::Step(step),
+                form: Form::StepsList,
             }));
         }
     }
@@ -74,9 +76,11 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
     }
     found.sort_by_key(|it| (it.range.start, it.range.end));
     // A link that is also a line's name, or a word of the section, is named once: by its innermost range.
-    found.dedup_by(|b, a| a.target == b.target && a.range.end >= b.range.end && a.form == Form::Link && {
-        std::mem::swap(a, b);
-        true
+    found.dedup_by(|b, a| {
+        a.target == b.target && a.range.end >= b.range.end && a.form == Form::Link && {
+            std::mem::swap(a, b);
+            true
+        }
     });
     found
 }
@@ -103,13 +107,21 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
         let items: Vec<_> = if list.text().is_some() { vec![list] } else { list.items().collect() };
         for item in items.into_iter().filter(|it| !it.is_alias()) {
             let step = item.text().and_then(|it| prose::read_item(plan, it));
-            found.extend(step.map(|it| Named { range: range(item), target: Target::Step(it), form: Form::Depends }));
+            found.extend(step.map(|it| Named {
+                range: range(item),
+                target: Target::Step(it),
+                form: Form::Depends,
+            }));
         }
     }
     if file.role == Role::Plan
         && let Some((item, name)) = tree.root().get("program").and_then(|it| Some((it, it.text()?)))
     {
-        found.push(Named { range: range(item), target: Target::Plan(PlanId::new(name)), form: Form::Program });
+        found.push(Named {
+            range: range(item),
+            target: Target::Plan(PlanId::new(name)),
+            form: Form::Program,
+        });
     }
     if let (Some(step), Some((_, item))) = (file.step(), tree.root().find_entry("id")) {
         found.push(Named { range: range(item), target: Target::Step(step), form: Form::Id });
@@ -130,7 +142,9 @@ fn in_prose(plan: &PlanId, section: &str) -> Vec<(Range<usize>, StepId)> {
                 start = None;
                 let word = section[from..at].trim_end_matches(['.', ':', '/', '-', '_']);
                 let is_name = word.contains("step-") || word.contains(':');
-                let step = Some(word).filter(|it| is_name && !it.contains("://")).map(|it| it.trim_end_matches(".md"));
+                let step = Some(word)
+                    .filter(|it| is_name && !it.contains("://"))
+                    .map(|it| it.trim_end_matches(".md"));
                 if let Some(step) = step.and_then(|it| prose::read_item(plan, it.trim_start_matches("./"))) {
                     found.push((from..from + word.len(), step));
                 }
@@ -206,14 +220,22 @@ mod tests {
             step(),
             &[("step-1", "p:1"), ("q/step-2", "q:2"), ("step-3.md", "p:3")],
         );
-        check("See [a](../q/step-2.md), [b](../q/), [c](http://x), [d](../../q/plan.md).\n", step(), &[
-            ("[a](../q/step-2.md)", "q:2"),
-            ("[b](../q/)", "plan q"),
-        ]);
+        check(
+            "See [a](../q/step-2.md), [b](../q/), [c](http://x), [d](../../q/plan.md).\n",
+            step(),
+            &[("[a](../q/step-2.md)", "q:2"), ("[b](../q/)", "plan q")],
+        );
         check(
             "---\nprogram: big\n---\n# P\n## Steps\n- step-1: A\n- [step-2](step-2.md): B (depends: step-1, q:1)\n",
             Role::Plan,
-            &[("big", "plan big"), ("1", "p:1"), ("2", "p:2"), ("2", "p:2"), ("step-1", "p:1"), ("q:1", "q:1")],
+            &[
+                ("big", "plan big"),
+                ("1", "p:1"),
+                ("2", "p:2"),
+                ("2", "p:2"),
+                ("step-1", "p:1"),
+                ("q:1", "q:1"),
+            ],
         );
         check("---\ndepends: [\n---\nstep-1\n", step(), &[]);
     }

@@ -38,10 +38,18 @@ pub(super) fn rename(
 ) -> Answer {
     let at = document.offset(position);
     let Some((target, _)) = navigation::target_at(document, file, at) else {
-        return Err(Failed::refused("nothing-to-rename", "there is no step here", "place the cursor on a step's number"));
+        return Err(Failed::refused(
+            "nothing-to-rename",
+            "there is no step here",
+            "place the cursor on a step's number",
+        ));
     };
     let Target::Step(id) = target else {
-        return Err(Failed::refused("nothing-to-rename", "only steps are renamed", "place the cursor on a step's number"));
+        return Err(Failed::refused(
+            "nothing-to-rename",
+            "only steps are renamed",
+            "place the cursor on a step's number",
+        ));
     };
     let Some(number) = number(&id, new_name) else {
         let message = format!("`{new_name}` is not a step number");
@@ -79,13 +87,20 @@ fn moved(
 }
 
 /// Answers before the editor renames files: what else has to change.
-pub(super) fn will_rename(trees: &[Tree], documents: &Documents, client: &Client, files: &[RenamedFile]) -> Answer {
+pub(super) fn will_rename(
+    trees: &[Tree],
+    documents: &Documents,
+    client: &Client,
+    files: &[RenamedFile],
+) -> Answer {
     // Several files at once may exchange their numbers, which no order of single changes does.
     let [renamed] = files else { return Ok(Value::Null) };
     let (Some(old), Some(new)) = (uri::to_path(&renamed.old_uri), uri::to_path(&renamed.new_uri)) else {
         return Ok(Value::Null);
     };
-    let Some((tree, file)) = trees.iter().find_map(|it| Some((it, it.file(&old)?))) else { return Ok(Value::Null) };
+    let Some((tree, file)) = trees.iter().find_map(|it| Some((it, it.file(&old)?))) else {
+        return Ok(Value::Null);
+    };
     let (Role::Step(_), Some(id)) = (&file.role, file.step()) else { return Ok(Value::Null) };
     let Some(number) = new_number(&old, &new) else { return Ok(Value::Null) };
     moved(tree, documents, client, (&id, &number), Renames::LeftOut)

@@ -4,14 +4,14 @@ use lsp_server::{ErrorCode, RequestId};
 use serde_json::{Value, json};
 
 use super::protocol::{
-    Answer, Failed, OfAction, OfCommand, OfDocument, OfRange, OfReferences, OfRename, OfSymbols, OfWorkspaceDiagnostics,
-    RenamedFiles, TextDocumentPositionParams, read,
+    Answer, Failed, OfAction, OfCommand, OfDocument, OfRange, OfReferences, OfRename, OfSymbols,
+    OfWorkspaceDiagnostics, RenamedFiles, TextDocumentPositionParams, read,
 };
 use super::server::Server;
 use super::{actions, commands, completion, hints, hover, navigation, publish, rename, symbols, uri};
 use crate::api::error::Error;
-use crate::ops::list::{self, ListRequest};
 use crate::api::views;
+use crate::ops::list::{self, ListRequest};
 
 impl Server {
     /// Requests that wait until all plans are loaded.
@@ -41,11 +41,15 @@ impl Server {
             }
             "textDocument/hover" => {
                 let (uri, position) = place(params)?;
-                self.with_document(&uri, |tree, document, file, _| hover::hover(tree, document, file, position))
+                self.with_document(&uri, |tree, document, file, _| {
+                    hover::hover(tree, document, file, position)
+                })
             }
             "textDocument/documentHighlight" => {
                 let (uri, position) = place(params)?;
-                self.with_document(&uri, |_, document, file, _| navigation::highlights(document, file, position))
+                self.with_document(&uri, |_, document, file, _| {
+                    navigation::highlights(document, file, position)
+                })
             }
             "textDocument/prepareRename" => {
                 let (uri, position) = place(params)?;
@@ -53,7 +57,9 @@ impl Server {
             }
             "textDocument/inlayHint" => {
                 let OfRange { text_document: of, range } = read(params)?;
-                self.with_document(&of.uri, |tree, document, file, _| hints::inlay_hints(tree, document, file, &range))
+                self.with_document(&of.uri, |tree, document, file, _| {
+                    hints::inlay_hints(tree, document, file, &range)
+                })
             }
             "workspace/symbol" => {
                 let OfSymbols { query } = read(params)?;
@@ -93,9 +99,15 @@ impl Server {
     fn answer_across(&mut self, id: &RequestId, method: &str, params: Value) -> Answer {
         let (uri, params) = (params["textDocument"]["uri"].as_str().unwrap_or_default().to_owned(), params);
         match method {
-            "textDocument/documentSymbol" | "textDocument/foldingRange" | "textDocument/documentLink"
-            | "textDocument/codeLens" | "textDocument/diagnostic" => return self.answer_of_document(method, params),
-            "textDocument/definition" | "textDocument/references" | "textDocument/codeAction" | "textDocument/rename" => {}
+            "textDocument/documentSymbol"
+            | "textDocument/foldingRange"
+            | "textDocument/documentLink"
+            | "textDocument/codeLens"
+            | "textDocument/diagnostic" => return self.answer_of_document(method, params),
+            "textDocument/definition"
+            | "textDocument/references"
+            | "textDocument/codeAction"
+            | "textDocument/rename" => {}
             _ => return Err(Failed::new(ErrorCode::MethodNotFound, format!("`{method}` is not supported"))),
         }
         let Self { pending, client, documents, trees, .. } = self;
@@ -122,7 +134,13 @@ impl Server {
             "textDocument/codeAction" => {
                 let OfAction { range, context, .. } = read(params)?;
                 let Some((tree, file, document)) = found else { return Ok(Value::Null) };
-                actions::actions(tree, documents, (document, &file), client, (&range, context.only.as_deref()))
+                actions::actions(
+                    tree,
+                    documents,
+                    (document, &file),
+                    client,
+                    (&range, context.only.as_deref()),
+                )
             }
             _ => {
                 let OfRename { position, new_name, .. } = read(params)?;
@@ -136,7 +154,8 @@ impl Server {
     /// What the extensions of planwatch itself ask for: the JSON of the command line.
     fn answer_own(&mut self, method: &str, params: &Value) -> Answer {
         let folder = params["folder"].as_str().and_then(uri::to_path);
-        let is_in = |it: &&super::tree::Tree| folder.as_ref().is_none_or(|folder| it.root.starts_with(folder));
+        let is_in =
+            |it: &&super::tree::Tree| folder.as_ref().is_none_or(|folder| it.root.starts_with(folder));
         let tree = self.trees.iter().find(is_in).ok_or_else(|| Failed::from(Error::NoPlansDir))?;
         let context = tree.context()?;
         match method {

@@ -347,7 +347,9 @@ impl Server {
             self.early.push((root, batch));
             return;
         };
-        let Some(Ok(context)) = self.trees.iter().find(|it| it.root == root).map(Tree::context) else { return };
+        let Some(Ok(context)) = self.trees.iter().find(|it| it.root == root).map(Tree::context) else {
+            return;
+        };
         let seen: Vec<_> = batch.iter().filter_map(|it| watcher.interpret(&context.plans, it)).collect();
         for event in seen {
             match event {

@@ -135,11 +135,20 @@ fn blocks(document: &Document, header: &Range<usize>) -> Vec<(usize, usize)> {
     let starts: Vec<_> = keys.iter().map(|(_, range)| document.line_of(range.start)).collect();
     let end = document.line_of(header.end);
     let ends = starts.iter().skip(1).copied().chain([end]);
-    starts.iter().copied().zip(ends.map(|it| it.saturating_sub(1))).filter(|(first, last)| last > first).collect()
+    starts
+        .iter()
+        .copied()
+        .zip(ends.map(|it| it.saturating_sub(1)))
+        .filter(|(first, last)| last > first)
+        .collect()
 }
 
 /// Plans and steps whose titles or ids have every word of the query, live plans first.
-pub(super) fn workspace_symbols((pending, id): (&Pending, &RequestId), trees: &[Tree], query: &str) -> Answer {
+pub(super) fn workspace_symbols(
+    (pending, id): (&Pending, &RequestId),
+    trees: &[Tree],
+    query: &str,
+) -> Answer {
     let words: Vec<_> = query.split_whitespace().map(str::to_lowercase).collect();
     let fits = |it: &str| {
         let it = it.to_lowercase();

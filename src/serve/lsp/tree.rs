@@ -222,7 +222,8 @@ impl Tree {
         let is_concerned = |file: &PlanFile| {
             file.key.as_ref().is_some_and(|key| gone.contains(key) || key.name == id.as_str())
         };
-        let concerned = self.open.iter().filter(|(_, (_, file))| is_concerned(file)).map(|(path, _)| path.clone());
+        let concerned =
+            self.open.iter().filter(|(_, (_, file))| is_concerned(file)).map(|(path, _)| path.clone());
         self.dirty.extend(concerned);
     }
 

@@ -47,7 +47,9 @@ pub(super) fn of_path(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in path.as_os_str().as_bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(*byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(*byte))
+            }
             // Writing into a text does not fail.
             _ => write!(uri, "%{byte:02X}").unwrap_or_default(),
         }
@@ -76,7 +78,17 @@ mod tests {
 
     #[test]
     fn what_is_no_file_here_has_no_path() {
-        for uri in ["", "file", "untitled:1", "file://host/p", "http://x/p", "file:///%zz", "file:///a%00", "file:p", "é"] {
+        for uri in [
+            "",
+            "file",
+            "untitled:1",
+            "file://host/p",
+            "http://x/p",
+            "file:///%zz",
+            "file:///a%00",
+            "file:p",
+            "é",
+        ] {
             assert_eq!(to_path(uri), None, "{uri}");
         }
     }
