@@ -96,6 +96,37 @@ pub(crate) fn with_step(
     if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
 }
 
+/// Returns a `plan.md` with a list of these steps, below its heading Steps or at its end; unchanged if it has a list.
+pub(crate) fn with_list<'a>(
+    plan: &PlanId,
+    file: &[u8],
+    steps: impl Iterator<Item = (&'a StepNumber, &'a str, &'a [StepId])>,
+) -> Vec<u8> {
+    let start = front_matter::split(file).body_start();
+    let body = String::from_utf8_lossy(&file[start..]);
+    let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
+    let outline = markdown::outline(&body);
+    let own = |it: &StepId| if it.plan == *plan { format!("step-{}", it.number) } else { it.to_string() };
+    let line = |(number, title, depends): (&StepNumber, &str, &[StepId])| {
+        let depends = depends.iter().map(own).collect::<Vec<_>>().join(", ");
+        let depends = if depends.is_empty() { depends } else { format!(" (depends: {depends})") };
+        format!("- step-{number}: {}{depends}{eol}", one_line(title))
+    };
+    let lines: String = steps.map(line).collect();
+    if lines.is_empty() || !read(plan, &outline).is_empty() {
+        return file.to_vec();
+    }
+    let is_steps = |it: &str| it.trim_end_matches(':').eq_ignore_ascii_case("steps");
+    let (at, text) = match outline.section(is_steps) {
+        Some(section) => (section.start, format!("{eol}{lines}")),
+        None => {
+            let end = if body.is_empty() || body.ends_with('\n') { "" } else { eol };
+            (body.len(), format!("{end}{eol}## Steps{eol}{eol}{lines}"))
+        }
+    };
+    [&file[..start], body[..at].as_bytes(), text.as_bytes(), body[at..].as_bytes()].concat()
+}
+
 /// As [`with_step`]; a line that names the step already is replaced.
 pub(crate) fn with_line(
     plan: &PlanId,

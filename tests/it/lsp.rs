@@ -1,7 +1,7 @@
 //! `planwatch lsp` as a process: the order of messages, answers that the protocol's types accept, typing, commands, and noise.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;

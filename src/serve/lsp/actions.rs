@@ -19,6 +19,7 @@ use super::tree::{PlanFile, Role, Tree};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::check;
+use crate::ops::steps_list::{self, StepsListRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::transitions::Verb;
@@ -63,6 +64,8 @@ pub(super) fn actions(
     }
     if is_wanted(REWRITE) {
         found.extend(asked.moves(&possible));
+        found.extend(asked.insert_list());
+        found.extend(asked.split_task(&chosen).filter(|_| possible.is_some()));
     }
     if !client.has_action_literals {
         // Such a client knows commands alone.
@@ -233,6 +236,32 @@ impl Asked<'_> {
             found.push(self.command_action("Add step after…", REWRITE, command, more));
         }
         found
+    }
+
+    /// On a `plan.md` without a Steps list: inserts one.
+    fn insert_list(&self) -> Option<Value> {
+        let plan = self.file.key.as_ref().filter(|_| self.file.role == Role::Plan)?.name.clone();
+        let request = StepsListRequest { plan, mode: Mode::DryRun };
+        let edit = self.dry_run(|it| steps_list::insert(it, &request))?;
+        let is_empty =
+            edit["documentChanges"].as_array().is_some_and(Vec::is_empty) || edit["changes"] == json!({});
+        (!is_empty).then(|| self.edit_action("Insert Steps list", REWRITE, edit))
+    }
+
+    /// On a task of a step: makes a step of it.
+    fn split_task(&self, chosen: &Range<usize>) -> Option<Value> {
+        let line = self.document.line_of(chosen.start);
+        let said = self.document.text[self.document.line(line)].trim_start();
+        let rest = said.strip_prefix(['-', '*', '+'])?.trim_start();
+        let is_task = ["[ ]", "[x]", "[X]"].iter().any(|it| rest.starts_with(it)) && !rest.contains("](");
+        is_task.then(|| {
+            self.command_action(
+                "Split task into a step",
+                REWRITE,
+                "planwatch.splitTask",
+                json!({"line": line}),
+            )
+        })
     }
 
     fn moving(&self, verb: Verb, message: Option<&str>) -> Option<Value> {

@@ -18,13 +18,17 @@ use crate::ops::add::{self, AddRequest};
 use crate::ops::check;
 use crate::ops::claim::{self, ClaimRequest};
 use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::rename::{self, RenameRequest};
 use crate::ops::renumber::{self, RenumberRequest};
+use crate::ops::split::{self, SplitRequest};
+use crate::ops::steps_list::{self, StepsListRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::id::{PlanId, read_step_id};
 use crate::plan::transitions::Verb;
+use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Mode};
 
-pub(super) const NAMES: [&str; 12] = [
+pub(super) const NAMES: [&str; 14] = [
     "planwatch.claim",
     "planwatch.start",
     "planwatch.done",
@@ -35,6 +39,8 @@ pub(super) const NAMES: [&str; 12] = [
     "planwatch.release",
     "planwatch.attempt",
     "planwatch.add",
+    "planwatch.insertStepsList",
+    "planwatch.splitTask",
     "planwatch.move",
     "planwatch.fix",
 ];
@@ -108,7 +114,7 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
             (tree.ok_or_else(|| Failed::from(Error::NoPlansDir))?, None)
         }
     };
-    let needs_plan = name == "planwatch.add";
+    let needs_plan = matches!(name, "planwatch.add" | "planwatch.insertStepsList");
     let id = match &file {
         Some(file) if needs_plan => plan_of(file),
         // A path also says which of two files with one number is meant.
@@ -181,9 +187,23 @@ fn run(context: &Context, command: &Command) -> Answer {
             let (title, after) = (command.needed("title")?, command.text("after"));
             add::add(context, &AddRequest { plan: id, title, after, by, ..AddRequest::default() })?
         }
+        "planwatch.insertStepsList" => {
+            steps_list::insert(context, &StepsListRequest { plan: id, mode: Mode::Write })?
+        }
+        "planwatch.splitTask" => {
+            let line = command.arguments["line"].as_u64().and_then(|it| usize::try_from(it).ok());
+            let line = line.map_or(0, |it| it.saturating_add(1));
+            split::split(context, &SplitRequest { id, line, by, mode: Mode::Write })?
+        }
         "planwatch.move" => {
-            let to = Some(command.needed("to")?);
-            renumber::renumber(context, &RenumberRequest { id, to, by, ..RenumberRequest::default() })?
+            let to = command.needed("to")?;
+            match resolve::target(context, &id)? {
+                Target::Plan(_) => rename::rename(context, &RenameRequest { id, to, mode: Mode::Write })?,
+                Target::Step(_) => {
+                    let request = RenumberRequest { id, to: Some(to), by, ..RenumberRequest::default() };
+                    renumber::renumber(context, &request)?
+                }
+            }
         }
         "planwatch.fix" => check::fix_one(context, &id, Mode::Write)?,
         name => {
