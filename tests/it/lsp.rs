@@ -1,6 +1,7 @@
 //! `planwatch lsp` as a process: the order of messages, answers that the protocol's types accept, typing, commands, and noise.
 
-use std::collections::BTreeMap;
+mod noise;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -8,7 +9,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::random::Random;
 use crate::support::Place;
 
 /// Nothing that is waited for takes this long.
@@ -70,7 +70,7 @@ impl Editor {
         let folders = json!([{"uri": format!("file://{}", editor.root), "name": "work"}]);
         let answer =
             editor.ask("initialize", json!({"capabilities": capabilities, "workspaceFolders": folders}));
-        read_as::<gen_lsp_types::InitializeResult>(&answer);
+        is_a::<gen_lsp_types::InitializeResult>(&answer);
         editor.tell("initialized", json!({}));
         editor
     }
@@ -168,6 +168,11 @@ fn read_as<T: serde::de::DeserializeOwned>(answer: &Value) -> T {
     serde_json::from_value(answer.clone()).unwrap_or_else(|error| panic!("{error}: {answer}"))
 }
 
+#[track_caller]
+fn is_a<T: serde::de::DeserializeOwned>(answer: &Value) {
+    drop(read_as::<T>(answer));
+}
+
 /// What Neovim 0.11 and VS Code can do.
 fn able() -> Value {
     json!({
@@ -254,7 +259,7 @@ fn every_answer_is_one_of_the_protocol() {
         read_as(&editor.ask("textDocument/completion", dependency.clone()));
     assert_eq!(list.items[0].label, "1");
     assert_eq!(list.items[0].detail.as_deref(), Some("Schema · completed"));
-    let _: gen_lsp_types::Hover = read_as(&editor.ask("textDocument/hover", dependency.clone()));
+    is_a::<gen_lsp_types::Hover>(&editor.ask("textDocument/hover", dependency.clone()));
     let found: gen_lsp_types::Location = read_as(&editor.ask("textDocument/definition", dependency.clone()));
     assert_eq!(found.range.start.line, 4);
     let params = with(&dependency, json!({"context": {"includeDeclaration": true}}));
@@ -264,28 +269,27 @@ fn every_answer_is_one_of_the_protocol() {
         5,
         "the heading, the id, the Steps list twice, and the step that waits for it: {found:?}"
     );
-    let _: Vec<gen_lsp_types::DocumentHighlight> =
-        read_as(&editor.ask("textDocument/documentHighlight", dependency.clone()));
+    is_a::<Vec<gen_lsp_types::DocumentHighlight>>(
+        &editor.ask("textDocument/documentHighlight", dependency.clone()),
+    );
     for of in [&of, &of_plan] {
-        let _: Vec<gen_lsp_types::DocumentSymbol> =
-            read_as(&editor.ask("textDocument/documentSymbol", of.clone()));
-        let _: Vec<gen_lsp_types::FoldingRange> =
-            read_as(&editor.ask("textDocument/foldingRange", of.clone()));
-        let _: Vec<gen_lsp_types::DocumentLink> =
-            read_as(&editor.ask("textDocument/documentLink", of.clone()));
+        is_a::<Vec<gen_lsp_types::DocumentSymbol>>(&editor.ask("textDocument/documentSymbol", of.clone()));
+        is_a::<Vec<gen_lsp_types::FoldingRange>>(&editor.ask("textDocument/foldingRange", of.clone()));
+        is_a::<Vec<gen_lsp_types::DocumentLink>>(&editor.ask("textDocument/documentLink", of.clone()));
         let lenses: Vec<gen_lsp_types::CodeLens> = read_as(&editor.ask("textDocument/codeLens", of.clone()));
         assert!(!lenses.is_empty());
         let params = with(of, json!({"range": all}));
         let hints: Vec<gen_lsp_types::InlayHint> = read_as(&editor.ask("textDocument/inlayHint", params));
         assert!(!hints.is_empty());
         let params = with(of, json!({"range": all, "context": {"diagnostics": []}}));
-        let _: Vec<gen_lsp_types::CodeAction> = read_as(&editor.ask("textDocument/codeAction", params));
+        is_a::<Vec<gen_lsp_types::CodeAction>>(&editor.ask("textDocument/codeAction", params));
     }
     let symbols: Vec<gen_lsp_types::SymbolInformation> =
         read_as(&editor.ask("workspace/symbol", json!({"query": "mig"})));
     assert_eq!(symbols.len(), 1);
-    let _: gen_lsp_types::PrepareRenamePlaceholder =
-        read_as(&editor.ask("textDocument/prepareRename", dependency.clone()));
+    is_a::<gen_lsp_types::PrepareRenamePlaceholder>(
+        &editor.ask("textDocument/prepareRename", dependency.clone()),
+    );
     let params = with(&dependency, json!({"newName": "1.5"}));
     assert_eq!(
         editor.refused("textDocument/rename", with(&dependency, json!({"newName": "2"}))),
@@ -294,7 +298,7 @@ fn every_answer_is_one_of_the_protocol() {
     );
     let edit: gen_lsp_types::WorkspaceEdit = read_as(&editor.ask("textDocument/rename", params));
     assert_eq!(edit.document_changes.expect("they are versioned").len(), 4);
-    let _: gen_lsp_types::PublishDiagnosticsParams = read_as(
+    is_a::<gen_lsp_types::PublishDiagnosticsParams>(
         &editor
             .heard
             .iter()
@@ -358,6 +362,7 @@ fn a_client_that_asks_for_diagnostics_gets_none_unasked() {
     let place = place();
     let mut capabilities = able();
     capabilities["textDocument"]["diagnostic"] = json!({});
+    capabilities["workspace"]["diagnostics"] = json!({"refreshSupport": true});
     let mut editor = Editor::with(&place, &capabilities);
     editor.open(STEP, &TWO.replace("pending", "what"));
     let of = json!({"textDocument": {"uri": editor.uri(STEP)}});
@@ -369,7 +374,7 @@ fn a_client_that_asks_for_diagnostics_gets_none_unasked() {
     assert_eq!(editor.ask("textDocument/diagnostic", again)["kind"], "unchanged");
     place.write("plans/auth/step-9.md", "---\nstatus: what\n---\n# Nine\n");
     let all = editor.ask("workspace/diagnostic", json!({"previousResultIds": []}));
-    let _: gen_lsp_types::WorkspaceDiagnosticReport = read_as(&all);
+    is_a::<gen_lsp_types::WorkspaceDiagnosticReport>(&all);
     let previous: Vec<_> = all["items"]
         .as_array()
         .expect("a list")
@@ -436,171 +441,4 @@ fn a_client_that_renames_no_files_is_told_the_command() {
     let changes = edit["changes"].as_object().expect("edits without versions");
     assert_eq!(changes.len(), 3, "the plan, the step itself, and the step that waits: {edit}");
     assert_eq!(editor.end(), 0);
-}
-
-fn wanted(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
-}
-
-/// Random edits, sent in pieces to one server and whole to another, give the same diagnostics; `PLANWATCH_LSP_EDITS` sets how many.
-#[test]
-fn pieces_of_a_text_mean_what_the_whole_means() {
-    let place = place();
-    let mut capabilities = able();
-    capabilities["textDocument"]["diagnostic"] = json!({});
-    let (mut pieces, mut whole) = (Editor::with(&place, &capabilities), Editor::with(&place, &capabilities));
-    let of = json!({"textDocument": {"uri": pieces.uri(STEP)}});
-    let mut text: Vec<u16> = TWO.encode_utf16().collect();
-    pieces.open(STEP, TWO);
-    whole.open(STEP, TWO);
-    let mut random = Random::new(7);
-    let parts = [
-        "\n",
-        "\r\n",
-        "---\n",
-        "status: ",
-        "done",
-        "depends: [",
-        "1",
-        "]",
-        "é",
-        "🚀",
-        "- ",
-        "## Tasks\n",
-        "",
-        "x: y\n",
-        "\"",
-        "q:1",
-        "\u{feff}",
-    ];
-    for n in 0..wanted("PLANWATCH_LSP_EDITS", 150) {
-        let said = String::from_utf16_lossy(&text);
-        let ends = |at: usize| {
-            // Neither within a character nor within a line end.
-            let is_low = text.get(at).is_some_and(|it| (0xDC00..0xE000).contains(it));
-            let is_end = at > 0 && text.get(at) == Some(&10) && text[at - 1] == 13;
-            if is_low || is_end { at - 1 } else { at }
-        };
-        let mut from = ends(random.below(text.len() + 1));
-        let mut to = ends((from + random.below(6)).min(text.len()));
-        (from, to) = (from.min(to), from.max(to));
-        let position = |at: usize| {
-            let before = String::from_utf16_lossy(&text[..at]).replace("\r\n", "\n").replace('\r', "\n");
-            let line = before.matches('\n').count();
-            json!({"line": line, "character": before.rsplit('\n').next().unwrap_or_default().encode_utf16().count()})
-        };
-        let new = if said.len() > 400 { "" } else { random.pick(&parts) };
-        let change = json!([{"range": {"start": position(from), "end": position(to)}, "text": new}]);
-        text.splice(from..to, new.encode_utf16());
-        let now = String::from_utf16_lossy(&text);
-        let version = n as i32 + 2;
-        pieces.change(STEP, version, change);
-        whole.change(STEP, version, json!([{"text": now}]));
-        let [a, b] = [&mut pieces, &mut whole].map(|it| it.ask("textDocument/diagnostic", of.clone()));
-        assert_eq!(a, b, "{now:?}");
-    }
-    assert_eq!((pieces.end(), whole.end()), (0, 0));
-}
-
-/// Noise: valid and invalid requests, cancellations, frames that hold no message. Every request has exactly one reply;
-/// `PLANWATCH_LSP_NOISE` sets how many messages there are.
-#[test]
-fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
-    let place = place();
-    let mut editor = Editor::with(&place, &able());
-    editor.open(STEP, TWO);
-    let methods = [
-        "textDocument/completion",
-        "textDocument/hover",
-        "textDocument/definition",
-        "textDocument/references",
-        "textDocument/documentHighlight",
-        "textDocument/documentSymbol",
-        "textDocument/foldingRange",
-        "textDocument/documentLink",
-        "textDocument/codeLens",
-        "textDocument/inlayHint",
-        "textDocument/codeAction",
-        "textDocument/prepareRename",
-        "textDocument/rename",
-        "textDocument/diagnostic",
-        "workspace/symbol",
-        "workspace/diagnostic",
-        "workspace/executeCommand",
-        "workspace/willRenameFiles",
-        "planwatch/plans",
-        "planwatch/plan",
-        "planwatch/status",
-        "no/such",
-        "initialize",
-        "textDocument/didOpen",
-    ];
-    let uris = [
-        editor.uri(STEP),
-        editor.uri("plans/auth/plan.md"),
-        "file:///dev/zero".to_owned(),
-        "untitled:1".to_owned(),
-        String::new(),
-    ];
-    let mut random = Random::new(11);
-    let mut asked = BTreeMap::new();
-    for n in 0..wanted("PLANWATCH_LSP_NOISE", 400) {
-        let number = random
-            .pick(&["0", "3", "7", "4294967295", "18446744073709551616", "-5", "1.5", "null", "\"x\""])
-            .to_owned();
-        let uri = &uris[random.below(uris.len())];
-        let place = format!("{{\"line\":{number},\"character\":{}}}", random.below(20));
-        let params = format!(
-            "{{\"textDocument\":{{\"uri\":\"{uri}\",\"version\":{n},\"text\":\"---\\nstatus: x\\n---\\n\"}},\"position\":{place},\"range\":{{\"start\":{place},\"end\":{place}}},\
-             \"context\":{{\"includeDeclaration\":true}},\"newName\":\"{number}\",\"query\":\"a\",\"command\":\"planwatch.start\",\"arguments\":[{{\"id\":\"auth:{n}\"}}],\
-             \"files\":[{{\"oldUri\":\"{uri}\",\"newUri\":\"{uri}\"}}],\"previousResultIds\":[],\"contentChanges\":[{{\"range\":{{\"start\":{place},\"end\":{place}}},\"text\":\"é\"}}]}}"
-        );
-        let params = match random.below(8) {
-            0 => "null".to_owned(),
-            1 => "[]".to_owned(),
-            _ => params.replace("\"newName\":\"\"x\"\"", "\"newName\":\"x\""),
-        };
-        match random.below(10) {
-            0 => {
-                let frame: &[u8] = match random.below(7) {
-                    0 => b"Content-Length: 2\r\n\r\n{}",
-                    1 => b"Content-Length: 3\r\n\r\n[[[",
-                    2 => b"garbage\r\n\r\n",
-                    3 => b"Content-Length: -1\r\n\r\n",
-                    4 => b"content-length:4\n\nnull",
-                    5 => b"Content-Length: 2\r\n\r\n\xff\xfe",
-                    _ => b"Content-Length: 24\r\n\r\n{\"id\":null,\"method\":\"x\"} ",
-                };
-                editor.send_bytes(frame);
-            }
-            1 => editor.tell("$/cancelRequest", json!({"id": random.below(n + 1)})),
-            2 => {
-                let body = format!("{{\"method\":\"textDocument/didChange\",\"params\":{params}}}");
-                editor.send_bytes(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
-            }
-            _ => {
-                let method = random.pick(&methods);
-                let id = 1000 + n as i64;
-                let body = format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
-                );
-                editor.send_bytes(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
-                if serde_json::from_str::<Value>(&body).is_ok() {
-                    asked.insert(id, 0);
-                }
-            }
-        }
-    }
-    editor.ask("shutdown", Value::Null);
-    editor.tell("exit", Value::Null);
-    assert_eq!(editor.child.wait().expect("it ends").code(), Some(0));
-    editor.heard.extend(editor.output.iter());
-    for reply in editor.heard.iter().filter(|it| it.get("method").is_none()) {
-        assert!(reply["error"]["code"] != -32603, "{reply}");
-        if let Some(n) = reply["id"].as_i64().and_then(|it| asked.get_mut(&it)) {
-            *n += 1;
-        }
-    }
-    let wrong: Vec<_> = asked.iter().filter(|it| *it.1 != 1).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
 }

@@ -276,14 +276,13 @@ impl Asked<'_> {
         title: &str,
         (asking, command): (&str, &str),
         by_command: bool,
-        mut more: Value,
+        more: Value,
         edit: impl FnOnce() -> Option<Value>,
     ) -> Option<Value> {
         if self.client.asks_for_texts {
-            return Some(self.command_action(title, REWRITE, asking, more));
+            return Some(self.command_action(title, REWRITE, asking, json!({})));
         }
         if by_command {
-            more["message"] = WHY_FAILED.into();
             return Some(self.command_action(title, REWRITE, command, more));
         }
         edit().map(|it| self.edit_action(title, REWRITE, it))

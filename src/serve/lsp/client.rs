@@ -11,9 +11,8 @@ use super::uri;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Client {
     pub(super) encoding: Encoding,
-    /// It asks for diagnostics. If it does not, they are sent to it, never both.
+    /// It asks for diagnostics, and can be made to ask again. If it does not, they are sent to it, never both.
     pub(super) pulls_diagnostics: bool,
-    pub(super) refreshes_diagnostics: bool,
     pub(super) refreshes_hints: bool,
     pub(super) refreshes_lenses: bool,
     /// Its workspace edits may rename files.
@@ -43,12 +42,14 @@ impl Client {
         let wants = |name: &str| params["initializationOptions"][name].as_bool().unwrap_or_default();
         Self {
             encoding: Encoding::choose(words("/general/positionEncodings")),
-            pulls_diagnostics: has("/textDocument/diagnostic"),
-            refreshes_diagnostics: is("/workspace/diagnostics/refreshSupport"),
+            // Without a way to make it ask again, it would not learn of changes by others.
+            pulls_diagnostics: has("/textDocument/diagnostic") && is("/workspace/diagnostics/refreshSupport"),
             refreshes_hints: is("/workspace/inlayHint/refreshSupport"),
             refreshes_lenses: is("/workspace/codeLens/refreshSupport"),
             renames_files: words("/workspace/workspaceEdit/resourceOperations").contains(&"rename"),
-            has_document_changes: is("/workspace/workspaceEdit/documentChanges"),
+            // Operations on files exist only among such changes, and some clients name only the operations.
+            has_document_changes: is("/workspace/workspaceEdit/documentChanges")
+                || !words("/workspace/workspaceEdit/resourceOperations").is_empty(),
             has_action_literals: has("/textDocument/codeAction/codeActionLiteralSupport"),
             has_snippets: is("/textDocument/completion/completionItem/snippetSupport"),
             nests_symbols: is("/textDocument/documentSymbol/hierarchicalDocumentSymbolSupport"),
@@ -91,7 +92,10 @@ mod tests {
             "capabilities": {
                 "general": {"positionEncodings": ["utf-16", "utf-8"]},
                 "textDocument": {"diagnostic": {}},
-                "workspace": {"workspaceEdit": {"resourceOperations": ["create", "rename"], "documentChanges": true}},
+                "workspace": {
+                    "diagnostics": {"refreshSupport": true},
+                    "workspaceEdit": {"resourceOperations": ["create", "rename"]},
+                },
             },
             "initializationOptions": {"prompts": true},
             "workspaceFolders": [{"uri": "file:///a%20b", "name": "x"}, {"uri": "untitled:1", "name": "y"}],

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::documents::Documents;
 use super::protocol::{Answer, Failed};
 use super::server::{Event, Server};
-use super::tree::{PlanFile, Tree};
+use super::tree::{PlanFile, Role, Tree};
 use super::uri;
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -23,6 +23,7 @@ use crate::ops::renumber::{self, RenumberRequest};
 use crate::ops::split::{self, SplitRequest};
 use crate::ops::steps_list::{self, StepsListRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::file_name;
 use crate::plan::id::{PlanId, read_step_id};
 use crate::plan::transitions::Verb;
 use crate::store::resolve::{self, Target};
@@ -129,18 +130,32 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
         let why = format!("`{name}` needs `uri` or `id`");
         return Err(Failed::new(ErrorCode::InvalidParams, why));
     }
-    let named = file.as_ref().map(|it| it.relative.clone()).or_else(|| step_file(tree, &id));
-    check_saved(tree, documents, &plan, named.filter(|_| !needs_plan).as_deref())?;
+    check_saved(tree, documents, &concerned(tree, (name, &id), &plan, file.filter(|_| !needs_plan)))?;
     let plan = if PlanId::is_plan_name(&plan) { plan } else { String::new() };
     let command = Command { name: name.to_owned(), id, plan, arguments };
     Ok((tree.root.clone(), tree.context(), command))
 }
 
-/// The file of a step that was named by its id.
-fn step_file(tree: &Tree, id: &str) -> Option<String> {
-    let id = read_step_id(id)?;
-    let (plan, step) = tree.catalog.as_ref()?.step(&id)?;
-    Some(plan.step_path(step))
+/// Which open files a command is about, besides those that follow a change.
+enum Concerned {
+    Nothing,
+    File(String),
+    /// Every file of the plan.
+    Plan(String),
+}
+
+fn concerned(tree: &Tree, (name, id): (&str, &str), plan: &str, file: Option<PlanFile>) -> Concerned {
+    let is_move = name == "planwatch.move";
+    match (file, read_step_id(id)) {
+        (Some(file), _) if is_move && file.role == Role::Plan => Concerned::Plan(plan.to_owned()),
+        (Some(file), _) => Concerned::File(file.relative),
+        (None, Some(step)) => {
+            let found = tree.catalog.as_ref().and_then(|it| it.step(&step));
+            found.map_or(Concerned::Nothing, |(plan, step)| Concerned::File(plan.step_path(step)))
+        }
+        (None, None) if is_move => Concerned::Plan(plan.to_owned()),
+        (None, None) => Concerned::File(format!("{plan}/{}", file_name::PLAN_FILE)),
+    }
 }
 
 fn plan_of(file: &PlanFile) -> String {
@@ -148,12 +163,13 @@ fn plan_of(file: &PlanFile) -> String {
 }
 
 /// Refuses a command on a text that is not saved: the file says something else.
-fn check_saved(tree: &Tree, documents: &Documents, plan: &str, file: Option<&str>) -> Result<(), Failed> {
+fn check_saved(tree: &Tree, documents: &Documents, concerned: &Concerned) -> Result<(), Failed> {
     let Ok(context) = tree.context() else { return Ok(()) };
     for (path, open) in tree.open_files() {
-        let is_concerned = match file {
-            Some(file) => open.relative == file,
-            None => !plan.is_empty() && plan_of(open) == plan,
+        let is_concerned = match concerned {
+            Concerned::Nothing => false,
+            Concerned::File(file) => open.relative == *file,
+            Concerned::Plan(plan) => plan_of(open) == *plan,
         };
         let Some(document) = documents.at(path).filter(|_| is_concerned) else { continue };
         let saved = context.plans.read(std::path::Path::new(&open.relative));

@@ -94,7 +94,13 @@ pub(super) fn complete(
             (word, items)
         }
     };
-    Ok(list(document, client, &word, &document.text[word.start..at.clamp(word.start, word.end)], items))
+    let typed = &document.text[word.start..at.clamp(word.start, word.end)];
+    let mut list = list(document, client, &word, typed, items);
+    // Until all plans are loaded, the client has to ask again.
+    if tree.catalog.is_none() {
+        list["isIncomplete"] = true.into();
+    }
+    Ok(list)
 }
 
 fn list(

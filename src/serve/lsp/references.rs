@@ -52,7 +52,7 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
     if file.role == Role::Plan {
         for line in steps_list::read(&plan, &outline) {
             let own = || Target::Step(StepId { plan: plan.clone(), number: line.number.clone() });
-            let listed = |it| Named { range: moved(it), target: own(), form: Form::Listed };
+            let listed = |it| Named { range: moved(whole_name(body, it)), target: own(), form: Form::Listed };
             found.extend(line.own_names().into_iter().map(listed));
             found.extend(line.named().into_iter().map(|(range, step)| Named {
                 range: moved(range),
@@ -83,6 +83,15 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
         }
     });
     found
+}
+
+/// The number of a step with the word `step-` before it, if it has that.
+fn whole_name(body: &str, number: Range<usize>) -> Range<usize> {
+    let before = body[..number.start].as_bytes();
+    let is_word =
+        before.len() >= 5 && before[before.len() - 5..before.len() - 1].eq_ignore_ascii_case(b"step");
+    let is_joined = matches!(before.last(), Some(b'-' | b' '));
+    if is_word && is_joined { number.start - 5..number.end } else { number }
 }
 
 pub(super) fn at(all: &[Named], at: usize) -> Option<&Named> {
@@ -230,9 +239,9 @@ mod tests {
             Role::Plan,
             &[
                 ("big", "plan big"),
-                ("1", "p:1"),
-                ("2", "p:2"),
-                ("2", "p:2"),
+                ("step-1", "p:1"),
+                ("step-2", "p:2"),
+                ("step-2", "p:2"),
                 ("step-1", "p:1"),
                 ("q:1", "q:1"),
             ],

@@ -409,7 +409,7 @@ impl Server {
     fn refresh_client(&mut self) {
         let client = &self.client;
         let wanted = [
-            (client.pulls_diagnostics && client.refreshes_diagnostics, "workspace/diagnostic/refresh"),
+            (client.pulls_diagnostics, "workspace/diagnostic/refresh"),
             (client.refreshes_hints, "workspace/inlayHint/refresh"),
             (client.refreshes_lenses, "workspace/codeLens/refresh"),
         ];
