@@ -211,7 +211,7 @@ impl Asked<'_> {
                 "Fail…",
                 ("planwatch.ui.fail", "planwatch.fail"),
                 by_command,
-                json!({}),
+                json!({"message": WHY_FAILED}),
                 || self.moving(Verb::Fail, Some(WHY_FAILED)),
             ));
         }
@@ -227,7 +227,7 @@ impl Asked<'_> {
             "Record attempt…",
             commands,
             by_command,
-            json!({"outcome": "tried"}),
+            json!({"outcome": "tried", "message": WHAT_TRIED}),
             attempt,
         ));
         if let Role::Step(number) = &self.file.role {
