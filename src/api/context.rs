@@ -12,7 +12,7 @@ use crate::api::config::Config;
 use crate::api::daemon::Freshness;
 use crate::api::precondition::Expected;
 use crate::api::request_key::RequestKey;
-use crate::disk::PlansDir;
+use crate::disk::{FileOp, PlansDir};
 use crate::plan::problem::Problem;
 use crate::plan::time::Time;
 
@@ -34,6 +34,23 @@ pub struct Context {
     pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
     /// The saves of others that were kept beside their files during this request, for its answer.
     pub kept: KeptSaves,
+    /// Receives the changes of files that a request makes, for a caller that makes them itself after a dry run.
+    pub planned: Option<Planned>,
+}
+
+/// The changes of files in their order; copies are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Planned(Arc<Mutex<Vec<FileOp>>>);
+
+impl Planned {
+    pub(crate) fn note(&self, op: FileOp) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(op);
+    }
+
+    /// Returns what was noted so far.
+    pub fn take(&self) -> Vec<FileOp> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A save of an editor that raced with a write and is not in its file.
@@ -123,6 +140,7 @@ impl Context {
             key: None,
             on_notice: Box::new(|_| {}),
             kept: KeptSaves::default(),
+            planned: None,
         }
     }
 }

@@ -88,6 +88,11 @@ impl PlansDir {
         })
     }
 
+    /// The same directory as another disk shows it.
+    pub(super) fn on(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
+    }
+
     /// The files of a project, with the state in a directory of the given name, or in `home` as long as that exists.
     ///
     /// Nothing of it is recorded for `undo`.

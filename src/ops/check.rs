@@ -19,10 +19,10 @@ use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::changed_after_removal;
-use crate::store::load::{LoadQuery, Loaded};
+use crate::store::load::{self, LoadQuery, Loaded};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
-use crate::store::resolve::NamedStep;
+use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::sync::foreign;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
@@ -137,20 +137,28 @@ fn kept(context: &Context) -> Option<String> {
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
-    for plan in plans.iter() {
-        found.extend(plan.problems.iter().cloned());
-        for step in &plan.steps {
-            found.extend(step.problems.iter().cloned());
-            found.extend(future_time(context, step));
-            found.extend(claimed_twice(step));
-            found.extend(waits_for_open(plans, step));
-        }
-    }
-    found.extend(knowledge::problems(context));
-    found.extend(prompt::problems(context));
+    found.extend(plans.iter().flat_map(|it| problems_of_plan(context, plans, it)));
+    found.extend(problems_beside(context));
     found.sort();
     found.dedup();
     found
+}
+
+/// The problems of a plan and its steps, in no order.
+pub(crate) fn problems_of_plan(context: &Context, plans: &Plans, plan: &Plan) -> Vec<Problem> {
+    let mut found = plan.problems.clone();
+    for step in &plan.steps {
+        found.extend(step.problems.iter().cloned());
+        found.extend(future_time(context, step));
+        found.extend(claimed_twice(step));
+        found.extend(waits_for_open(plans, step));
+    }
+    found
+}
+
+/// The problems of decisions, insights, scripts and prompts.
+pub(crate) fn problems_beside(context: &Context) -> Vec<Problem> {
+    [knowledge::problems(context), prompt::problems(context)].concat()
 }
 
 /// Reports a step that two branches claimed at once, until it is closed.
@@ -219,6 +227,24 @@ fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
             take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, step));
         }
     }
+    report.diff = writing.diff;
+    Ok(report)
+}
+
+/// As [`fix`], of one plan's or step's file alone.
+pub(crate) fn fix_one(context: &Context, id: &str, mode: Mode) -> Result<ChangeReport, Error> {
+    let mut report = ChangeReport::new("check --fix", mode);
+    let target = resolve::target(context, id)?;
+    let mut writing = Transaction::begin(context, "check --fix", mode)?;
+    let changed = match &target {
+        Target::Plan(plan) => fix_plan(context, &mut writing, plan)?,
+        Target::Step(named) => {
+            let plans = LoadQuery::plan_and_named(&named.id.plan).load(context)?.plans;
+            let plan = plans.get(&named.id.plan).ok_or_else(|| load::missing(context, &named.id.plan))?;
+            fix_step(context, &mut writing, resolve::one_step(context, plan, named)?)?
+        }
+    };
+    report.changes.push(changed);
     report.diff = writing.diff;
     Ok(report)
 }

@@ -1,9 +1,10 @@
-//! `init`: prepares a project for plans, and configures agents to use planwatch; `--undo` reverses it.
+//! `init`: prepares a project for plans, and configures agents and editors to use planwatch; `--undo` reverses it.
 //!
 //! What `init` adds to a user's file can be recognized in the file, so that `--undo` removes that and nothing else, also in
 //! another working tree. Only the directories that it made cannot be recognized; they are recorded for this user.
 
 mod agents;
+mod editors;
 mod files;
 
 use std::collections::BTreeSet;
@@ -21,8 +22,10 @@ use crate::store::transaction::{self, Mode};
 use crate::text::diff;
 
 pub use agents::{AGENTS, Agent, BLOCK, SERVER};
+pub use editors::{EDITORS, Editor};
 pub use files::{Did, FileReport};
 
+use editors::Setting;
 use files::{File, Files};
 
 /// Where `init` works. It needs no plans directory, so it has no context as other verbs have.
@@ -40,6 +43,7 @@ pub struct Around<'a> {
 pub struct InitRequest {
     /// None: the plans directory. With `is_undo`: all of it.
     pub agents: Vec<Agent>,
+    pub editors: Vec<Editor>,
     pub is_undo: bool,
     pub mode: Mode,
 }
@@ -87,17 +91,20 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
     if request.mode == Mode::Write {
         around.with_notices(|waiting, news| project.settle(waiting, news))?;
     }
-    let agents: &[Agent] = match request.agents.as_slice() {
-        [] if request.is_undo => &AGENTS,
-        named => named,
-    };
+    let is_all = request.agents.is_empty() && request.editors.is_empty();
+    let is_all_undone = is_all && request.is_undo;
+    let agents: &[Agent] = if is_all_undone { &AGENTS } else { &request.agents };
+    let editors: &[Editor] = if is_all_undone { &EDITORS } else { &request.editors };
     let mut files = Files::new(&project);
     for agent in agents {
         plan(&mut files, *agent, request.is_undo)?;
     }
+    for editor in editors {
+        plan_editor(&mut files, *editor, request.is_undo)?;
+    }
     let files = files.into_all();
     let record = Record::of(around, &project);
-    let plans = request.agents.is_empty().then(|| plans(around, &record, request.is_undo)).flatten();
+    let plans = is_all.then(|| plans(around, &record, request.is_undo)).flatten();
     let mut report = InitReport {
         plans,
         files: files.iter().map(File::report).collect(),
@@ -111,7 +118,8 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
         // What never was there is not worth a word.
         report.files.retain(|it| it.did != Did::Nothing);
     } else {
-        report.begin = agents.iter().map(|it| it.begin()).collect();
+        report.begin =
+            agents.iter().map(|it| it.begin()).chain(editors.iter().map(|it| it.begin())).collect();
     }
     // Of all agents only those are worth a word that were there.
     let is_there = |it: &Agent| report.files.iter().any(|file| file.path.starts_with(it.place()));
@@ -122,7 +130,6 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
         (Mode::DryRun, _) => {}
         (Mode::Write, false) => write(around, &project, &record, (&files, report.plans.as_ref()))?,
         (Mode::Write, true) => {
-            let is_all = request.agents.is_empty();
             take_back(around, &project, &record, (&files, report.plans.as_ref()), is_all)?;
         }
     }
@@ -135,10 +142,20 @@ fn plan(files: &mut Files<'_>, agent: Agent, is_undo: bool) -> Result<(), Error>
     }
     if is_undo {
         files.remove_block(agent.instructions(), agent)?;
-        agent.settings().map_or(Ok(()), |it| files.remove_server(it))
+        agent.settings().map_or(Ok(()), |it| files.remove_entry(it, &SERVER))
     } else {
         files.write_block(agent.instructions(), agent)?;
-        agent.settings().map_or(Ok(()), |it| files.write_server(it))
+        agent.settings().map_or(Ok(()), |it| files.write_entry(it, &SERVER))
+    }
+}
+
+fn plan_editor(files: &mut Files<'_>, editor: Editor, is_undo: bool) -> Result<(), Error> {
+    let path = editor.path();
+    match (editor.setting(), is_undo) {
+        (Setting::Entry(entry), false) => files.write_entry(path, &entry),
+        (Setting::Entry(entry), true) => files.remove_entry(path, &entry),
+        (Setting::Block(marks, lines), false) => files.write_lines(path, (marks, editor.word(), lines)),
+        (Setting::Block(marks, lines), true) => files.remove_lines(path, (marks, editor.word(), lines)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `move STEP --after N` or `--before N`: another place in the plan, so another number; what depends on it follows.
+//! `move STEP --after N`, `--before N` or `--to N`: another place in the plan, so another number; what depends on it follows.
 
 use std::path::{Path, PathBuf};
 
@@ -45,12 +45,14 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         let message = match &place {
             Place::Behind(after) => format!("there is no room after {after}"),
             Place::First(before) => format!("there is no room before {before}"),
+            Place::At(number) => format!("there is no room at {number}"),
         };
         Error::failed("no-room", message, "move it elsewhere first")
     };
     let number = match &place {
         Place::Behind(after) => new_step::behind(&own, after, moved, &elsewhere)?,
         Place::First(before) => before.below(),
+        Place::At(number) => Ok(number.clone()),
     };
     let number = number.map_err(no_room)?;
     let new = StepId { plan: own.id.clone(), number };
@@ -101,6 +103,8 @@ enum Place {
     Behind(StepNumber),
     /// Before this step, which is the first of the others.
     First(StepNumber),
+    /// At this number, which no other step has.
+    At(StepNumber),
 }
 
 /// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
@@ -108,6 +112,9 @@ fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> 
     let itself = |where_to: &str| {
         Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
     };
+    if let Some(to) = &request.to {
+        return free(plan, new_step::own_number(plan, to)?, moved).map(Place::At);
+    }
     let Some(before) = &request.before else {
         let after = new_step::own_number(plan, &request.after)?;
         return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
@@ -125,11 +132,23 @@ fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> 
     })
 }
 
+fn free(plan: &Plan, number: StepNumber, moved: Option<&StepNumber>) -> Result<StepNumber, Error> {
+    let is_taken = |it: &&Step| it.id.number == number && Some(&it.id.number) != moved;
+    match plan.steps.iter().find(is_taken) {
+        None => Ok(number),
+        Some(taken) => {
+            let hint = format!("--after {number} moves it behind that step");
+            Err(Error::conflict("step-exists", format!("`{}` exists", taken.id), hint))
+        }
+    }
+}
+
 fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
     let mut others = plan.steps.iter().map(|it| &it.id.number);
     match place {
         Place::Behind(after) => others.rfind(|it| **it < id.number) == Some(after),
         Place::First(before) => others.find(|it| **it > id.number) == Some(before),
+        Place::At(number) => *number == id.number,
     }
 }
 

@@ -37,6 +37,23 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// Where the line names its own step, in the body.
+    pub(crate) fn own_names(&self) -> Vec<Range<usize>> {
+        self.line.numbers.iter().map(|it| self.at + it.start..self.at + it.end).collect()
+    }
+
+    /// Where the line names the steps that its own one depends on, in the body.
+    pub(crate) fn named(&self) -> Vec<(Range<usize>, StepId)> {
+        let in_body = |it: &Range<usize>| self.at + it.start..self.at + it.end;
+        let others = self.groups.iter().flat_map(|it| &it.items);
+        others.filter_map(|it| Some((in_body(&it.span), it.step.clone()?))).collect()
+    }
+
+    /// The whole item, from its list mark to the end of its children, in the body.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
     /// Converts the places of problems to the file's lines; the body begins at `body_at`.
     pub(crate) fn locate(&mut self, path: &str, file: &[u8], body_at: usize) {
         let report = |at: usize, message: String, hint: &str| {
@@ -77,6 +94,37 @@ pub(crate) fn with_step(
     let body = String::from_utf8_lossy(&file[start..]);
     let is_named = read(plan, &markdown::outline(&body)).iter().any(|it| it.number == *number);
     if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
+}
+
+/// Returns a `plan.md` with a list of these steps, below its heading Steps or at its end; unchanged if it has a list.
+pub(crate) fn with_list<'a>(
+    plan: &PlanId,
+    file: &[u8],
+    steps: impl Iterator<Item = (&'a StepNumber, &'a str, &'a [StepId])>,
+) -> Vec<u8> {
+    let start = front_matter::split(file).body_start();
+    let body = String::from_utf8_lossy(&file[start..]);
+    let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
+    let outline = markdown::outline(&body);
+    let own = |it: &StepId| if it.plan == *plan { format!("step-{}", it.number) } else { it.to_string() };
+    let line = |(number, title, depends): (&StepNumber, &str, &[StepId])| {
+        let depends = depends.iter().map(own).collect::<Vec<_>>().join(", ");
+        let depends = if depends.is_empty() { depends } else { format!(" (depends: {depends})") };
+        format!("- step-{number}: {}{depends}{eol}", one_line(title))
+    };
+    let lines: String = steps.map(line).collect();
+    if lines.is_empty() || !read(plan, &outline).is_empty() {
+        return file.to_vec();
+    }
+    let is_steps = |it: &str| it.trim_end_matches(':').eq_ignore_ascii_case("steps");
+    let (at, text) = match outline.section(is_steps) {
+        Some(section) => (section.start, format!("{eol}{lines}")),
+        None => {
+            let end = if body.is_empty() || body.ends_with('\n') { "" } else { eol };
+            (body.len(), format!("{end}{eol}## Steps{eol}{eol}{lines}"))
+        }
+    };
+    [&file[..start], body[..at].as_bytes(), text.as_bytes(), body[at..].as_bytes()].concat()
 }
 
 /// As [`with_step`]; a line that names the step already is replaced.

@@ -148,18 +148,27 @@ impl<S: Status> Stated<S> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
     own: BTreeMap<String, String>,
+    /// The project's own words as it writes them.
+    spelled: Vec<String>,
 }
 
 impl Words {
     /// Takes the project's own words: each means a canonical or common one.
     pub fn with_own(own: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { own: own.into_iter().map(|(word, means)| (fold(&word), fold(&means))).collect() }
+        let own: Vec<_> = own.into_iter().collect();
+        let spelled = own.iter().map(|(word, _)| word.clone()).collect();
+        Self { own: own.into_iter().map(|(word, means)| (fold(&word), fold(&means))).collect(), spelled }
     }
 
     /// Returns the status that a word means; case and `-`, `_` and space do not matter.
     pub fn read<S: Status>(&self, word: &str) -> Option<S> {
         let folded = fold(word);
         read_folded(&folded).or_else(|| read_folded(self.own.get(&folded)?))
+    }
+
+    /// The project's own words as it writes them, each with the status that it means.
+    pub fn own<S: Status>(&self) -> impl Iterator<Item = (&str, S)> {
+        self.spelled.iter().filter_map(|it| Some((it.as_str(), self.read(it)?)))
     }
 
     /// Whether a word is one of the project's own, and not one that planwatch knows without them.

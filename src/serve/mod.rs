@@ -1,9 +1,10 @@
-//! Long-running parts: the daemon, the socket where commands reach it, HTTP and MCP.
+//! Long-running parts: the daemon, the socket where commands reach it, HTTP, MCP, and the server for editors.
 
 pub mod daemon;
 mod hints;
 pub mod http;
 pub mod ipc;
+pub mod lsp;
 pub mod mcp;
 pub mod web;
 

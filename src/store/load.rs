@@ -31,6 +31,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 pub(crate) use parallel::{at_once, map};
+pub(crate) use plan_scope::near;
 pub(crate) use query::{LoadQuery, Loaded};
 pub(crate) use refresh::{Fresh, IndexCheck, Refresh, Wanted};
 pub(crate) use scan::hashes_in;

@@ -360,6 +360,14 @@ impl<'a> Transaction<'a> {
     }
 
     fn show(&mut self, change: FileChange) {
+        if let Some(planned) = &self.context.planned {
+            let (path, before, after) = change.clone();
+            let path = PathBuf::from(path);
+            planned.note(match before {
+                Some(before) => FileOp::Change { path, before, after },
+                None => FileOp::Create { path, bytes: after },
+            });
+        }
         match &mut self.at_end {
             Some(all) => all.0.push(change),
             None => self.diff.push_str(&Shown(vec![change]).diff(self.context)),
@@ -406,7 +414,11 @@ impl<'a> Transaction<'a> {
         });
         self.write(|it| it.create_dir_with(Path::new(path), files))?;
         for (name, bytes) in files {
-            self.diff.push_str(&self.diff_of(&format!("{path}/{name}"), None, Some(bytes)));
+            let path = format!("{path}/{name}");
+            if let Some(planned) = &self.context.planned {
+                planned.note(FileOp::Create { path: PathBuf::from(&path), bytes: bytes.clone() });
+            }
+            self.diff.push_str(&self.diff_of(&path, None, Some(bytes)));
         }
         Ok(())
     }
@@ -468,6 +480,7 @@ impl<'a> Transaction<'a> {
     fn show_batch(&mut self, verb: &str, ops: &[FileOp]) {
         let diff: String = ops.iter().map(|op| describe(&self.context.root_name(), op)).collect();
         let paths: Vec<_> = ops.iter().map(|op| (matches!(op, FileOp::Create { .. }), path_of(op))).collect();
+        self.context.planned.iter().for_each(|it| ops.iter().cloned().for_each(|op| it.note(op)));
         idempotency::about_to(self.context, verb, idempotency::telling(&paths), || diff.clone());
         self.diff.push_str(&diff);
     }

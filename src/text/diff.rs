@@ -1,6 +1,8 @@
 //! Unified diffs of plan files, as `--dry-run` shows them.
 
-use similar::{ChangeTag, TextDiff};
+use std::ops::Range;
+
+use similar::{Algorithm, ChangeTag, DiffTag, TextDiff, capture_diff_slices};
 
 /// Returns the unified diff between two versions of a file; empty if they are equal.
 ///
@@ -73,6 +75,65 @@ pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
     found
 }
 
+/// Returns the edits that make `new` of `old`: ranges of `old` in their order, each with the text that replaces it.
+///
+/// Whole lines are compared; within a changed region, what both begin and end with stays.
+pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
+    let [old_lines, new_lines] = [old, new].map(|it| it.split_inclusive('\n').collect::<Vec<_>>());
+    let starts = |lines: &[&str]| -> Vec<usize> {
+        let ends = lines.iter().scan(0, |at, line| {
+            *at += line.len();
+            Some(*at)
+        });
+        std::iter::once(0).chain(ends).collect()
+    };
+    let (old_at, new_at) = (starts(&old_lines), starts(&new_lines));
+    let ops = match old_lines.len().saturating_mul(new_lines.len()) {
+        0..=MAX_PAIRS => capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines),
+        _ => Vec::new(),
+    };
+    if ops.is_empty() {
+        return trimmed(old, new, (0..old.len(), 0..new.len())).into_iter().collect();
+    }
+    let changed = ops.iter().filter(|it| it.tag() != DiffTag::Equal);
+    let bytes = |at: &[usize], lines: Range<usize>| at[lines.start]..at[lines.end];
+    // As many lines as before are changed lines, each with an edit of its own.
+    let regions = changed.flat_map(|it| {
+        let (old, new) = (it.old_range(), it.new_range());
+        match old.len() == new.len() {
+            true => old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)).collect(),
+            false => vec![(old, new)],
+        }
+    });
+    regions.filter_map(|(from, to)| trimmed(old, new, (bytes(&old_at, from), bytes(&new_at, to)))).collect()
+}
+
+/// The replacement of a region without what both texts begin and end with there; none if they are equal.
+fn trimmed(
+    old: &str,
+    new: &str,
+    (mut from, mut to): (Range<usize>, Range<usize>),
+) -> Option<(Range<usize>, String)> {
+    let same = |a: &str, b: &str| {
+        let pairs = a.char_indices().zip(b.chars()).take_while(|((_, a), b)| a == b);
+        pairs.last().map_or(0, |((at, c), _)| at + c.len_utf8())
+    };
+    let first = same(&old[from.clone()], &new[to.clone()]);
+    (from.start, to.start) = (from.start + first, to.start + first);
+    let tail = |it: &str| it.chars().rev().collect::<Vec<_>>();
+    let (a, b) = (tail(&old[from.clone()]), tail(&new[to.clone()]));
+    let last: usize = a.iter().zip(&b).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
+    (from.end, to.end) = (from.end - last, to.end - last);
+    // A line end of two characters is never divided: editors have no place between them.
+    if old[..from.start].ends_with('\r') && old[from.start..].starts_with('\n') {
+        (from.start, to.start) = (from.start - 1, to.start - 1);
+    }
+    if old[..from.end].ends_with('\r') && old[from.end..].starts_with('\n') {
+        (from.end, to.end) = (from.end + 1, to.end + 1);
+    }
+    (!from.is_empty() || !to.is_empty()).then(|| (from, new[to].to_owned()))
+}
+
 /// Beyond this many pairs of lines a changed region counts as replaced as a whole.
 const MAX_PAIRS: usize = 4_000_000;
 
@@ -127,6 +188,34 @@ mod tests {
             ("a\n", "", (0, 1)),
         ] {
             assert_eq!(line_counts(old, new), expected, "{old:?} {new:?}");
+        }
+    }
+
+    fn applied(old: &str, edits: &[(Range<usize>, String)]) -> String {
+        let mut text = old.to_owned();
+        edits.iter().rev().for_each(|(range, new)| text.replace_range(range.clone(), new));
+        text
+    }
+
+    #[test]
+    fn edits_are_as_small_as_a_person_would_make_them() {
+        let edits = |old: &str, new: &str| edits(old, new);
+        let one = |range: Range<usize>, new: &str| vec![(range, new.to_owned())];
+        assert_eq!(edits("a: pending\nb\n", "a: completed\nb\n"), one(3..10, "completed"));
+        assert_eq!(edits("a\nc\n", "a\nb\nc\n"), one(2..2, "b\n"));
+        assert_eq!(edits("a\nb\nc\n", "a\nc\n"), one(2..4, ""));
+        assert_eq!(edits("é\n", "è\n"), one(0..2, "è"));
+        assert_eq!(edits("a\r\n", "a\n"), one(1..3, "\n"));
+        assert_eq!(edits("x", "x"), []);
+        assert_eq!(edits("", "x"), one(0..0, "x"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn edits_make_the_new_text(old in "[ab\r\né]{0,24}", new in "[ab\r\né]{0,24}") {
+            let edits = edits(&old, &new);
+            proptest::prop_assert_eq!(applied(&old, &edits), new);
+            proptest::prop_assert!(edits.windows(2).all(|it| it[0].0.end <= it[1].0.start));
         }
     }
 

@@ -304,6 +304,21 @@ fn without_addresses(text: &str) -> String {
     said
 }
 
+/// Returns the inline links of a text with their targets, in the order of the text; addresses alone are none.
+pub fn links(text: &str) -> Vec<(Range<usize>, String)> {
+    if !text.contains("](") {
+        return Vec::new();
+    }
+    let events = Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
+    let link = |(event, span): (Event<'_>, Range<usize>)| match event {
+        Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, .. }) => {
+            Some((span, dest_url.into_string()))
+        }
+        _ => None,
+    };
+    events.filter_map(link).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,6 +382,12 @@ mod tests {
         assert_eq!(said, "`step-1` |  | | step-2\n");
         assert_eq!(prose("(see http://x/y) z", name), "(see |) z");
         assert_eq!(prose("a\n\n```\ncode\n```\n\nb", name), "a\n\n|\n\nb");
+    }
+
+    #[test]
+    fn inline_links_are_found_outside_code() {
+        let text = "See [one](step-1.md) and `[x](y)`, <http://z>.\n\n    [no](a)\n";
+        assert_eq!(links(text), [(4..20, "step-1.md".to_owned())]);
     }
 
     #[test]

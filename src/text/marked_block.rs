@@ -27,7 +27,10 @@ pub struct Marks {
 pub const MARKDOWN: Marks =
     Marks { begin: "<!-- planwatch:begin", close: " -->", end: "<!-- planwatch:end -->" };
 
-/// Comments of git's own files.
+/// Comments of Lua.
+pub const LUA: Marks = Marks { begin: "-- planwatch:begin", close: "", end: "-- planwatch:end" };
+
+/// Comments of git's own files, and of TOML.
 pub const HASH: Marks = Marks { begin: "# planwatch:begin", close: "", end: "# planwatch:end" };
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -422,7 +422,9 @@ fn verbs() -> BTreeMap<String, bool> {
 
 /// Covered by other tests: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
 /// random (see `http`), and the board needs a terminal (see `scripts/board-check`).
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 7] = [
+    // A client has to say goodbye in the protocol; tests/it/lsp.rs does.
+    ("lsp", "success"),
     ("board", "success"),
     // Its answer has a random code; tests/it/http/pages.rs tries it.
     ("browser", "success"),

@@ -38,6 +38,7 @@ fn context(place: &Place, etag: Option<&str>) -> Context {
         key: None,
         on_notice: Box::new(|_| {}),
         kept: KeptSaves::default(),
+        planned: None,
     }
 }
 
@@ -83,6 +84,7 @@ const VERBS: [(&str, &str, Verb); 11] = [
         let request = RenumberRequest {
             id,
             after,
+            to: None,
             before: None,
             by: None,
             claim: None,

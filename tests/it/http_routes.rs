@@ -530,7 +530,7 @@ fn the_document_is_complete_and_consistent() {
 }
 
 /// Verbs without a route: they start processes, need a terminal, or set up a machine.
-const WITHOUT_ROUTE: [&str; 17] = [
+const WITHOUT_ROUTE: [&str; 18] = [
     "board",
     "browser",
     "completions",
@@ -540,6 +540,7 @@ const WITHOUT_ROUTE: [&str; 17] = [
     "help",
     "hook",
     "init",
+    "lsp",
     "man",
     "mcp",
     "run",

@@ -173,6 +173,7 @@ impl Tree {
             key: None,
             on_notice: Box::new(move |notice| notices.lock().expect("no thread panicked").push(notice)),
             kept: KeptSaves::default(),
+            planned: None,
         }
     }
 

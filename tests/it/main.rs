@@ -35,6 +35,7 @@ mod json_schema;
 mod json_values;
 mod kept;
 mod knowledge;
+mod lsp;
 mod mcp;
 mod mcp_live;
 mod missing_plan;

@@ -33,7 +33,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// Words that only one place may contain, given by the start of its path, or by several starts.
-const PLACES: [(&str, &str); 27] = [
+const PLACES: [(&str, &str); 29] = [
     ("ratatui", "src/bin/planwatch/board"),
     ("tui_markdown", "src/bin/planwatch/board/view/"),
     ("granit_parser", "src/text/yaml/parse"),
@@ -60,6 +60,8 @@ const PLACES: [(&str, &str); 27] = [
     ("tracing_subscriber", "src/bin/planwatch/context.rs"),
     ("clap", "src/bin/"),
     ("rmcp", "src/serve/mcp/"),
+    ("lsp_server", "src/serve/lsp/"),
+    ("gen_lsp_types", "src/serve/lsp/protocol.rs"),
     ("println!", "src/bin/"),
 ];
 

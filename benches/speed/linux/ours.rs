@@ -125,5 +125,6 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, daemon_use: DaemonUs
         key: None,
         on_notice: Box::new(|_| {}),
         kept: KeptSaves::default(),
+        planned: None,
     }
 }

@@ -240,6 +240,9 @@ pub struct RenumberRequest {
     /// The step before which it is put.
     #[serde(skip)]
     pub before: Option<String>,
+    /// The free number that it gets.
+    #[serde(skip)]
+    pub to: Option<String>,
     pub by: Option<String>,
     pub claim: Option<String>,
     #[serde(default)]

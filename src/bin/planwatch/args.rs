@@ -209,6 +209,8 @@ verbs! {
     Sync(sync::Sync) = "sync";
     /// Serve tools for agents (Model Context Protocol)
     Mcp(setup::Mcp) = "mcp";
+    /// Serve editors (Language Server Protocol)
+    Lsp(setup::Lsp) = "lsp";
     /// Set up a project for plans, and for agents
     Init(agents::Init) = "init";
     /// Print the context for an agent's session
@@ -292,7 +294,7 @@ const INSTEAD: [(&str, &str); 4] =
     [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
 /// Words that people type for a verb, by what they mean. Letters alone would lead from `create` to `reopen` or to nothing.
-const SYNONYMS: [(&str, &[&str]); 37] = [
+const SYNONYMS: [(&str, &[&str]); 38] = [
     ("board", &["kanban", "tui", "dashboard", "ui"]),
     ("status", &["info", "overview", "summary", "state", "st", "stat", "report"]),
     ("list", &["all", "plans", "dir", "index"]),
@@ -329,6 +331,7 @@ const SYNONYMS: [(&str, &[&str]); 37] = [
     ("watch", &["serve", "daemon", "follow", "monitor", "server", "tail", "http"]),
     ("init", &["setup", "install", "configure"]),
     ("git", &["commit", "merge-driver"]),
+    ("lsp", &["language-server", "vscode", "neovim"]),
     ("help", &["man-page", "manual", "usage", "commands", "topics"]),
 ];
 

@@ -16,6 +16,7 @@ mod init;
 mod know;
 mod list;
 mod log;
+mod lsp;
 mod mcp;
 mod moves;
 mod new;
@@ -153,6 +154,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Browser(args) => watch::browser::run(session, &args),
         Verb::Token(args) => token::run(session, &args),
         Verb::Mcp(args) => mcp::run(session, &args),
+        Verb::Lsp(_) => lsp::run(session),
         Verb::Init(args) => init::run(session, &args),
         Verb::Hook(args) => init::hook(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),

@@ -29,6 +29,7 @@ use planwatch::plan::time::Time;
 use planwatch::serve::SocketDirs;
 use planwatch::serve::daemon::context_factory::ContextFactory;
 use planwatch::serve::ipc::client::Daemon;
+use planwatch::serve::lsp::ContextsAt;
 use planwatch::store::idempotency;
 use planwatch::store::interrupted;
 use serde_json::Value;
@@ -299,6 +300,17 @@ impl Session {
         })
     }
 
+    /// As [`Self::contexts_found`], for commands as if they were started in other directories.
+    pub(crate) fn contexts_at(&self) -> ContextsAt {
+        let session = self.clone();
+        Arc::new(move |directory| {
+            let session = Self { directory: directory.to_path_buf(), ..session.clone() };
+            let found = session.find()?;
+            let plans = found.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+            session.look(&found, &plans)
+        })
+    }
+
     /// As [`Self::contexts_found`]; makes the plans directory if there is none.
     pub(crate) fn contexts_to_make(&self) -> ContextFactory {
         let session = self.clone();
@@ -356,6 +368,7 @@ impl Session {
                 }
             }),
             kept: KeptSaves::default(),
+            planned: None,
         })
     }
 }

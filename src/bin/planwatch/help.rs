@@ -35,7 +35,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 8] = [
     ("Know", &["decide", "insight", "script", "template"]),
     ("Git", &["git", "sync"]),
     ("Agents", &["run", "draft", "trust"]),
-    ("Serve", &["watch", "browser", "token", "mcp"]),
+    ("Serve", &["watch", "browser", "token", "mcp", "lsp"]),
     ("Set up", &["init", "doctor", "sql", "completions", "man", "instructions", "help"]),
 ];
 

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::agents::{Agent, BLOCK, SERVER};
+use super::agents::{Agent, BLOCK};
 use crate::api::error::Error;
 use crate::disk::Project;
-use crate::text::json_entry::{EntryState, NotJson};
+use crate::text::json_entry::{Entry, EntryState, NotJson};
 use crate::text::line_index::{self, Place};
-use crate::text::marked_block::{self, Unpaired};
+use crate::text::marked_block::{self, Marks, Unpaired};
 use crate::text::seal;
 
 /// What became of a file, or would.
@@ -178,46 +178,83 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Names planwatch among the MCP servers of a file.
-    pub(super) fn write_server(&mut self, path: &str) -> Result<(), Error> {
+    /// Puts an entry into a JSON file; a file that is missing is made with it alone.
+    pub(super) fn write_entry(&mut self, path: &str, entry: &Entry<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else {
-            file.now = Some(SERVER.alone().into_bytes());
+            file.now = Some(entry.alone().into_bytes());
             return Ok(());
         };
-        match SERVER.find(&text).map_err(|it| not_json(path, &it))? {
+        match entry.find(&text).map_err(|it| not_json(path, entry, &it))? {
             EntryState::Same => {}
             EntryState::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
             EntryState::Nothing => {
-                file.now = Some(SERVER.put(&text).map_err(|it| not_json(path, &it))?.into_bytes());
+                file.now = Some(entry.put(&text).map_err(|it| not_json(path, entry, &it))?.into_bytes());
             }
         }
         Ok(())
     }
 
-    /// Takes planwatch from the MCP servers of a file, and the file away that was made for it.
-    pub(super) fn remove_server(&mut self, path: &str) -> Result<(), Error> {
+    /// Takes an entry from a JSON file, and the file away that was made for it.
+    pub(super) fn remove_entry(&mut self, path: &str, entry: &Entry<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };
-        if SERVER.is_alone(&text) {
+        if entry.is_alone(&text) {
             file.now = None;
             return Ok(());
         }
-        match SERVER.find(&text) {
+        match entry.find(&text) {
             // A file that never was strict JSON was never written to.
-            Err(_) if !text.contains("\"planwatch\"") => {}
-            Err(it) => return Err(not_json(path, &it)),
+            Err(_) if !text.contains(&format!("\"{}\"", entry.key)) => {}
+            Err(it) => return Err(not_json(path, entry, &it)),
             Ok(EntryState::Nothing) => {}
             Ok(EntryState::Other) => {
                 file.kept = Some("it starts `planwatch` in another way than `init` writes".to_owned());
             }
             Ok(EntryState::Same) => {
-                file.now = Some(SERVER.take(&text).map_err(|it| not_json(path, &it))?.into_bytes());
+                file.now = Some(entry.take(&text).map_err(|it| not_json(path, entry, &it))?.into_bytes());
             }
         }
         Ok(())
     }
+
+    /// Puts an editor's lines between marks into a file.
+    pub(super) fn write_lines(&mut self, path: &str, (marks, of, lines): Lines<'_>) -> Result<(), Error> {
+        let file = self.file(path)?;
+        let text = text_of(file)?;
+        let found = match &text {
+            Some(text) => marked_block::find_marked(marks, text).map_err(|it| unpaired(path, &it))?,
+            None => None,
+        };
+        let new = match (&text, found) {
+            (Some(_), Some(block)) if !block.is_sealed => {
+                file.kept = Some("planwatch's lines in it were changed".to_owned());
+                return Ok(());
+            }
+            (Some(text), Some(block)) => marked_block::renew(text, &block, &[of], lines),
+            (text, _) => marked_block::put_marked(marks, text.as_deref(), &[of], lines),
+        };
+        file.now = Some(new.into_bytes());
+        Ok(())
+    }
+
+    /// Removes an editor's lines, and the file if it has no others.
+    pub(super) fn remove_lines(&mut self, path: &str, (marks, ..): Lines<'_>) -> Result<(), Error> {
+        let file = self.file(path)?;
+        let Some(text) = text_of(file)? else { return Ok(()) };
+        let found = marked_block::find_marked(marks, &text).map_err(|it| unpaired(path, &it))?;
+        let Some(block) = found else { return Ok(()) };
+        if block.is_sealed {
+            file.now = marked_block::take(&text, &block).map(String::into_bytes);
+        } else {
+            file.kept = Some("planwatch's lines in it were changed; remove them by hand".to_owned());
+        }
+        Ok(())
+    }
 }
+
+/// How lines are marked, whose they are, and the lines.
+type Lines<'a> = (&'a Marks, &'a str, &'a str);
 
 fn text_of(file: &File) -> Result<Option<String>, Error> {
     let Some(bytes) = &file.now else { return Ok(None) };
@@ -232,9 +269,9 @@ fn unpaired(path: &str, it: &Unpaired) -> Error {
     refused(path, "not-a-block", it.place, it.reason, "remove the marks that have no other one")
 }
 
-fn not_json(path: &str, it: &NotJson) -> Error {
-    let entry = format!("\"{}\": {}", SERVER.key, SERVER.value);
-    let by_hand = format!("write {entry} into \"{}\", or take it out there", SERVER.outer);
+fn not_json(path: &str, entry: &Entry<'_>, it: &NotJson) -> Error {
+    let said = format!("\"{}\": {}", entry.key, entry.value);
+    let by_hand = format!("write {said} into \"{}\", or take it out there", entry.outer);
     let reason = format!("{}; files that are not strict JSON are not written", it.reason);
     refused(path, "not-json", it.place, &reason, &by_hand)
 }

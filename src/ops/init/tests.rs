@@ -36,7 +36,7 @@ impl Place {
     }
 
     fn init(&self, agents: &[Agent], is_undo: bool) -> Result<InitReport, Error> {
-        self.run(&InitRequest { agents: agents.to_vec(), is_undo, mode: Mode::Write })
+        self.run(&InitRequest { agents: agents.to_vec(), is_undo, ..InitRequest::default() })
     }
 
     fn run(&self, request: &InitRequest) -> Result<InitReport, Error> {
@@ -92,6 +92,34 @@ fn each_agent_gets_its_files_and_loses_them_again() {
         let undone = place.init(&[agent], true).unwrap();
         assert!(undone.files.iter().all(|it| it.did == Did::Removed), "{undone:?}");
         assert_eq!(place.tree(), before, "{}", agent.word());
+    }
+}
+
+#[test]
+fn each_editor_gets_its_settings_and_loses_them_again() {
+    for (editor, own) in EDITORS.into_iter().flat_map(|it| [(it, None), (it, Some(()))]) {
+        let place = Place::new();
+        if own.is_some() {
+            // Settings of the user's own, in each kind of file.
+            let text =
+                if editor.path().ends_with(".json") { "{\r\n  \"a\": 1\r\n}" } else { "# own\r\nx = 1" };
+            place.write(editor.path(), text);
+        }
+        let before = place.tree();
+        let ask = |is_undo: bool| {
+            place.run(&InitRequest { editors: vec![editor], is_undo, ..InitRequest::default() }).unwrap()
+        };
+        let report = ask(false);
+        assert_eq!(report.files.len(), 1, "{report:?}");
+        assert!(report.plans.is_none() && report.is_change() && report.begin.len() == 1, "{report:?}");
+        assert!(place.text(editor.path()).contains("planwatch"), "{}", editor.word());
+        assert!(!ask(false).is_change(), "{}", editor.word());
+        let undone = ask(true);
+        assert!(undone.is_change());
+        assert_eq!(place.tree(), before, "{}", editor.word());
+        ask(false);
+        place.init(&[], true).unwrap();
+        assert_eq!(place.tree(), before, "{}: undone with everything", editor.word());
     }
 }
 
@@ -234,7 +262,7 @@ fn a_dry_run_writes_nothing_and_shows_the_same() {
     let place = Place::new();
     place.write("CLAUDE.md", "# Shop\n");
     let before = place.tree();
-    let request = InitRequest { agents: vec![Agent::Claude], is_undo: false, mode: Mode::DryRun };
+    let request = InitRequest { agents: vec![Agent::Claude], mode: Mode::DryRun, ..InitRequest::default() };
     let dry = place.run(&request).unwrap();
     assert_eq!(place.tree(), before);
     let real = place.init(&[Agent::Claude], false).unwrap();

@@ -62,7 +62,8 @@ pub(crate) fn trim_soon() {
     }
 }
 
-fn trim() {
+/// Returns free memory to the system now.
+pub(crate) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::trim();
 }

@@ -53,31 +53,23 @@ fn dependents(context: &Context, id: &PlanId) -> Option<Dependents> {
 fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Option<Plans> {
     let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
     around.load_spellings(id);
-    let own = || around.plans.iter().filter(|it| it.id == *id);
-    if own().any(|it| it.kind == PlanKind::Program) {
+    if around.plans.iter().any(|it| it.id == *id && it.kind == PlanKind::Program) || !around.follow(id) {
         return None;
-    }
-    let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
-    let mut open = unseen(&mut seen, id, own().flat_map(|it| &it.steps));
-    let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
-    for program in &programs {
-        around.load(program);
-    }
-    while let Some(next) = open.pop() {
-        around.load(&next.plan);
-        if around.loaded.len() > MANY {
-            return None;
-        }
-        let plans = || around.plans.iter().filter(|it| it.id == next.plan);
-        let steps: Vec<_> = plans().filter_map(|it| it.find(&next)).collect();
-        // A long range is followed as if it were all steps of its plan, once.
-        if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(next.plan.clone()) {
-            open.extend(unseen(&mut seen, id, plans().flat_map(|it| &it.steps)));
-        }
-        open.extend(unseen(&mut seen, id, steps.into_iter()));
     }
     around.load_all(beside.to_vec(), Bodies::Drop);
     Some(Plans::judged(around.plans))
+}
+
+/// As [`load`], for a caller that knows the directories on which an answer depends. A program comes without its plans, and
+/// directories beyond the first 64 are left out.
+pub(crate) fn near(context: &Context, id: &PlanId, mut directories: Dependents) -> Plans {
+    let waiting = std::mem::take(&mut directories.waiting);
+    let names = Names::Told(directories);
+    let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
+    around.load_spellings(id);
+    around.follow(id);
+    around.load_all(waiting.into_iter().take(MANY).collect(), Bodies::Drop);
+    Plans::judged(around.plans)
 }
 
 /// Adds the steps outside of the plan `own` that these depend on to `seen`, and returns those that are new there.
@@ -153,6 +145,31 @@ impl Around<'_> {
             Names::Told(told) => told.spellings.clone(),
         };
         self.load_all(wanted, Bodies::Keep);
+    }
+
+    /// Loads the program of a plan, and the plans that its steps wait for; false if those are too many.
+    fn follow(&mut self, id: &PlanId) -> bool {
+        let own = || self.plans.iter().filter(|it| it.id == *id);
+        let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
+        let mut open = unseen(&mut seen, id, own().flat_map(|it| &it.steps));
+        let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
+        for program in &programs {
+            self.load(program);
+        }
+        while let Some(next) = open.pop() {
+            self.load(&next.plan);
+            if self.loaded.len() > MANY {
+                return false;
+            }
+            let plans = || self.plans.iter().filter(|it| it.id == next.plan);
+            let steps: Vec<_> = plans().filter_map(|it| it.find(&next)).collect();
+            // A long range is followed as if it were all steps of its plan, once.
+            if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(next.plan.clone()) {
+                open.extend(unseen(&mut seen, id, plans().flat_map(|it| &it.steps)));
+            }
+            open.extend(unseen(&mut seen, id, steps.into_iter()));
+        }
+        true
     }
 
     fn load_all(&mut self, keys: Vec<Key>, bodies: Bodies) {

@@ -9,18 +9,22 @@ use crate::args::work::DryRun;
   planwatch init
   planwatch init --agent claude
   planwatch init --agent codex --agent cursor --dry-run
+  planwatch init --editor neovim
   planwatch init --undo
 
 Without an agent it makes the plans directory. With one it writes skills, so that /ps-plan, /ps-plans and /ps-execute are \
 there, five marked lines into CLAUDE.md, AGENTS.md or GEMINI.md, and planwatch's tools into the agent's configuration \
-of this project.
+of this project. With an editor it writes the settings of this project that start `planwatch lsp`.
 
 Every other byte of your files stays as it is. It does not remove text that you changed.")]
 pub(crate) struct Init {
     /// Agent to set up (can be repeated)
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Vec<Named>,
-    /// Undo the setup, for these agents or for all
+    /// Editor to set up (can be repeated)
+    #[arg(long, value_name = "EDITOR")]
+    pub(crate) editor: Vec<NamedEditor>,
+    /// Undo the setup, for these agents and editors or for all
     #[arg(long)]
     pub(crate) undo: bool,
     #[command(flatten)]
@@ -34,6 +38,15 @@ pub(crate) enum Named {
     Cursor,
     Gemini,
     All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NamedEditor {
+    #[value(name = "vscode")]
+    VsCode,
+    Neovim,
+    Helix,
+    Zed,
 }
 
 #[derive(Debug, Args)]

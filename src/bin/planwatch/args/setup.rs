@@ -87,6 +87,18 @@ pub(crate) enum Tools {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch lsp
+  planwatch --plans docs/plans lsp
+
+An editor starts it and communicates over standard input and output. docs/editors.md has the settings of editors.")]
+pub(crate) struct Lsp {
+    /// Accepted, because some editors add it; there is no other way to communicate
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch doctor
   planwatch -q doctor
   planwatch doctor --reindex

@@ -183,12 +183,14 @@ pub(crate) struct Unset {
 #[command(after_help = "Examples:
   planwatch move auth:5 --after 2
   planwatch move auth:5 --before 1
+  planwatch move auth:5 --to 2.5
+  planwatch move auth --to sign-in
 
 The `depends` of steps that wait for it are updated to its new number.")]
-#[command(group(ArgGroup::new("place").args(["after", "before"]).required(true)))]
+#[command(group(ArgGroup::new("place").args(["after", "before", "to"]).required(true)))]
 pub(crate) struct Move {
-    /// Step to move
-    #[arg(value_name = "STEP")]
+    /// Step to move, or with --to a plan
+    #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Move it directly after step N
     #[arg(long, value_name = "N")]
@@ -196,6 +198,9 @@ pub(crate) struct Move {
     /// Move it directly before step N
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<String>,
+    /// Give it the number N, which no other step has, or a plan another name
+    #[arg(long, value_name = "N|NAME")]
+    pub(crate) to: Option<String>,
     /// Use numbers also if other branches or working trees have them
     #[arg(long)]
     pub(crate) no_branches: bool,

@@ -36,6 +36,7 @@ fn context() -> Context {
         key: None,
         on_notice: Box::new(|_| {}),
         kept: KeptSaves::default(),
+        planned: None,
     }
 }
 

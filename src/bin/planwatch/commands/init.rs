@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use planwatch::ops::hook::{self, Moment};
-use planwatch::ops::init::{self, AGENTS, Around, Did, FileReport, InitReport, InitRequest};
+use planwatch::ops::init::{self, AGENTS, Around, Did, Editor, FileReport, InitReport, InitRequest};
 
-use crate::args::agents::{Hook, Init, Named, When};
+use crate::args::agents::{Hook, Init, Named, NamedEditor, When};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::fields;
@@ -34,7 +34,10 @@ pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
     let mut agents: Vec<_> = args.agent.iter().flat_map(|it| it.agents()).copied().collect();
     agents.sort_unstable();
     agents.dedup();
-    let request = InitRequest { agents, is_undo: args.undo, mode: args.dry_run.mode() };
+    let mut editors: Vec<_> = args.editor.iter().map(|it| it.editor()).collect();
+    editors.sort_unstable();
+    editors.dedup();
+    let request = InitRequest { agents, editors, is_undo: args.undo, mode: args.dry_run.mode() };
     let report = init::init(&around, &request)?;
     let output = &session.output;
     if !report.is_dry_run && report.plans.iter().chain(&report.files).any(|it| it.did != Did::Nothing) {
@@ -58,6 +61,17 @@ impl Named {
             Self::Cursor => &[init::Agent::Cursor],
             Self::Gemini => &[init::Agent::Gemini],
             Self::All => &AGENTS,
+        }
+    }
+}
+
+impl NamedEditor {
+    fn editor(self) -> Editor {
+        match self {
+            Self::VsCode => Editor::VsCode,
+            Self::Neovim => Editor::Neovim,
+            Self::Helix => Editor::Helix,
+            Self::Zed => Editor::Zed,
         }
     }
 }

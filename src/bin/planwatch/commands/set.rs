@@ -1,6 +1,7 @@
 //! `set`, `unset`, `move`, `squash`, `replace`, `remove`.
 
 use planwatch::ops::remove::{self, RemoveRequest};
+use planwatch::ops::rename::{self, RenameRequest};
 use planwatch::ops::renumber::{self, RenumberRequest};
 use planwatch::ops::replace::{self, ReplaceRequest};
 use planwatch::ops::set::{self, SetOp, SetRequest};
@@ -83,19 +84,27 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { id, after, before, no_branches, of: SetOptions { by, claim, force, dry_run } } = args;
+    let Move { id, after, before, to, no_branches, of: SetOptions { by, claim, force, dry_run } } = args;
+    let context = session.context()?;
+    if let Some(to) = &to
+        && rename::is_plan(&context, &id)?
+    {
+        let request = RenameRequest { id, to: to.clone(), mode: dry_run.mode() };
+        return change::print(session, &rename::rename(&context, &request)?);
+    }
     let after = after.unwrap_or_default();
     let request = RenumberRequest {
         id,
         after,
         before,
+        to,
         by: by.by,
         claim,
         force,
         ignores_branches: no_branches,
         mode: dry_run.mode(),
     };
-    change::print(session, &renumber::renumber(&session.context()?, &request)?)
+    change::print(session, &renumber::renumber(&context, &request)?)
 }
 
 pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {

@@ -1,0 +1,194 @@
+//! `move PLAN --to NAME`: another id for a plan, so another name of its directory; what names it follows.
+
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::precondition;
+use crate::api::views::{Views, value};
+use crate::disk::FileOp;
+use crate::plan::change::set_text;
+use crate::plan::file_name::PLAN_FILE;
+use crate::plan::id::{PlanId, StepId, read_number};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::{self, Plans};
+use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
+use crate::plan::references;
+use crate::store::relink::{self, Gone, Orphans};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
+use crate::store::{fencing, leases, load, resolve};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::yaml::Tree;
+
+#[derive(Debug, Clone, Default)]
+pub struct RenameRequest {
+    pub id: String,
+    pub to: String,
+    pub mode: Mode,
+}
+
+/// Whether an id means a plan, not a step.
+pub fn is_plan(context: &Context, id: &str) -> Result<bool, Error> {
+    Ok(matches!(resolve::target(context, id)?, resolve::Target::Plan(_)))
+}
+
+/// Renames the directory, and corrects ids, dependencies of other plans and the `program` of its children: all of it, or nothing.
+pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport, Error> {
+    let id = resolve::plan(context, &request.id)?;
+    let mut writing = Transaction::begin(context, "move", request.mode)?;
+    let ((plans, troubles), own) = load::settled_all(context, &id)?;
+    transaction::check_live(&own)?;
+    precondition::check_plan(context, &plans, &own)?;
+    let new = checked_name(context, &own, &request.to)?;
+    let mut report = ChangeReport::new("move", request.mode);
+    if own.id.as_str() == new.as_str() {
+        report.changes.push(Changed { was_written: false, ..changed(context, &own, &new, "already there") });
+        return Ok(report);
+    }
+    fencing::refuse_live_claims(context, &id)?;
+    let moved = |it: &StepId| StepId { plan: new.clone(), number: it.number.clone() };
+    let gone: Vec<_> = own.steps.iter().map(|it| Gone::moved(it.id.clone(), moved(&it.id))).collect();
+    let steps: Vec<_> = own.steps.iter().map(|it| it.id.clone()).collect();
+    let left = Orphans::of(context, (&plans, &troubles), &gone, &steps);
+    left.allow(context, false)?;
+    let relinked = relink::dependants(context, &plans, &own, &gone, (&steps, &left))?;
+    let mut ops = relinked.ops;
+    for child in plans.children(&id).filter(|it| it.id != id) {
+        name_program(context, child, &new, &mut ops)?;
+    }
+    let from = PathBuf::from(own.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'));
+    let to = PathBuf::from(new.as_str());
+    for step in own.steps.iter().filter(|it| it.has_file() && it.unreadable().is_none()) {
+        let path = PathBuf::from(&step.path);
+        let before = context.plans.read(&path)?.bytes;
+        let after = transaction::edit(&step.path, &before, &own_changes(step, &before, &new), STEP_KEYS)?;
+        if before != after {
+            ops.push(FileOp::Change { path, before, after });
+        }
+    }
+    let names = context.plans.listed(&from)?.unwrap_or_default();
+    ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
+    writing.batch_emptying("move", ops, vec![from])?;
+    if !writing.is_dry_run() {
+        own.steps.iter().for_each(|it| leases::forget(context, &it.id));
+    }
+    report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
+    report.diff = writing.diff;
+    report.hints = relinked.hints;
+    Ok(report)
+}
+
+/// The new id, if a directory can have it and none has.
+fn checked_name(context: &Context, own: &Plan, name: &str) -> Result<PlanId, Error> {
+    let is_bad = !PlanId::is_plan_name(name)
+        || name.chars().any(char::is_control)
+        || name.trim() != name
+        || name.len() > 255
+        || read_number(name).is_some()
+        || [".md", ".lock"].iter().any(|it| name.ends_with(it));
+    if is_bad {
+        let hint = "write a name such as `feature-auth`";
+        return Err(Error::usage(format!("`{name}` cannot be the name of a plan"), hint));
+    }
+    let folded = plans::folded_name(name);
+    let is_taken = |it: &String| plans::folded_name(it) == folded && it != own.id.as_str();
+    match load::taken_names(context).iter().any(is_taken) {
+        true => Err(Error::conflict("plan-exists", format!("`{name}` exists"), "choose another name")),
+        false => Ok(PlanId::new(name)),
+    }
+}
+
+/// Names the plan's new id as the program of a child, beside what else changes in the child's file.
+fn name_program(context: &Context, child: &Plan, new: &PlanId, ops: &mut Vec<FileOp>) -> Result<(), Error> {
+    let change = [set_text("program", new.as_str())];
+    let edit = |bytes: &[u8]| transaction::edit(&child.path, bytes, &change, PLAN_KEYS);
+    for op in ops.iter_mut() {
+        if let FileOp::Change { path, after, .. } = op
+            && *path == Path::new(&child.path)
+        {
+            *after = edit(after)?;
+            return Ok(());
+        }
+    }
+    let path = PathBuf::from(&child.path);
+    let before = context.plans.read(&path)?.bytes;
+    let after = edit(&before)?;
+    ops.push(FileOp::Change { path, before, after });
+    Ok(())
+}
+
+/// The changes of a step's own file: its id, and dependencies on steps of its plan that spell the plan's name.
+fn own_changes(step: &Step, file: &[u8], new: &PlanId) -> Vec<Change> {
+    let Some(tree) = Tree::of_file(file) else { return Vec::new() };
+    let id = StepId { plan: new.clone(), number: step.id.number.clone() };
+    let mut changes: Vec<_> =
+        relink::has_key(file, "id").then(|| set_text("id", &id.to_string())).into_iter().collect();
+    let items = tree.root().get("depends").into_iter().flat_map(|it| it.items()).enumerate();
+    for (index, item) in items {
+        let Some(text) = item.text().filter(|it| it.contains([':', '/'])) else { continue };
+        let Some(named) = references::read_item(&step.id.plan, text).filter(|it| it.plan == step.id.plan)
+        else {
+            continue;
+        };
+        let named = StepId { plan: new.clone(), number: named.number };
+        let value = NewValue::Text(references::respelled(&step.id.plan, text, &named));
+        changes.push(Change::SetItem { key: "depends".to_owned(), index, value });
+    }
+    changes
+}
+
+fn changed(context: &Context, plan: &Plan, new: &PlanId, did: &str) -> Changed {
+    let path = format!("{new}/{PLAN_FILE}");
+    let now = Plan { id: new.clone(), path: path.clone(), ..plan.clone() };
+    let plans = Plans::new(vec![now.clone()]);
+    let shape = value(&Views::of(context, &plans).plan(&now));
+    let change = Changed::new(context, new, (&plan.title, &path), did, shape);
+    Changed { was: Some(plan.id.to_string()), ..change }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn what_names_a_plan_follows_it() {
+        let machine = Machine::with(&[
+            ("/plans/big/plan.md", "---\nkind: program\n---\n# Big\n"),
+            ("/plans/big/step-1.md", "---\nid: big:1\nstatus: completed\n---\n# One\n"),
+            ("/plans/big/step-2.md", "---\ndepends: [1, \"big:1\"]\n---\n# Two\n"),
+            ("/plans/big/notes.txt", "kept"),
+            (
+                "/plans/child/plan.md",
+                "---\nprogram: big\n---\n# C\n\n## Steps\n- step-1: X (depends: big:1)\n",
+            ),
+            ("/plans/child/step-1.md", "---\ndepends:\n  - big/step-1   # first\n---\n# X\n"),
+        ]);
+        let context = Context::on_model(&machine);
+        let ask = |to: &str| {
+            let request = RenameRequest { id: "big".to_owned(), to: to.to_owned(), mode: Mode::Write };
+            rename(&context, &request).map(|it| it.changes[0].id.clone())
+        };
+        for (name, code) in [
+            ("child", "plan-exists"),
+            ("CHILD", "plan-exists"),
+            ("_x", "usage"),
+            ("a/b", "usage"),
+            ("7", "usage"),
+            ("x.md", "usage"),
+        ] {
+            assert_eq!(ask(name).unwrap_err().code(), code, "{name}");
+        }
+        assert_eq!(ask("large").unwrap(), "large");
+        let text = |path: &str| String::from_utf8(context.plans.read(path.as_ref()).unwrap().bytes).unwrap();
+        assert!(!context.plans.is_dir("big".as_ref()));
+        assert_eq!(text("large/notes.txt"), "kept");
+        assert_eq!(text("large/step-1.md"), "---\nid: large:1\nstatus: completed\n---\n# One\n");
+        assert_eq!(text("large/step-2.md"), "---\ndepends: [1, \"large:1\"]\n---\n# Two\n");
+        assert_eq!(
+            text("child/plan.md"),
+            "---\nprogram: large\n---\n# C\n\n## Steps\n- step-1: X (depends: large:1)\n"
+        );
+        assert_eq!(text("child/step-1.md"), "---\ndepends:\n  - large/step-1   # first\n---\n# X\n");
+    }
+}

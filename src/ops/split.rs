@@ -1,0 +1,158 @@
+//! Splits a task of a step into a step of its own, directly behind it. The task stays where it is, as a link to the new step.
+
+use std::path::PathBuf;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::precondition;
+use crate::api::views::{Views, value};
+use crate::disk::FileOp;
+use crate::plan::change::NewStep;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::{file_name, read};
+use crate::store::load::{self, DecisionFiles, LoadQuery};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
+use crate::store::{branches, new_step, resolve, step_file, steps_list_line};
+use crate::text::{front_matter, markdown};
+
+#[derive(Debug, Clone, Default)]
+pub struct SplitRequest {
+    pub id: String,
+    /// The line of the task in the step's file, from 1.
+    pub line: usize,
+    pub by: Option<String>,
+    pub mode: Mode,
+}
+
+/// Makes the new step, which depends on what the step itself depends on, and the link to it: both, or after an error neither.
+pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, Error> {
+    let named = resolve::step(context, &request.id)?;
+    let plan_id = named.id.plan.clone();
+    let elsewhere = branches::numbers_elsewhere(context, &plan_id, true);
+    let mut writing = Transaction::begin(context, "split", request.mode)?;
+    let plans =
+        LoadQuery::plan_and_named(&plan_id).settled(DecisionFiles::Plan(&plan_id)).load(context)?.plans;
+    let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
+    let step = resolve::one_step(context, plan, &named)?;
+    transaction::check_live(plan)?;
+    transaction::check_writable(context, &plan.problems)?;
+    transaction::check_writable(context, &step.problems)?;
+    precondition::check_step(context, &plans, plan, step)?;
+    let no_room = |_| {
+        Error::failed("no-room", format!("there is no room after {}", step.id.number), "move a step first")
+    };
+    let number = new_step::behind(plan, &step.id.number, None, &elsewhere)?.map_err(no_room)?;
+    let id = StepId { plan: plan.id.clone(), number };
+    let path = PathBuf::from(&step.path).with_file_name(file_name::step_file(&id.number));
+    let mut new = None;
+    writing.batch_on_files("split", &mut || {
+        let before = context.plans.read(step.path.as_ref())?.bytes;
+        let (title, after) = linked(&before, request.line, &id)?;
+        let made = made(context, (plan, step), &id, (&path, title), request.by.as_deref())?;
+        let line = steps_list_line::add(context, plan, &made.0)?;
+        let file = FileOp::Create { path: path.clone(), bytes: made.1.clone() };
+        new = Some(made.0);
+        let change = FileOp::Change { path: PathBuf::from(&step.path), before, after };
+        Ok([Some(change), Some(file), line].into_iter().flatten().collect())
+    })?;
+    let mut report = ChangeReport::new("split", request.mode);
+    if let Some(new) = new {
+        let shape = value(&Views::of(context, &Plans::new(vec![plan.clone()])).step(plan, &new));
+        report.changes.push(Changed::new(
+            context,
+            &id,
+            (&new.title, &new.path),
+            format!("split from {}", step.id.number),
+            shape,
+        ));
+    }
+    report.diff = writing.diff;
+    Ok(report)
+}
+
+/// The new step and its file.
+fn made(
+    context: &Context,
+    (plan, step): (&Plan, &Step),
+    id: &StepId,
+    (path, title): (&std::path::Path, String),
+    by: Option<&str>,
+) -> Result<(Step, Vec<u8>), Error> {
+    let (depends, phase) = (step.depends.clone(), step.phase.clone());
+    let created_by = new_step::maker(context, by);
+    let new = NewStep { title, depends, phase, created_by, ..NewStep::default() };
+    let bytes = step_file::new_file(&new, id, context).map_err(|it| it.below(&context.root_name()))?;
+    let bytes = new_step::in_line_endings_of(plan, bytes);
+    let content = read::Content::new(bytes.clone(), context.now);
+    Ok((read::read_step_of(plan, id, &path.to_string_lossy(), content, &context.config.words), bytes))
+}
+
+/// The text of the task in a line, and the file with a link in its place.
+fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Error> {
+    let none = || {
+        let hint = "place the cursor on a task, as in `- [ ] text`";
+        Error::failed("no-task", format!("line {line} is no task"), hint)
+    };
+    let start = front_matter::split(file).body_start();
+    let body = std::str::from_utf8(&file[start..]).map_err(|_| none())?;
+    let lines: Vec<_> = file.split_inclusive(|it| *it == b'\n').collect();
+    let nth = line.checked_sub(1).filter(|it| *it < lines.len()).ok_or_else(none)?;
+    let from: usize = lines[..nth].iter().map(|it| it.len()).sum();
+    let here = from..from + lines[nth].len();
+    let outline = markdown::outline(body);
+    let is_here = |at: usize| here.contains(&(at + start));
+    let task = outline.tasks.iter().find(|it| is_here(it.at)).ok_or_else(none)?;
+    // Behind the box, up to the end of the line.
+    let text = start + task.at + 3..here.end;
+    let said = String::from_utf8_lossy(&file[text.clone()]).into_owned();
+    let trimmed = said.trim();
+    if trimmed.is_empty() || trimmed.contains("](") {
+        return Err(none());
+    }
+    let at = text.start + (said.len() - said.trim_start().len());
+    let link = format!("[{trimmed}]({})", file_name::step_file(&to.number));
+    let after = [&file[..at], link.as_bytes(), &file[at + trimmed.len()..]].concat();
+    Ok((trimmed.to_owned(), after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn a_task_becomes_a_step_and_stays_as_a_link() {
+        let step = "---\ndepends: [1]\n---\n# Two\n\n## Tasks\n\n- [ ] write *it*  \n- [x] done\n";
+        let machine = Machine::with(&[
+            (
+                "/plans/p/plan.md",
+                "# P\n\n## Steps\n- step-1: One\n- step-2: Two (depends: step-1)\n- step-3: Three\n",
+            ),
+            ("/plans/p/step-1.md", "# One\n"),
+            ("/plans/p/step-2.md", step),
+            ("/plans/p/step-3.md", "# Three\n"),
+        ]);
+        let context = Context::on_model(&machine);
+        let ask = |line: usize| {
+            let id = "p:2".to_owned();
+            split(&context, &SplitRequest { id, line, ..SplitRequest::default() })
+                .map(|it| it.changes[0].id.clone())
+        };
+        for line in [0, 1, 4, 7, 99] {
+            assert_eq!(ask(line).unwrap_err().code(), "no-task", "{line}");
+        }
+        assert_eq!(ask(8).unwrap(), "p:2.5");
+        let text = |path: &str| String::from_utf8(context.plans.read(path.as_ref()).unwrap().bytes).unwrap();
+        assert_eq!(text("p/step-2.md"), step.replace("write *it*", "[write *it*](step-2.5.md)"));
+        assert!(text("p/step-2.5.md").contains("# write *it*"), "{}", text("p/step-2.5.md"));
+        assert!(text("p/step-2.5.md").contains("depends: [1]") || text("p/step-2.5.md").contains("- 1"));
+        assert!(
+            text("p/plan.md").contains("- step-2.5: write *it* (depends: step-1)\n- step-3"),
+            "{}",
+            text("p/plan.md")
+        );
+        assert_eq!(ask(8).unwrap_err().code(), "no-task", "it is a link now");
+    }
+}

@@ -1,0 +1,312 @@
+//! All plans of a directory in short: what completion, symbols and diagnostics of files that are not open need.
+//!
+//! Whole plans would take too much memory in a process that runs as long as the editor: of a plan only names, titles,
+//! statuses and problems are held.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::daemon::Dependents;
+use crate::api::error::Error;
+use crate::index::Key;
+use crate::ops::check;
+use crate::plan::file_name;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::{self, Plans};
+use crate::plan::problem::Problem;
+use crate::plan::rules;
+use crate::plan::step_number::StepNumber;
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
+use crate::store::load::{LoadQuery, Loaded};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StepEntry {
+    pub(super) number: StepNumber,
+    pub(super) title: Box<str>,
+    pub(super) status: Stated<StepStatus>,
+    pub(super) has_file: bool,
+    /// The owner of its claim.
+    pub(super) claimed_by: Option<Box<str>>,
+    /// Where its file's name is not the usual one.
+    path: Option<Box<str>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PlanEntry {
+    pub(super) id: PlanId,
+    /// Relative to the plans directory, of `plan.md`.
+    pub(super) path: Box<str>,
+    pub(super) title: Box<str>,
+    /// As it is shown.
+    pub(super) status: Stated<PlanStatus>,
+    pub(super) is_program: bool,
+    /// How many steps are ready.
+    pub(super) n_ready: usize,
+    pub(super) steps: Box<[StepEntry]>,
+    /// The other plans that its steps wait for, and its program.
+    names: Box<[PlanId]>,
+    pub(super) problems: Box<[Problem]>,
+}
+
+impl PlanEntry {
+    fn of(plan: &Plan, n_ready: usize, problems: Vec<Problem>) -> Self {
+        let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
+        let step = |it: &Step| {
+            let usual = format!("{directory}{}", file_name::step_file(&it.id.number));
+            StepEntry {
+                number: it.id.number.clone(),
+                title: it.title.as_str().into(),
+                status: it.standing(),
+                has_file: it.has_file(),
+                claimed_by: it.claim_in_force().and_then(|it| Some(it.by.as_deref()?.into())),
+                path: (it.path != usual).then(|| it.path.as_str().into()),
+            }
+        };
+        let waits = plan.steps.iter().flat_map(|it| &it.depends).map(|it| &it.plan);
+        let names: BTreeSet<_> = waits.chain(&plan.program).filter(|it| **it != plan.id).collect();
+        Self {
+            id: plan.id.clone(),
+            path: plan.path.as_str().into(),
+            title: plan.title.as_str().into(),
+            status: plan.shown_status().0,
+            is_program: plan.kind == PlanKind::Program,
+            n_ready,
+            steps: plan.steps.iter().map(step).collect(),
+            names: names.into_iter().cloned().collect(),
+            problems: problems.into(),
+        }
+    }
+
+    pub(super) fn step_path(&self, step: &StepEntry) -> String {
+        let directory = self.path.trim_end_matches(file_name::PLAN_FILE);
+        let usual = || format!("{directory}{}", file_name::step_file(&step.number));
+        step.path.as_deref().map_or_else(usual, str::to_owned)
+    }
+
+    pub(super) fn step(&self, number: &StepNumber) -> Option<&StepEntry> {
+        self.steps.iter().find(|it| it.number == *number)
+    }
+
+    pub(super) fn n_closed(&self) -> usize {
+        self.steps.iter().filter(|it| it.status.known().is_some_and(StepStatus::is_closed)).count()
+    }
+}
+
+/// The free words that plans use, for completion. A word that is no longer used stays until the next start.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Vocabulary {
+    pub(super) phases: BTreeSet<String>,
+    pub(super) types: BTreeSet<String>,
+    pub(super) tags: BTreeSet<String>,
+    pub(super) people: BTreeSet<String>,
+}
+
+impl Vocabulary {
+    fn note(&mut self, plan: &Plan) {
+        let mut add = |to: fn(&mut Self) -> &mut BTreeSet<String>, word: &str| {
+            if !to(self).contains(word) {
+                to(self).insert(word.to_owned());
+            }
+        };
+        for word in plan.tags.iter().chain(plan.steps.iter().flat_map(|it| &it.tags)) {
+            add(|it| &mut it.tags, word);
+        }
+        for word in plan.steps.iter().filter_map(|it| it.phase.as_ref()).chain(&plan.confirm_phases) {
+            add(|it| &mut it.phases, word);
+        }
+        for word in plan.steps.iter().filter_map(|it| it.kind.as_ref()) {
+            add(|it| &mut it.types, word);
+        }
+        let attempts = plan.steps.iter().flat_map(|it| &it.attempts).filter_map(|it| it.by.as_ref());
+        let claims = plan.steps.iter().filter_map(|it| it.claim.as_ref()?.by.as_ref());
+        for word in plan.steps.iter().filter_map(|it| it.assignee.as_ref()).chain(attempts).chain(claims) {
+            add(|it| &mut it.people, word);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Catalog {
+    plans: BTreeMap<Key, PlanEntry>,
+    pub(super) words: Vocabulary,
+    /// The problems of files that belong to no plan.
+    pub(super) beside: Vec<Problem>,
+}
+
+/// The directory of a plan's file, and the file's name in it; none for a file that is not directly in a plan's directory.
+pub(super) fn place(relative: &Path) -> Option<(Key, String)> {
+    let inside = relative.strip_prefix("_archive");
+    let is_archived = inside.is_ok();
+    let mut names = inside.unwrap_or(relative).iter();
+    let (name, file) = (names.next()?.to_str()?.to_owned(), names.next()?.to_str()?.to_owned());
+    (names.next().is_none() && PlanId::is_plan_name(&name)).then_some((Key { is_archived, name }, file))
+}
+
+pub(super) fn key_of(plan: &Plan) -> Option<Key> {
+    place(Path::new(&plan.path)).map(|it| it.0)
+}
+
+impl Catalog {
+    /// Reads all plans as every command does, through the index or the daemon.
+    pub(super) fn load(context: &Context) -> Result<Self, Error> {
+        let Loaded { plans, problems, .. } = LoadQuery::all().with_other_problems().load(context)?;
+        let mut catalog = Self { beside: problems, ..Self::default() };
+        for plan in plans.iter() {
+            let Some(key) = key_of(plan) else { continue };
+            catalog.put(key, (&plans, plan, context.now), check::problems_of_plan(context, &plans, plan));
+        }
+        catalog.beside.extend(check::problems_beside(context));
+        Ok(catalog)
+    }
+
+    pub(super) fn put(
+        &mut self,
+        key: Key,
+        (plans, plan, now): (&Plans, &Plan, Time),
+        mut problems: Vec<Problem>,
+    ) {
+        problems.sort();
+        problems.dedup();
+        self.words.note(plan);
+        let n_ready = plan.steps.iter().filter(|it| rules::is_ready(plans, plan, it, now)).count();
+        self.plans.insert(key, PlanEntry::of(plan, n_ready, problems));
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) {
+        self.plans.remove(key);
+    }
+
+    pub(super) fn at(&self, key: &Key) -> Option<&PlanEntry> {
+        self.plans.get(key)
+    }
+
+    /// The plan that an id means: the live one, else the archived one.
+    pub(super) fn get(&self, id: &PlanId) -> Option<&PlanEntry> {
+        let exact = |is_archived| self.plans.get(&Key { is_archived, name: id.as_str().to_owned() });
+        let same = || self.plans.values().find(|it| it.id == *id);
+        exact(false).or_else(|| exact(true)).or_else(|| if id.as_str().is_ascii() { None } else { same() })
+    }
+
+    pub(super) fn step(&self, id: &StepId) -> Option<(&PlanEntry, &StepEntry)> {
+        let plan = self.get(&id.plan)?;
+        Some((plan, plan.step(&id.number)?))
+    }
+
+    pub(super) fn live(&self) -> impl Iterator<Item = &PlanEntry> {
+        self.plans.iter().filter(|(key, _)| !key.is_archived).map(|(_, it)| it)
+    }
+
+    /// Live plans first.
+    pub(super) fn all(&self) -> impl Iterator<Item = &PlanEntry> {
+        self.plans.values()
+    }
+
+    /// The problems of all plans, and of files beside them.
+    pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.plans.values().flat_map(|it| &it.problems).chain(&self.beside)
+    }
+
+    /// The directories on which an answer about a plan depends, beside those that its steps name.
+    pub(super) fn dependents(&self, id: &PlanId) -> Dependents {
+        let folded = plans::folded_name(id.as_str());
+        let is_spelling = |it: &&Key| match it.name.is_ascii() && id.as_str().is_ascii() {
+            true => it.name.eq_ignore_ascii_case(id.as_str()),
+            false => plans::folded_name(&it.name) == folded,
+        };
+        let mut spellings: BTreeSet<_> = self.plans.keys().filter(is_spelling).cloned().collect();
+        spellings.extend(own_keys(id));
+        let odd = self.plans.keys().filter(|it| !it.name.is_ascii()).cloned().collect();
+        Dependents { spellings: spellings.into_iter().collect(), odd, waiting: Vec::new() }
+    }
+
+    /// The plans whose problems may change with this one: they wait for its steps, or are named like it.
+    pub(super) fn affected_by(&self, id: &PlanId) -> Vec<Key> {
+        let folded = plans::folded_name(id.as_str());
+        let is_affected = |(key, it): &(&Key, &PlanEntry)| {
+            it.names.contains(id) || (it.id != *id && plans::folded_name(&key.name) == folded)
+        };
+        self.plans.iter().filter(is_affected).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// The directories in which a plan of this id can be, if its name is spelled as the id is.
+pub(super) fn own_keys(id: &PlanId) -> [Key; 2] {
+    [false, true].map(|is_archived| Key { is_archived, name: id.as_str().to_owned() })
+}
+
+/// The path of a plan's directory, relative to the plans directory.
+pub(super) fn directory(key: &Key) -> PathBuf {
+    if key.is_archived { Path::new("_archive").join(&key.name) } else { PathBuf::from(&key.name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    fn catalog() -> Catalog {
+        let machine = Machine::with(&[
+            ("/plans/a/plan.md", "---\ntags: [x]\n---\n# A\n"),
+            ("/plans/a/step-1.md", "---\nstatus: done\nphase: early\nassignee: bob\n---\n# One\n"),
+            ("/plans/a/step-02.md", "---\ndepends: [\"b:1\"]\n---\n# Two\n"),
+            ("/plans/b/plan.md", "# B\n\n## Steps\n- step-1: Listed\n"),
+            ("/plans/_archive/c/plan.md", "# C\n"),
+            ("/plans/d/plan.md", "---\nstatus: compelted\nprogram: none\n---\n# D\n"),
+        ]);
+        Catalog::load(&Context::on_model(&machine)).unwrap()
+    }
+
+    #[test]
+    fn plans_are_held_in_short() {
+        let catalog = catalog();
+        let a = catalog.get(&PlanId::new("a")).unwrap();
+        let paths: Vec<_> = a.steps.iter().map(|it| a.step_path(it)).collect();
+        assert_eq!(paths, ["a/step-1.md", "a/step-02.md"]);
+        assert_eq!((a.n_closed(), &*a.title), (1, "A"));
+        assert_eq!(catalog.live().count(), 3);
+        assert!(catalog.get(&PlanId::new("c")).is_some());
+        let (_, listed) = catalog.step(&"b:1".parse_id()).unwrap();
+        assert!(!listed.has_file && &*listed.title == "Listed");
+        assert!(catalog.words.people.contains("bob") && catalog.words.phases.contains("early"));
+        let mut codes: Vec<_> = catalog.problems().map(|it| it.code.text()).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, ["missing-step-file", "program-missing", "unknown-status"]);
+    }
+
+    #[test]
+    fn a_plan_affects_those_that_name_it() {
+        let catalog = catalog();
+        let names = |id: &str| {
+            let affected = catalog.affected_by(&PlanId::new(id)).into_iter();
+            affected.map(|it| it.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("b"), ["a"]);
+        assert_eq!(names("none"), ["d"]);
+        assert_eq!(names("A"), ["a"]);
+        assert_eq!(names("a"), [""; 0]);
+        assert_eq!(catalog.dependents(&PlanId::new("A")).spellings.len(), 3);
+    }
+
+    #[test]
+    fn a_place_is_directly_in_a_plan() {
+        let found = |path: &str| place(Path::new(path)).map(|(key, file)| (key.is_archived, key.name, file));
+        assert_eq!(found("a/step-1.md"), Some((false, "a".to_owned(), "step-1.md".to_owned())));
+        assert_eq!(found("_archive/a/plan.md"), Some((true, "a".to_owned(), "plan.md".to_owned())));
+        for path in ["a", "a/b/plan.md", "_decisions/x.md", "_archive/plan.md", ".planwatch/x/y.md"] {
+            assert_eq!(found(path), None, "{path}");
+        }
+    }
+
+    trait ParseId {
+        fn parse_id(&self) -> StepId;
+    }
+
+    impl ParseId for str {
+        fn parse_id(&self) -> StepId {
+            crate::plan::id::read_step_id(self).unwrap()
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The changes of a dry run as a workspace edit: the bytes that a command would write, as edits of the open texts.
+//!
+//! Each file gets the smallest edits that make the new text, never one that replaces all of it: cursor, folds and the
+//! steps of undo would be lost.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::client::Client;
+use super::documents::{Document, Documents};
+use super::protocol::Failed;
+use super::tree::Tree;
+use super::uri;
+use crate::disk::FileOp;
+use crate::text::diff;
+
+/// Whether an edit moves files itself, or describes what belongs to a move that the editor makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renames {
+    Included,
+    LeftOut,
+}
+
+/// The edits that make `after` of a document.
+pub(super) fn text_edits(document: &Document, after: &str) -> Vec<Value> {
+    let edits = diff::edits(&document.text, after).into_iter();
+    edits.map(|(range, text)| json!({"range": document.range(&range), "newText": text})).collect()
+}
+
+/// Makes a workspace edit of the changes of a dry run. What no edit can do is refused with the command that does it.
+pub(super) fn workspace_edit(
+    tree: &Tree,
+    documents: &Documents,
+    client: &Client,
+    ops: &[FileOp],
+    (renames, command): (Renames, &str),
+) -> Result<Value, Failed> {
+    let refused = |why: &str| {
+        let message = format!("{why}; run `planwatch {command}`");
+        Err(Failed::refused("needs-command", message, format!("`planwatch {command}` does it")))
+    };
+    let (mut changed, mut renamed) = (Vec::new(), Vec::new());
+    for op in ops {
+        match op {
+            FileOp::Change { path, before, after } => {
+                let Ok(after) = std::str::from_utf8(after) else { return refused("the file is not UTF-8") };
+                let Some(document) = document(tree, documents, client, path, before) else {
+                    return refused("the file is not UTF-8");
+                };
+                let edits = text_edits(&document.0, after);
+                if !edits.is_empty() {
+                    changed.push((document, edits));
+                }
+            }
+            FileOp::Rename { from, to } if renames == Renames::Included => {
+                if !client.renames_files || !client.has_document_changes {
+                    return refused("this editor renames no files for a server");
+                }
+                let old = uri_of(tree, documents, from);
+                let new = uri::of_path(&tree.root.join(to));
+                renamed.push(json!({"kind": "rename", "oldUri": old, "newUri": new}));
+            }
+            FileOp::Rename { .. } => {}
+            FileOp::Create { .. } | FileOp::Remove { .. } | FileOp::Discard { .. } => {
+                return refused("files are made and removed by a command");
+            }
+        }
+    }
+    if !client.has_document_changes {
+        let changes: Map<_, _> = changed.into_iter().map(|((it, _), edits)| (it.uri, edits.into())).collect();
+        return Ok(json!({"changes": changes}));
+    }
+    // The texts are edited under their old names, before a file is renamed.
+    let edit = |((document, version), edits): ((Document, Option<i32>), Vec<Value>)| json!({"textDocument": {"uri": document.uri, "version": version}, "edits": edits});
+    let changes: Vec<_> = changed.into_iter().map(edit).chain(renamed).collect();
+    Ok(json!({"documentChanges": changes}))
+}
+
+/// The text that an edit is about, with its version if it is open.
+fn document(
+    tree: &Tree,
+    documents: &Documents,
+    client: &Client,
+    relative: &Path,
+    before: &[u8],
+) -> Option<(Document, Option<i32>)> {
+    let open = relative.to_str().and_then(|it| tree.open_path(it)).and_then(|it| documents.at(it));
+    if let Some(document) = open {
+        return Some((document.clone(), Some(document.version)));
+    }
+    let (path, text) = (tree.root.join(relative), String::from_utf8(before.to_vec()).ok()?);
+    Some((Document::new(uri::of_path(&path), path, 0, text, client.encoding), None))
+}
+
+/// The URI of a file, as the client spells it if it is open.
+fn uri_of(tree: &Tree, documents: &Documents, relative: &Path) -> String {
+    let open = relative.to_str().and_then(|it| tree.open_path(it)).and_then(|it| documents.at(it));
+    open.map_or_else(|| uri::of_path(&tree.root.join(relative)), |it| it.uri.clone())
+}

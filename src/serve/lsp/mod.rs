@@ -1,0 +1,44 @@
+//! The language server: plans in every editor that speaks the Language Server Protocol.
+//!
+//! It answers from the texts as they are typed, and from the files where no text is open, with the same readers and rules
+//! as every command. It writes a file only when a person runs a command, and starts no process.
+//!
+//! - `frames`, `queues`: bytes from and to the client, each in a thread of its own
+//! - `server`, `requests`: the order of messages, and which function answers which request
+//! - `documents`, `positions`, `uri`: what is open, and the places in it
+//! - `tree`, `catalog`: the plans with the open texts in front of their files
+//! - `anatomy`, `references`: what stands where in a text
+//! - the rest is one module for each capability
+
+mod actions;
+mod anatomy;
+mod capabilities;
+mod catalog;
+mod client;
+mod commands;
+mod completion;
+mod diagnostics;
+mod documents;
+mod edits;
+mod frames;
+mod hints;
+mod hover;
+mod keys;
+mod navigation;
+mod positions;
+mod protocol;
+mod publish;
+mod queues;
+mod references;
+mod rename;
+mod requests;
+mod server;
+mod symbols;
+mod tree;
+mod uri;
+
+pub use server::serve;
+pub use tree::ContextsAt;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Diagnostics on their way to the client: sent when they change, or asked for.
+//!
+//! A client that asks gets none unasked; both together would show every mark twice. Files that are not open come with
+//! the request for the whole workspace, or for other clients unasked, at most 1,000.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use lsp_server::RequestId;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::diagnostics;
+use super::documents::{Document, Documents};
+use super::positions::Encoding;
+use super::protocol::{Answer, Failed, PreviousResult};
+use super::queues::{Outbox, Pending};
+use super::tree::{PlanFile, Tree};
+use super::uri;
+use crate::plan::problem::{Problem, Severity};
+
+/// The most files that are not open and whose diagnostics are sent unasked.
+const MOST_OTHERS: usize = 1_000;
+
+/// A hash of diagnostics, by which client and server know that nothing changed.
+fn result_id(items: &[Value]) -> String {
+    let hash = blake3::hash(Value::from(items.to_vec()).to_string().as_bytes());
+    hash.to_hex()[..16].to_owned()
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    /// What was sent of files that are not open: the problems' hash, by the file's path.
+    others: HashMap<PathBuf, blake3::Hash>,
+}
+
+impl Published {
+    /// Sends what has changed since the last time.
+    pub(super) fn publish(
+        &mut self,
+        outbox: &Outbox,
+        client: &Client,
+        documents: &Documents,
+        tree: &mut Tree,
+    ) {
+        let dirty = tree.take_dirty();
+        if client.pulls_diagnostics {
+            return;
+        }
+        for document in dirty.iter().filter_map(|it| documents.at(it)) {
+            let Some(file) = tree.file(&document.path) else { continue };
+            let items = of_document(tree, document, &file);
+            self.others.remove(&document.path);
+            let params = json!({"uri": document.uri, "version": document.version, "diagnostics": items});
+            outbox.publish(&document.uri, params);
+        }
+        if std::mem::take(&mut tree.are_others_dirty) {
+            self.publish_others(outbox, client.encoding, tree);
+        }
+    }
+
+    fn publish_others(&mut self, outbox: &Outbox, encoding: Encoding, tree: &Tree) {
+        let chosen = others(tree);
+        let is_gone = |path: &&PathBuf| path.starts_with(&tree.root) && !chosen.contains_key(*path);
+        let gone: Vec<_> = self.others.keys().filter(is_gone).cloned().collect();
+        for path in gone {
+            self.others.remove(&path);
+            if !tree.is_open(&path) {
+                let uri = uri::of_path(&path);
+                outbox.publish(&uri, json!({"uri": uri, "diagnostics": []}));
+            }
+        }
+        for (path, problems) in chosen {
+            let hash = blake3::hash(format!("{problems:?}").as_bytes());
+            if self.others.insert(path.clone(), hash) == Some(hash) {
+                continue;
+            }
+            let problems: Vec<_> = problems.into_iter().cloned().collect();
+            let (uri, items) = of_file(tree, encoding, &path, &problems);
+            outbox.publish(&uri, json!({"uri": uri, "diagnostics": items}));
+        }
+    }
+
+    /// Takes back what was sent of a document that is closed; what its file says comes with the other files.
+    pub(super) fn closed(&mut self, outbox: &Outbox, client: &Client, uri: &str) {
+        if !client.pulls_diagnostics {
+            outbox.publish(uri, json!({"uri": uri, "diagnostics": []}));
+        }
+    }
+}
+
+/// Files that are not open, with their problems: those of plans with open files first, then those with errors.
+fn others(tree: &Tree) -> BTreeMap<PathBuf, Vec<&Problem>> {
+    let Some(catalog) = &tree.catalog else { return BTreeMap::new() };
+    let mut by_path: BTreeMap<&str, Vec<&Problem>> = BTreeMap::new();
+    for problem in catalog.problems() {
+        by_path.entry(&problem.path).or_default().push(problem);
+    }
+    let open: Vec<_> = tree.open_files().map(|(_, file)| file).collect();
+    by_path.retain(|path, _| open.iter().all(|it| it.relative != *path));
+    let is_near = |path: &str| {
+        let plan = |it: &str| it.rsplit_once('/').map(|it| it.0.to_owned());
+        open.iter().any(|it| plan(&it.relative) == plan(path))
+    };
+    let rank = |(path, problems): &(&str, Vec<&Problem>)| {
+        let is_error = problems.iter().any(|it| it.severity() == Severity::Error);
+        (!is_near(path), !is_error)
+    };
+    let mut ranked: Vec<_> = by_path.into_iter().collect();
+    if ranked.len() > MOST_OTHERS {
+        ranked.sort_by_cached_key(rank);
+        ranked.truncate(MOST_OTHERS);
+    }
+    ranked.into_iter().map(|(path, problems)| (tree.root.join(path), problems)).collect()
+}
+
+fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Value> {
+    let (root, problems) = (tree.root.clone(), tree.problems_of(file));
+    let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
+    diagnostics::all(document, &root, &problems, judged)
+}
+
+/// The URI of a file that is not open, and its diagnostics.
+fn of_file(tree: &Tree, encoding: Encoding, path: &Path, problems: &[Problem]) -> (String, Vec<Value>) {
+    let relative = path.strip_prefix(&tree.root).unwrap_or(path);
+    // The first line of a file is where problems of the whole file are shown, so only other places need the text.
+    let needs_text = problems.iter().any(|it| (it.line, it.column) != (1, 1));
+    let read = || tree.context().ok()?.plans.read(relative).ok();
+    let bytes = if needs_text { read().map(|it| it.bytes).unwrap_or_default() } else { Vec::new() };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let uri = uri::of_path(path);
+    let document = Document::new(uri.clone(), path.to_path_buf(), 0, text, encoding);
+    let items = diagnostics::all(&document, &tree.root, problems, None);
+    (uri, items)
+}
+
+/// Answers the request for the diagnostics of one document.
+pub(super) fn pulled(
+    tree: &mut Tree,
+    document: &Document,
+    file: &PlanFile,
+    previous: Option<&str>,
+) -> Answer {
+    let items = of_document(tree, document, file);
+    let id = result_id(&items);
+    Ok(match previous == Some(id.as_str()) {
+        true => json!({"kind": "unchanged", "resultId": id}),
+        false => json!({"kind": "full", "resultId": id, "items": items}),
+    })
+}
+
+/// Answers the request for the diagnostics of all files: those that differ from what the client has.
+pub(super) fn pulled_workspace(
+    (pending, id): (&Pending, &RequestId),
+    client: &Client,
+    documents: &Documents,
+    trees: &mut [Tree],
+    previous: &[PreviousResult],
+) -> Answer {
+    let had: HashMap<PathBuf, &str> =
+        previous.iter().filter_map(|it| Some((uri::to_path(&it.uri)?, it.value.as_str()))).collect();
+    let mut found: BTreeMap<PathBuf, (String, Option<i32>, Vec<Value>)> = BTreeMap::new();
+    for tree in trees {
+        let open: Vec<_> = tree.open_files().map(|(path, file)| (path.clone(), file.clone())).collect();
+        for (path, file) in &open {
+            if let Some(document) = documents.at(path) {
+                let items = of_document(tree, document, file);
+                found.insert(path.clone(), (document.uri.clone(), Some(document.version), items));
+            }
+        }
+        let mut by_path: BTreeMap<PathBuf, Vec<Problem>> = BTreeMap::new();
+        for problem in tree.catalog.iter().flat_map(|it| it.problems()) {
+            by_path.entry(tree.root.join(&problem.path)).or_default().push(problem.clone());
+        }
+        for (path, problems) in by_path {
+            if pending.is_cancelled(id) {
+                return Err(Failed::cancelled());
+            }
+            if !tree.is_open(&path) {
+                let (uri, items) = of_file(tree, client.encoding, &path, &problems);
+                found.insert(path, (uri, None, items));
+            }
+        }
+    }
+    let mut reports = Vec::new();
+    for (path, (uri, version, items)) in &found {
+        let id = result_id(items);
+        if had.get(path) != Some(&id.as_str()) {
+            reports.push(
+                json!({"kind": "full", "uri": uri, "version": version, "resultId": id, "items": items}),
+            );
+        }
+    }
+    // What has no problems any more is taken back.
+    let empty = result_id(&[]);
+    for it in previous.iter().filter(|it| it.value != empty) {
+        if uri::to_path(&it.uri).is_none_or(|path| !found.contains_key(&path)) {
+            reports.push(
+                json!({"kind": "full", "uri": it.uri, "version": null, "resultId": empty, "items": []}),
+            );
+        }
+    }
+    Ok(json!({"items": reports}))
+}

@@ -1,0 +1,251 @@
+//! Where a text names steps and plans: in the front matter, in the Steps list, in the Dependencies section, in links.
+
+use std::ops::Range;
+
+use super::tree::{PlanFile, Role};
+use crate::plan::id::{PlanId, StepId, read_step_path};
+use crate::plan::references as prose;
+use crate::plan::steps_list;
+use crate::text::front_matter;
+use crate::text::markdown;
+use crate::text::yaml::{Tree, View};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Step(StepId),
+    Plan(PlanId),
+}
+
+/// How a text names something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An item of `depends`.
+    Depends,
+    Program,
+    /// The file's own `id`.
+    Id,
+    /// The number of a line of the Steps list.
+    Listed,
+    /// In the `(depends: …)` of such a line.
+    StepsList,
+    /// A word of the Dependencies section.
+    Prose,
+    /// A Markdown link, with its brackets.
+    Link,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) range: Range<usize>,
+    pub(super) target: Target,
+    pub(super) form: Form,
+}
+
+/// Everything that a file of a plan names, in the order of the text.
+pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
+    let Some(plan) = file.plan() else { return Vec::new() };
+    let mut found = in_header(text, file, &plan);
+    let start = front_matter::split(text.as_bytes()).body_start();
+    let body = &text[start..];
+    let moved = |range: Range<usize>| range.start + start..range.end + start;
+    let outline = markdown::outline(body);
+    if file.role == Role::Plan {
+        for line in steps_list::read(&plan, &outline) {
+            let own = || Target::Step(StepId { plan: plan.clone(), number: line.number.clone() });
+            let listed = |it| Named { range: moved(whole_name(body, it)), target: own(), form: Form::Listed };
+            found.extend(line.own_names().into_iter().map(listed));
+            found.extend(line.named().into_iter().map(|(range, step)| Named {
+                range: moved(range),
+                target: Target::Step(step),
+                form: Form::StepsList,
+            }));
+        }
+    }
+    if let Some(section) = prose::section(&outline).filter(|_| matches!(file.role, Role::Step(_))) {
+        let words = in_prose(&plan, &body[section.clone()]).into_iter();
+        let words = words.filter(|(range, _)| !outline.is_code(section.start + range.start));
+        found.extend(words.map(|(range, step)| {
+            let range = moved(section.start + range.start..section.start + range.end);
+            Named { range, target: Target::Step(step), form: Form::Prose }
+        }));
+    }
+    for (range, target) in markdown::links(body) {
+        if let Some(target) = link_target(&plan, &target) {
+            found.push(Named { range: moved(range), target, form: Form::Link });
+        }
+    }
+    found.sort_by_key(|it| (it.range.start, it.range.end));
+    // A link that is also a line's name, or a word of the section, is named once: by its innermost range.
+    found.dedup_by(|b, a| {
+        a.target == b.target && a.range.end >= b.range.end && a.form == Form::Link && {
+            std::mem::swap(a, b);
+            true
+        }
+    });
+    found
+}
+
+/// The number of a step with the word `step-` before it, if it has that.
+fn whole_name(body: &str, number: Range<usize>) -> Range<usize> {
+    let before = body[..number.start].as_bytes();
+    let is_word =
+        before.len() >= 5 && before[before.len() - 5..before.len() - 1].eq_ignore_ascii_case(b"step");
+    let is_joined = matches!(before.last(), Some(b'-' | b' '));
+    if is_word && is_joined { number.start - 5..number.end } else { number }
+}
+
+pub(super) fn at(all: &[Named], at: usize) -> Option<&Named> {
+    let holds = |it: &&Named| it.range.start <= at && at <= it.range.end;
+    all.iter().filter(holds).min_by_key(|it| it.range.len())
+}
+
+fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
+    let front_matter::Header::Present { yaml, .. } = front_matter::split(text.as_bytes()).header else {
+        return Vec::new();
+    };
+    let Some(tree) = Tree::of_file(text.as_bytes()) else { return Vec::new() };
+    let range = |it: View<'_>| {
+        let span = it.span();
+        let (from, to) = (yaml.start + span.start, yaml.start + span.end);
+        // Quotes are not part of what is named.
+        let quotes = usize::from(to - from >= 2 && text[from..to].starts_with(['"', '\'']));
+        from + quotes..to - quotes
+    };
+    let mut found = Vec::new();
+    if let Some(list) = tree.root().get("depends") {
+        let items: Vec<_> = if list.text().is_some() { vec![list] } else { list.items().collect() };
+        for item in items.into_iter().filter(|it| !it.is_alias()) {
+            let step = item.text().and_then(|it| prose::read_item(plan, it));
+            found.extend(step.map(|it| Named {
+                range: range(item),
+                target: Target::Step(it),
+                form: Form::Depends,
+            }));
+        }
+    }
+    if file.role == Role::Plan
+        && let Some((item, name)) = tree.root().get("program").and_then(|it| Some((it, it.text()?)))
+    {
+        found.push(Named {
+            range: range(item),
+            target: Target::Plan(PlanId::new(name)),
+            form: Form::Program,
+        });
+    }
+    if let (Some(step), Some((_, item))) = (file.step(), tree.root().find_entry("id")) {
+        found.push(Named { range: range(item), target: Target::Step(step), form: Form::Id });
+    }
+    found
+}
+
+/// The words of a section that name a step: `step-2`, `plan:2`, `plan/step-2`.
+fn in_prose(plan: &PlanId, section: &str) -> Vec<(Range<usize>, StepId)> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
+    let mut found = Vec::new();
+    let mut start = None;
+    let ends = section.char_indices().map(|(at, c)| (at, is_word(c))).chain([(section.len(), false)]);
+    for (at, is_inside) in ends {
+        match (start, is_inside) {
+            (None, true) => start = Some(at),
+            (Some(from), false) => {
+                start = None;
+                let word = section[from..at].trim_end_matches(['.', ':', '/', '-', '_']);
+                let is_name = word.contains("step-") || word.contains(':');
+                let step = Some(word)
+                    .filter(|it| is_name && !it.contains("://"))
+                    .map(|it| it.trim_end_matches(".md"));
+                if let Some(step) = step.and_then(|it| prose::read_item(plan, it.trim_start_matches("./"))) {
+                    found.push((from..from + word.len(), step));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a link leads to: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`.
+fn link_target(plan: &PlanId, target: &str) -> Option<Target> {
+    let path = target.split(['#', '?']).next().unwrap_or_default().trim_start_matches("./");
+    if path.contains("://") || path.starts_with('/') {
+        return None;
+    }
+    let own = !path.contains('/');
+    let outside = path.strip_prefix("../");
+    if !own && outside.is_none_or(|it| it.starts_with("../") || it.split('/').count() > 2) {
+        return None;
+    }
+    if let Some((of, number)) = read_step_path(path) {
+        let plan = of.filter(|_| !own).unwrap_or_else(|| plan.clone());
+        return Some(Target::Step(StepId { plan, number }));
+    }
+    match outside {
+        None if path == "plan.md" => Some(Target::Plan(plan.clone())),
+        None => None,
+        Some(outside) => {
+            let (name, file) = outside.split_once('/').unwrap_or((outside, ""));
+            let is_plan = PlanId::is_plan_name(name) && matches!(file, "" | "plan.md");
+            is_plan.then(|| Target::Plan(PlanId::new(name)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Key;
+    use crate::plan::step_number::StepNumber;
+
+    fn found(text: &str, role: Role) -> Vec<(String, String)> {
+        let key = Some(Key { is_archived: false, name: "p".to_owned() });
+        let file = PlanFile { relative: "p/x.md".to_owned(), role, key };
+        let shown = |it: Named| {
+            let target = match &it.target {
+                Target::Step(step) => step.to_string(),
+                Target::Plan(plan) => format!("plan {plan}"),
+            };
+            (text[it.range].to_owned(), target)
+        };
+        all(text, &file).into_iter().map(shown).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, role: Role, expected: &[(&str, &str)]) {
+        let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        assert_eq!(found(text, role), expected, "{text}");
+    }
+
+    #[test]
+    fn steps_are_named_in_many_places() {
+        let step = || Role::Step(StepNumber::whole(5));
+        check(
+            "---\nid: p:5\ndepends: [1, \"step-2\", q:3, no]\n---\n# é\n",
+            step(),
+            &[("p:5", "p:5"), ("1", "p:1"), ("step-2", "p:2"), ("q:3", "q:3")],
+        );
+        check("---\ndepends:\n  - 1.5 # why\n---\n", step(), &[("1.5", "p:1.5")]);
+        check(
+            "# x\n## Dependencies\n- step-1, q/step-2.\n- see [it](step-3.md) and http://step-4\n",
+            step(),
+            &[("step-1", "p:1"), ("q/step-2", "q:2"), ("step-3.md", "p:3")],
+        );
+        check(
+            "See [a](../q/step-2.md), [b](../q/), [c](http://x), [d](../../q/plan.md).\n",
+            step(),
+            &[("[a](../q/step-2.md)", "q:2"), ("[b](../q/)", "plan q")],
+        );
+        check(
+            "---\nprogram: big\n---\n# P\n## Steps\n- step-1: A\n- [step-2](step-2.md): B (depends: step-1, q:1)\n",
+            Role::Plan,
+            &[
+                ("big", "plan big"),
+                ("step-1", "p:1"),
+                ("step-2", "p:2"),
+                ("step-2", "p:2"),
+                ("step-1", "p:1"),
+                ("q:1", "q:1"),
+            ],
+        );
+        check("---\ndepends: [\n---\nstep-1\n", step(), &[]);
+    }
+}

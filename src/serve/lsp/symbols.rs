@@ -1,0 +1,184 @@
+//! The parts of a text, and the plans and steps of a workspace by their titles.
+
+use std::ops::Range;
+
+use lsp_server::RequestId;
+use serde_json::{Value, json};
+
+use super::anatomy;
+use super::client::Client;
+use super::documents::Document;
+use super::protocol::{Answer, Failed};
+use super::queues::Pending;
+use super::tree::{PlanFile, Role, Tree};
+use super::uri;
+use crate::plan::steps_list;
+use crate::text::front_matter;
+use crate::text::markdown;
+
+/// The most symbols of one answer.
+const MOST: usize = 500;
+
+// The kinds of the protocol.
+const MODULE: u8 = 2;
+const STRING: u8 = 15;
+const EVENT: u8 = 24;
+
+struct Symbol {
+    name: String,
+    detail: String,
+    kind: u8,
+    range: Range<usize>,
+    selection: Range<usize>,
+    level: u8,
+}
+
+/// Headings with what is below them, and the lines of a Steps list below theirs.
+fn symbols(document: &Document, file: &PlanFile) -> Vec<Symbol> {
+    let text = &document.text;
+    let start = front_matter::split(text.as_bytes()).body_start();
+    let body = &text[start..];
+    let outline = markdown::outline(body);
+    let mut found = Vec::new();
+    for (nth, heading) in outline.headings.iter().enumerate() {
+        let end = outline.headings[nth + 1..].iter().find(|it| it.level <= heading.level);
+        let end = end.map_or(body.len(), |it| it.span.start);
+        let line = body[heading.span.clone()].trim_end_matches(['\r', '\n']).len();
+        let name = if heading.text.is_empty() { "(no title)" } else { &heading.text };
+        found.push(Symbol {
+            name: name.to_owned(),
+            detail: String::new(),
+            kind: if heading.level == 1 { MODULE } else { STRING },
+            range: start + heading.span.start..start + end.max(heading.span.start + line),
+            selection: start + heading.span.start..start + heading.span.start + line,
+            level: heading.level,
+        });
+    }
+    if let Some(plan) = file.plan().filter(|_| file.role == Role::Plan) {
+        for line in steps_list::read(&plan, &outline) {
+            let span = line.span();
+            let end = span.start + body[span.clone()].trim_end().len();
+            let first = span.start + body[span.start..end].find(['\r', '\n']).unwrap_or(end - span.start);
+            found.push(Symbol {
+                name: format!("{}: {}", line.number, line.title),
+                detail: "step".to_owned(),
+                kind: EVENT,
+                range: start + span.start..start + end,
+                selection: start + span.start..start + first,
+                level: 7,
+            });
+        }
+    }
+    found.sort_by_key(|it| it.range.start);
+    found
+}
+
+pub(super) fn document_symbols(document: &Document, file: &PlanFile, client: &Client) -> Answer {
+    let found = symbols(document, file);
+    if !client.nests_symbols {
+        let flat = |it: &Symbol| {
+            let location = json!({"uri": document.uri, "range": document.range(&it.range)});
+            json!({"name": it.name, "kind": it.kind, "location": location})
+        };
+        return Ok(found.iter().map(flat).collect());
+    }
+    let mut rest = found.as_slice();
+    Ok(nested(document, &mut rest, 0).into())
+}
+
+/// The symbols of a level above this one, each with those below it.
+fn nested(document: &Document, rest: &mut &[Symbol], level: u8) -> Vec<Value> {
+    let mut found = Vec::new();
+    while let Some((first, after)) = rest.split_first() {
+        if first.level <= level {
+            break;
+        }
+        *rest = after;
+        let children = nested(document, rest, first.level);
+        found.push(json!({
+            "name": first.name,
+            "detail": first.detail,
+            "kind": first.kind,
+            "range": document.range(&first.range),
+            "selectionRange": document.range(&first.selection),
+            "children": children,
+        }));
+    }
+    found
+}
+
+pub(super) fn folding(document: &Document, file: &PlanFile) -> Answer {
+    let mut found = Vec::new();
+    let mut fold = |range: &Range<usize>, kind: &str| {
+        let text = document.text[range.clone()].trim_end();
+        let (first, last) = (document.line_of(range.start), document.line_of(range.start + text.len()));
+        if last > first {
+            found.push(json!({"startLine": first, "endLine": last, "kind": kind}));
+        }
+    };
+    if let Some(header) = anatomy::header(&document.text) {
+        let closed = front_matter::split(document.text.as_bytes()).body_start();
+        fold(&(0..closed.max(header.end)), "region");
+        for (first, last) in blocks(document, &header) {
+            fold(&(document.line(first).start..document.line(last).end), "region");
+        }
+    }
+    for symbol in symbols(document, file) {
+        fold(&symbol.range, "region");
+    }
+    Ok(found.into())
+}
+
+/// The lines of each key of a front matter that has more than one.
+fn blocks(document: &Document, header: &Range<usize>) -> Vec<(usize, usize)> {
+    let keys = anatomy::keys(&document.text);
+    let starts: Vec<_> = keys.iter().map(|(_, range)| document.line_of(range.start)).collect();
+    let end = document.line_of(header.end);
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts
+        .iter()
+        .copied()
+        .zip(ends.map(|it| it.saturating_sub(1)))
+        .filter(|(first, last)| last > first)
+        .collect()
+}
+
+/// Plans and steps whose titles or ids have every word of the query, live plans first.
+pub(super) fn workspace_symbols(
+    (pending, id): (&Pending, &RequestId),
+    trees: &[Tree],
+    query: &str,
+) -> Answer {
+    let words: Vec<_> = query.split_whitespace().map(str::to_lowercase).collect();
+    let fits = |it: &str| {
+        let it = it.to_lowercase();
+        words.iter().all(|word| it.contains(word))
+    };
+    let start = json!({"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}});
+    let mut found = Vec::new();
+    for tree in trees {
+        let symbol = |name: String, kind: u8, path: &str, of: &str| {
+            let location = json!({"uri": uri::of_path(&tree.root.join(path)), "range": start});
+            json!({"name": name, "kind": kind, "location": location, "containerName": of})
+        };
+        for plan in tree.catalog.iter().flat_map(|it| it.all()) {
+            if pending.is_cancelled(id) {
+                return Err(Failed::cancelled());
+            }
+            if fits(&format!("{} {}", plan.id, plan.title)) {
+                found.push(symbol(format!("{}: {}", plan.id, plan.title), MODULE, &plan.path, ""));
+            }
+            for step in &plan.steps {
+                if found.len() >= MOST {
+                    return Ok(found.into());
+                }
+                if fits(&format!("{}:{} {}", plan.id, step.number, step.title)) {
+                    let path = if step.has_file { plan.step_path(step) } else { plan.path.to_string() };
+                    let name = format!("{}:{}: {}", plan.id, step.number, step.title);
+                    found.push(symbol(name, EVENT, &path, plan.id.as_str()));
+                }
+            }
+        }
+    }
+    Ok(found.into())
+}

@@ -1,0 +1,198 @@
+#![expect(clippy::disallowed_methods, reason = "the test reads fixtures")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::documents::Documents;
+use super::edits::{Renames, workspace_edit};
+use super::positions::Encoding;
+use super::tree::{ContextsAt, Tree};
+use crate::api::context::Context;
+use crate::disk::model::Machine;
+use crate::ops::check::{CheckRequest, check};
+use crate::plan::problem::Problem;
+use crate::store::decision::Decision;
+use crate::store::transaction::{Mode, Transaction};
+use crate::text::header_edit::{self, Change, NewValue};
+
+fn tree_of(files: &[(&str, &str)]) -> (Tree, Context) {
+    let machine = Machine::with(files);
+    let context = Context::on_model(&machine);
+    let contexts: ContextsAt = Arc::new(move |_| Ok(Context::on_model(&machine)));
+    (Tree::find(&contexts, Path::new("/plans")).unwrap(), context)
+}
+
+/// The text after a client made the edits of one document, as the protocol says it: all of them at once.
+fn applied(text: &str, encoding: Encoding, edits: &[Value]) -> String {
+    let offset = |it: &Value| {
+        let (line, wanted) =
+            (it["line"].as_u64().unwrap() as usize, it["character"].as_u64().unwrap() as usize);
+        // An independent count of lines: those that end at LF, CRLF and CR.
+        let mut start = 0;
+        for _ in 0..line {
+            let end = start + text[start..].find(['\r', '\n']).unwrap();
+            start = end + if text[end..].starts_with("\r\n") { 2 } else { 1 };
+        }
+        let units = |c: char| match encoding {
+            Encoding::Utf8 => c.len_utf8(),
+            Encoding::Utf16 => c.len_utf16(),
+            Encoding::Utf32 => 1,
+        };
+        let (mut at, mut seen) = (start, 0);
+        while seen < wanted {
+            let c = text[at..].chars().next().unwrap();
+            (at, seen) = (at + c.len_utf8(), seen + units(c));
+        }
+        at
+    };
+    let mut edits: Vec<_> = edits
+        .iter()
+        .map(|it| {
+            (offset(&it["range"]["start"])..offset(&it["range"]["end"]), it["newText"].as_str().unwrap())
+        })
+        .collect();
+    edits.sort_by_key(|it| (it.0.start, it.0.end));
+    let mut new = text.to_owned();
+    edits.iter().rev().for_each(|(range, text)| new.replace_range(range.clone(), text));
+    new
+}
+
+fn change(op: &str, args: &Value) -> Change {
+    let key = args["key"].as_str().unwrap().to_owned();
+    fn value(json: &Value) -> NewValue {
+        match json {
+            Value::Object(entries) => {
+                NewValue::Map(entries.iter().map(|(key, it)| (key.clone(), value(it))).collect())
+            }
+            _ => NewValue::Text(json.as_str().unwrap().to_owned()),
+        }
+    }
+    match op {
+        "append" => Change::Append { key, item: value(&args["item"]) },
+        "remove" => Change::Remove { key },
+        _ => Change::Set { key, value: value(&args["value"]) },
+    }
+}
+
+/// Every editing case, made on an unsaved text and sent as edits, gives the bytes that a command writes.
+#[test]
+fn edits_of_an_open_text_give_the_bytes_of_the_command() {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/frontmatter"));
+    let index = std::fs::read_to_string(folder.join("INDEX.tsv")).unwrap();
+    let order = ["id", "status", "title", "depends", "priority", "attempts"];
+    let (mut n, mut n_edited) = (0, 0);
+    for line in index.lines().skip(1) {
+        let columns: Vec<_> = line.split('\t').collect();
+        let change = change(columns[1], &serde_json::from_str(columns[2]).unwrap());
+        let bytes = std::fs::read(folder.join("files").join(columns[0])).unwrap();
+        n += 1;
+        // A text that is not UTF-8 cannot be open.
+        let Ok(text) = String::from_utf8(bytes.clone()) else { continue };
+        let Ok(expected) = header_edit::edit(&bytes, std::slice::from_ref(&change), &order) else { continue };
+        for encoding in [Encoding::Utf8, Encoding::Utf16, Encoding::Utf32] {
+            let edits = planned(&text, encoding, &change, &order);
+            assert_eq!(applied(&text, encoding, &edits).as_bytes(), expected, "{line}");
+        }
+        n_edited += 1;
+    }
+    assert_eq!(n, 485);
+    assert!(n_edited > 400, "{n_edited}");
+}
+
+fn planned(text: &str, encoding: Encoding, change: &Change, order: &[&str]) -> Vec<Value> {
+    let (mut tree, _) = tree_of(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# saved before\n")]);
+    let mut documents = Documents::default();
+    let uri = "file:///plans/p/step-1.md";
+    documents.open(uri.to_owned(), 7, text.to_owned(), encoding).unwrap();
+    assert!(tree.put(documents.get(uri).unwrap()));
+    let (context, planned) = tree.planning().unwrap();
+    let mut writing = Transaction::begin(&context, "set", Mode::DryRun).unwrap();
+    let decided: Decision<_, ()> = writing
+        .change("p/step-1.md", &|bytes| {
+            Ok(Decision::Write(header_edit::edit(bytes, std::slice::from_ref(change), order).unwrap(), ()))
+        })
+        .unwrap();
+    let Decision::Write(_, ()) = decided;
+    let client = Client { encoding, has_document_changes: true, ..Client::default() };
+    let edit =
+        workspace_edit(&tree, &documents, &client, &planned.take(), (Renames::Included, "set")).unwrap();
+    let changes = edit["documentChanges"].as_array().unwrap().clone();
+    for it in &changes {
+        assert_eq!(it["textDocument"], json!({"uri": uri, "version": 7}));
+    }
+    changes.iter().flat_map(|it| it["edits"].as_array().unwrap().clone()).collect()
+}
+
+/// What is judged for one plan is what `check` finds with all of them.
+#[test]
+fn a_plan_is_judged_as_by_check() {
+    let files = [
+        (
+            "/plans/a/plan.md",
+            "---\nprogram: big\n---\n# A\n\n## Steps\n- step-1: One\n- step-4: Four (depends: step-9)\n",
+        ),
+        ("/plans/a/step-1.md", "---\nid: x:1\nstatus: completed\ndepends: [2]\n---\n# One\n"),
+        ("/plans/a/step-2.md", "---\nstatus: pendign\ndepends: [1, \"b:1\", \"b:7\"]\n---\n# Two\n"),
+        (
+            "/plans/a/step-3.md",
+            "---\nclaim: {id: \"h4f09a21\", by: bob, at: 2026-11-20T12:00:00Z}\n---\n# Three\n",
+        ),
+        ("/plans/A/step-1.md", "# Other spelling\n"),
+        ("/plans/b/step-1.md", "---\ndepends: [\"c:1\"]\n---\n# B\n"),
+        ("/plans/c/plan.md", "---\nkind: program\n---\n# C\n"),
+        ("/plans/c/step-1.md", "---\ndepends: [\"a:2\"]\n---\n# C\n"),
+        ("/plans/_archive/d/step-1.md", "---\ndepends: [5]\n---\n# D\n"),
+        ("/plans/e/step-1.md", "---\nstatus: [\n---\n# E\n"),
+    ];
+    let (mut tree, context) = tree_of(&files);
+    let all = check(&context, &CheckRequest::default()).unwrap().problems;
+    assert!(all.len() > 10, "{all:?}");
+    tree.loaded(super::catalog::Catalog::load(&context).unwrap());
+    let of_catalog: Vec<Problem> = tree.catalog.as_ref().unwrap().problems().cloned().collect();
+    assert_eq!(sorted(of_catalog), all);
+    let mut found = Vec::new();
+    for (path, _) in files {
+        let file = tree.file(Path::new(path)).unwrap();
+        found.extend(tree.problems_of(&file));
+    }
+    let is_of_file =
+        |it: &&Problem| files.iter().any(|(path, _)| path.strip_prefix("/plans/") == Some(&it.path));
+    assert_eq!(sorted(found), all.iter().filter(is_of_file).cloned().collect::<Vec<_>>());
+}
+
+fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort();
+    problems.dedup();
+    problems
+}
+
+/// A text that is typed counts for the plans that depend on it.
+#[test]
+fn an_open_text_changes_what_is_said_of_other_files() {
+    let files = [
+        ("/plans/a/step-1.md", "# One\n"),
+        ("/plans/b/step-1.md", "---\ndepends: [\"a:1\"]\nstatus: completed\n---\n# B\n"),
+    ];
+    let (mut tree, context) = tree_of(&files);
+    tree.loaded(super::catalog::Catalog::load(&context).unwrap());
+    let mut documents = Documents::default();
+    let codes = |tree: &mut Tree| {
+        let file = tree.file(Path::new("/plans/b/step-1.md")).unwrap();
+        let codes = tree.problems_of(&file).into_iter().map(|it| it.code.text());
+        codes.collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&mut tree), ["missing-plan-file", "waits-for-open"][1..]);
+    documents.open(
+        "file:///plans/a/step-1.md".to_owned(),
+        1,
+        "---\nstatus: done\n---\n".to_owned(),
+        Encoding::Utf8,
+    );
+    tree.put(documents.get("file:///plans/a/step-1.md").unwrap());
+    assert_eq!(codes(&mut tree), [""; 0]);
+    tree.close(Path::new("/plans/a/step-1.md"));
+    assert_eq!(codes(&mut tree), ["waits-for-open"]);
+}

@@ -1,0 +1,356 @@
+//! One plans directory while an editor works in it: the open texts in front of its files, and what the plans say together.
+//!
+//! A text that changes is read and judged again with the few plans that it depends on, not with all of them. Nothing here
+//! writes into the index: plans with unsaved texts are read from files and texts alone.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::catalog::{self, Catalog};
+use super::documents::Document;
+use crate::api::context::{Context, Planned, Reading};
+use crate::api::daemon::{Dependents, Freshness};
+use crate::api::error::Error;
+use crate::disk::OpenTexts;
+use crate::index::Key;
+use crate::ops::check;
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
+use crate::plan::step_number::StepNumber;
+use crate::plan::time::Time;
+use crate::store::leases::Leases;
+use crate::store::load;
+
+/// Makes the context of a request, with the plans that a command started in this directory would use.
+pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>;
+
+/// More changed plans than this are read all at once.
+const MOST_REREAD: usize = 256;
+
+/// What a file in a plans directory is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Role {
+    Plan,
+    Step(StepNumber),
+    /// A decision, an insight, a script or a prompt.
+    Beside,
+}
+
+/// A file that planwatch reads, by its place below the plans directory.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PlanFile {
+    pub(super) relative: String,
+    pub(super) role: Role,
+    /// None for a file beside the plans.
+    pub(super) key: Option<Key>,
+}
+
+impl PlanFile {
+    /// None for a file that planwatch does not read.
+    fn at(relative: &Path) -> Option<Self> {
+        let path = relative.to_str()?.to_owned();
+        if let Some((key, file)) = catalog::place(relative) {
+            let role = match file_name::classify(&file) {
+                FileName::Plan => Role::Plan,
+                FileName::Step(number) => Role::Step(number),
+                FileName::LooksLikeStep | FileName::Other => return None,
+            };
+            return Some(Self { relative: path, role, key: Some(key) });
+        }
+        is_beside(&path).then_some(Self { relative: path, role: Role::Beside, key: None })
+    }
+
+    pub(super) fn plan(&self) -> Option<PlanId> {
+        self.key.as_ref().map(|it| PlanId::new(&it.name))
+    }
+
+    pub(super) fn step(&self) -> Option<StepId> {
+        match &self.role {
+            Role::Step(number) => Some(StepId { plan: self.plan()?, number: number.clone() }),
+            _ => None,
+        }
+    }
+}
+
+fn is_beside(path: &str) -> bool {
+    ["_decisions/", "_insights/", "_scripts/", "_prompts/"].iter().any(|it| path.starts_with(it))
+}
+
+/// A plan with those that it depends on, as the open texts and the files say it.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) plans: Plans,
+    key: Key,
+    /// Those of this plan, in the order of `check`.
+    pub(super) problems: Vec<Problem>,
+    pub(super) now: Time,
+}
+
+impl Judged {
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        self.plans.iter().find(|it| catalog::key_of(it).as_ref() == Some(&self.key))
+    }
+
+    pub(super) fn step(&self, relative: &str) -> Option<(&Plan, &Step)> {
+        let plan = self.plan()?;
+        plan.steps.iter().find(|it| it.path == relative).map(|it| (plan, it))
+    }
+
+    fn depends_on(&self, id: &PlanId) -> bool {
+        let names = |it: &Plan| {
+            it.id == *id
+                || it.program.as_ref() == Some(id)
+                || it.steps.iter().flat_map(|it| &it.depends).any(|it| it.plan == *id)
+        };
+        self.plans.iter().any(names)
+    }
+}
+
+pub(super) struct Tree {
+    contexts: ContextsAt,
+    /// Where contexts are made from.
+    directory: PathBuf,
+    pub(super) root: PathBuf,
+    texts: OpenTexts,
+    /// The places of the open documents, by the path that the client has.
+    open: HashMap<PathBuf, (PathBuf, PlanFile)>,
+    /// None until it is loaded.
+    pub(super) catalog: Option<Catalog>,
+    judged: HashMap<Key, Judged>,
+    /// Open documents whose diagnostics may differ from those that the client has.
+    dirty: BTreeSet<PathBuf>,
+    /// Whether diagnostics of files that are not open may differ from those that the client has.
+    pub(super) are_others_dirty: bool,
+}
+
+impl Tree {
+    /// The plans directory that a command in `directory` would use.
+    pub(super) fn find(contexts: &ContextsAt, directory: &Path) -> Result<Self, Error> {
+        let root = contexts(directory)?.plans.root().to_path_buf();
+        Ok(Self {
+            contexts: Arc::clone(contexts),
+            directory: directory.to_path_buf(),
+            root,
+            texts: OpenTexts::default(),
+            open: HashMap::new(),
+            catalog: None,
+            judged: HashMap::new(),
+            dirty: BTreeSet::new(),
+            are_others_dirty: false,
+        })
+    }
+
+    /// A context on the files, for commands.
+    pub(super) fn context(&self) -> Result<Context, Error> {
+        let context = (self.contexts)(&self.directory)?;
+        let is_same = context.plans.root() == self.root;
+        is_same.then_some(context).ok_or(Error::NoPlansDir)
+    }
+
+    /// Makes contexts on the files, in other threads.
+    pub(super) fn contexts(&self) -> impl Fn() -> Result<Context, Error> + Send + use<> {
+        let (contexts, directory) = (Arc::clone(&self.contexts), self.directory.clone());
+        move || contexts(&directory)
+    }
+
+    /// A context on the open texts, in which nothing can be written.
+    pub(super) fn reading(&self) -> Result<Context, Error> {
+        let context = self.context()?;
+        let plans = context.plans.with_open_texts(self.texts.clone());
+        Ok(Context { plans, reading: Reading::Files, freshness: Freshness::Unknown, ..context })
+    }
+
+    /// As [`Self::reading`], for a dry run whose changes are wanted.
+    pub(super) fn planning(&self) -> Result<(Context, Planned), Error> {
+        let planned = Planned::default();
+        Ok((Context { planned: Some(planned.clone()), ..self.reading()? }, planned))
+    }
+
+    /// The place of a file that planwatch reads, below this plans directory.
+    pub(super) fn file(&self, path: &Path) -> Option<PlanFile> {
+        if let Some((_, file)) = self.open.get(path) {
+            return Some(file.clone());
+        }
+        let relative = self.context().ok()?.plans.relative_of(path)?;
+        PlanFile::at(&relative)
+    }
+
+    /// Takes the text of a document, if planwatch reads the file; returns whether it does.
+    pub(super) fn put(&mut self, document: &Document) -> bool {
+        let known = self.open.get(&document.path).cloned();
+        let Some((real, file)) = known.or_else(|| self.place(&document.path)) else { return false };
+        // The clock is the disk's, and any disk has one.
+        let now = self.context().map_or(0, |it| it.plans.now_ns());
+        self.texts.put(&real, &document.text, now);
+        self.touch(&file);
+        self.are_others_dirty |= !self.open.contains_key(&document.path);
+        self.open.insert(document.path.clone(), (real, file));
+        self.dirty.insert(document.path.clone());
+        true
+    }
+
+    fn place(&self, path: &Path) -> Option<(PathBuf, PlanFile)> {
+        let relative = self.context().ok()?.plans.relative_of(path)?;
+        Some((self.root.join(&relative), PlanFile::at(&relative)?))
+    }
+
+    /// From here on the document's file counts.
+    pub(super) fn close(&mut self, path: &Path) -> Option<PlanFile> {
+        let (real, file) = self.open.remove(path)?;
+        self.texts.remove(&real);
+        self.dirty.remove(path);
+        self.are_others_dirty = true;
+        self.touch(&file);
+        Some(file)
+    }
+
+    /// Forgets what depends on a file.
+    fn touch(&mut self, file: &PlanFile) {
+        if let Some(id) = file.plan() {
+            self.forget(&id);
+        }
+    }
+
+    fn forget(&mut self, id: &PlanId) {
+        let gone: BTreeSet<_> =
+            self.judged.iter().filter(|(_, it)| it.depends_on(id)).map(|(key, _)| key.clone()).collect();
+        self.judged.retain(|key, _| !gone.contains(key) && key.name != id.as_str());
+        let is_concerned = |file: &PlanFile| {
+            file.key.as_ref().is_some_and(|key| gone.contains(key) || key.name == id.as_str())
+        };
+        let concerned =
+            self.open.iter().filter(|(_, (_, file))| is_concerned(file)).map(|(path, _)| path.clone());
+        self.dirty.extend(concerned);
+    }
+
+    pub(super) fn open_files(&self) -> impl Iterator<Item = (&PathBuf, &PlanFile)> {
+        self.open.iter().map(|(path, (_, file))| (path, file))
+    }
+
+    /// The open documents whose diagnostics may have changed since the last call.
+    pub(super) fn take_dirty(&mut self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    fn mark_all_dirty(&mut self) {
+        self.judged.clear();
+        self.dirty.extend(self.open.keys().cloned());
+    }
+
+    /// A plan with its problems, as the open texts say it.
+    pub(super) fn judged(&mut self, key: &Key) -> Result<&Judged, Error> {
+        if !self.judged.contains_key(key) {
+            let judged = self.judge(key)?;
+            self.note(key, &judged);
+            self.judged.insert(key.clone(), judged);
+        }
+        self.judged.get(key).ok_or(Error::NoPlansDir)
+    }
+
+    fn judge(&self, key: &Key) -> Result<Judged, Error> {
+        let context = self.reading()?;
+        let id = PlanId::new(&key.name);
+        let known = self.catalog.as_ref().map(|it| it.dependents(&id));
+        let own = || Dependents { spellings: catalog::own_keys(&id).into(), ..Dependents::default() };
+        let plans = load::near(&context, &id, known.unwrap_or_else(own));
+        let plans = Leases::of(&context).annotate(plans);
+        let mut judged = Judged { plans, key: key.clone(), problems: Vec::new(), now: context.now };
+        if let Some(plan) = judged.plan() {
+            let mut problems = check::problems_of_plan(&context, &judged.plans, plan);
+            problems.sort();
+            problems.dedup();
+            judged.problems = problems;
+        }
+        Ok(judged)
+    }
+
+    /// Brings the catalog up to date with a plan.
+    fn note(&mut self, key: &Key, judged: &Judged) {
+        let Some(catalog) = &mut self.catalog else { return };
+        match judged.plan() {
+            Some(plan) => {
+                catalog.put(key.clone(), (&judged.plans, plan, judged.now), judged.problems.clone());
+            }
+            None => catalog.remove(key),
+        }
+    }
+
+    /// Takes the catalog when it is loaded. Plans with open texts are read again, because it knows only the files.
+    pub(super) fn loaded(&mut self, catalog: Catalog) {
+        self.catalog = Some(catalog);
+        self.are_others_dirty = true;
+        self.mark_all_dirty();
+        let open: BTreeSet<_> = self.open.values().filter_map(|(_, file)| file.key.clone()).collect();
+        for key in open {
+            self.judged(&key).ok();
+        }
+    }
+
+    /// Reads plans again that changed on disk, by the names of their directories, and those that depend on them. False if
+    /// they are too many, so that the catalog has to be loaded again.
+    pub(super) fn reread(&mut self, names: &BTreeSet<String>) -> bool {
+        self.are_others_dirty = true;
+        let mut keys: BTreeSet<Key> = BTreeSet::new();
+        for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
+            let id = PlanId::new(name);
+            self.forget(&id);
+            keys.extend(catalog::own_keys(&id));
+            keys.extend(self.catalog.iter().flat_map(|it| it.affected_by(&id)));
+        }
+        if keys.len() > MOST_REREAD || self.catalog.is_none() {
+            self.mark_all_dirty();
+            return self.catalog.is_none();
+        }
+        for key in &keys {
+            let is_open = self.open.values().any(|(_, file)| file.key.as_ref() == Some(key));
+            let known = self.catalog.as_ref().is_some_and(|it| it.at(key).is_some());
+            // A directory that was never a plan and is none now needs no reading.
+            if !is_open && !known && !self.is_dir(key) {
+                continue;
+            }
+            match self.judge(key) {
+                Ok(judged) => self.note(key, &judged),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn is_dir(&self, key: &Key) -> bool {
+        self.reading().is_ok_and(|it| it.plans.is_dir(&catalog::directory(key)))
+    }
+
+    /// Reads the problems of files beside the plans again.
+    pub(super) fn reread_beside(&mut self) {
+        let found = self.reading().map(|it| check::problems_beside(&it));
+        if let (Some(catalog), Ok(found)) = (&mut self.catalog, found) {
+            catalog.beside.retain(|it| !is_beside(&it.path));
+            catalog.beside.extend(found);
+        }
+        let beside = self.open.iter().filter(|(_, (_, file))| file.role == Role::Beside);
+        self.dirty.extend(beside.map(|(path, _)| path.clone()));
+    }
+
+    /// The problems of a file, as the open texts say them.
+    pub(super) fn problems_of(&mut self, file: &PlanFile) -> Vec<Problem> {
+        let all = match &file.key {
+            Some(key) => self.judged(key).map(|it| it.problems.clone()).unwrap_or_default(),
+            None => self.reading().map(|it| check::problems_beside(&it)).unwrap_or_default(),
+        };
+        all.into_iter().filter(|it| it.path == file.relative).collect()
+    }
+
+    /// Whether the file at this absolute path is open.
+    pub(super) fn is_open(&self, path: &Path) -> bool {
+        self.open.contains_key(path) || self.open.values().any(|(real, _)| real == path)
+    }
+
+    /// The open document of a file below this plans directory.
+    pub(super) fn open_path(&self, relative: &str) -> Option<&PathBuf> {
+        self.open.iter().find(|(_, (_, file))| file.relative == relative).map(|(path, _)| path)
+    }
+}
