@@ -8,7 +8,7 @@ import { Server } from './server.ts';
 import { StatusBar } from './status.ts';
 import { Tree } from './tree.ts';
 
-export async function activate(context: ExtensionContext): Promise<void> {
+export function activate(context: ExtensionContext): void {
   const log = window.createOutputChannel('planwatch', { log: true });
   const server = new Server(log);
   const tree = new Tree(server);
@@ -26,5 +26,5 @@ export async function activate(context: ExtensionContext): Promise<void> {
     }),
     workspace.onDidChangeWorkspaceFolders(() => void server.refresh()),
   );
-  await server.restart();
+  void server.restart();
 }
