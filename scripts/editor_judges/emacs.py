@@ -9,7 +9,9 @@ from editor_judges.ground import PATIENCE, block, until
 # What the checks ask for. Results are written as JSON into a file, so that no quoting of emacsclient is between.
 LISP = r"""
 (setq make-backup-files nil auto-save-default nil create-lockfiles nil eglot-connect-timeout 60
-      ring-bell-function 'ignore enable-local-variables nil)
+      ring-bell-function 'ignore enable-local-variables nil
+      ;; markdown-mode would add a last line end where there is none.
+      mode-require-final-newline nil)
 (defun judge-answer (value file)
   (let ((coding-system-for-write 'utf-8-unix))
     (write-region (json-serialize (list :value value) :null-object nil :false-object :json-false) nil file nil 'silent)))
@@ -49,7 +51,7 @@ LISP = r"""
   (let* ((capf (eglot-completion-at-point))
          (chosen (seq-find (lambda (it) (equal label (plist-get (get-text-property 0 'eglot--lsp-item it) :label)))
                            (funcall (nth 2 capf) "" nil t))))
-    (completion--replace (nth 0 capf) (nth 1 capf) chosen)
+    (completion--replace (nth 0 capf) (nth 1 capf) (substring-no-properties chosen))
     (funcall (plist-get (nthcdr 3 capf) :exit-function) chosen 'finished)))
 (defun judge-titles ()
   (vconcat (mapcar (lambda (it) (plist-get it :title)) (eglot-code-actions (point) (point)))))
@@ -87,12 +89,13 @@ class Emacs:
         self.home.mkdir()
         self.socket = self.home / "socket"
         self.answer = self.home / "answer.json"
-        init = self.home / "init.el"
-        init.write_text(LISP + block("elisp", "Emacs"))
+        init, judge = self.home / ".emacs.d" / "init.el", self.home / "judge.el"
+        init.parent.mkdir()
+        init.write_text(block("elisp", "Emacs"))
+        judge.write_text(LISP)
         environment = {**project.environment, "HOME": str(self.home), "TERM": "dumb", "LANG": "C.UTF-8"}
         self.log = (self.home / "log").open("wb")
-        # -q and not -Q: the latter hides the packages of the system.
-        self.process = subprocess.Popen(["emacs", "-q", f"--fg-daemon={self.socket}", "-l", str(init)], env=environment,
+        self.process = subprocess.Popen(["emacs", f"--fg-daemon={self.socket}", "-l", str(judge)], env=environment,
                                         cwd=project.root, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         until("Emacs starts", lambda: self._client("t").returncode == 0, lambda: self.said())
 
@@ -127,6 +130,8 @@ class Emacs:
         if is_plan:
             until(f"{self.name} attaches the server to {path.name}",
                   lambda: self.ask(f"(judge-is-managed {quoted(path)})"), self.said)
+            # Flymake begins after the first key that is typed in a buffer.
+            self.do(f'(progn (judge-show {quoted(path)}) (execute-kbd-macro (kbd "C-f C-b")))')
 
     def text(self, path):
         return self.ask(f"(with-current-buffer (find-file-noselect {quoted(path)}) (buffer-substring-no-properties (point-min) (point-max)))")
@@ -176,9 +181,9 @@ class Emacs:
 
     def act(self, path, line, column, title):
         titles = self.ask(self._at(path, line, column, "(judge-titles)"))
-        chosen = next((it for it in titles if it.startswith(title)), None)
+        chosen = next((it for it in titles if title in it), None)
         if chosen is None:
-            raise AssertionError(f"no code action `{title}…`; there are {titles}")
+            raise AssertionError(f"no code action has `{title}`; there are {titles}")
         self.do(self._at(path, line, column, f"(judge-act {quoted(chosen)})"))
         return titles
 

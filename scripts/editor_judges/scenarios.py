@@ -59,7 +59,7 @@ class Scene:
         listed = {it["id"]: it["status"] for it in self.project.json("list", plan)["steps"]}[step]
         self.checks.same(f"`planwatch list`: {name}", listed, expected)
         rows = self.project.json("sql", f"select status from steps where id = '{step}'")["rows"]
-        self.checks.same(f"the index: {name}", rows, [[expected]])
+        self.checks.same(f"the index: {name}", [it["status"] for it in rows], [expected])
 
 
 def typo(it):
@@ -106,15 +106,21 @@ def depends(it):
     it.editor.type_over(path, 3, 10, 1, "")
     found = it.editor.complete(path, 3, 10)
     shown = [f"{one['label']} {one['detail']}" for one in found]
-    for title in ["Schema", "Checkout", "Invoices", "Reminders"]:
+    for title in ["Schema", "Checkout", "Billing"]:
         it.checks.that(f"`depends` offers {title}", any(title in one for one in shown), shown)
     it.checks.that("a step is not offered to itself", not any("Cart" in one for one in shown), shown)
+    it.editor.dismiss()
+    it.editor.type_over(path, 3, 10, 0, "billing:")
+    found = it.editor.complete(path, 3, 18)
+    shown = [f"{one['label']} {one['detail']}" for one in found]
+    it.checks.that("a plan's id is followed by its steps", any("Invoices" in one for one in shown), shown)
     chosen = next((one["label"] for one, text in zip(found, shown) if "Invoices" in text), None)
     if chosen is not None:
         it.editor.accept(chosen)
         expected = path.read_text().replace("depends: [1]", "depends: [billing:1]")
         it.text("choosing one inserts its id", path, expected)
-        it.shows("and the id is known", path, [])
+        # The Steps list of the plan names another step.
+        it.shows("and the id is known", path, [("dependencies-disagree", 3, "[billing:1]")])
     it.editor.dismiss()
 
 
