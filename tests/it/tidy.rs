@@ -235,8 +235,8 @@ fn no_code_is_unfinished() {
 
 /// Paths in backticks on a page that do not exist.
 fn missing_paths(page: &str) -> Vec<&str> {
-    const TOP: [&str; 9] =
-        ["src", "tests", "docs", "scripts", "benches", "fuzz", "templates", "plugin", "README.md"];
+    const TOP: [&str; 10] =
+        ["src", "tests", "docs", "scripts", "benches", "fuzz", "templates", "plugin", "editors", "README.md"];
     let is_path = |it: &&str| TOP.contains(&it.split('/').next().unwrap_or_default());
     let words = page.split('`').skip(1).step_by(2).filter(is_path);
     words.filter(|it| !it.contains([' ', '<', '*']) && !root().join(it).exists()).collect()

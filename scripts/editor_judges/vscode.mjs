@@ -1,0 +1,266 @@
+/**
+ * Uses the extension in VS Code in Chromium: keys are typed, and files are compared as bytes. `code_server.py` starts it.
+ *
+ * With the argument `--picture FILE` it only makes the picture of docs/editors.md.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import process from 'node:process';
+
+const { chromium } = createRequire(import.meta.url)(process.env.PLAYWRIGHT);
+const { ROOT, SETTINGS, URL: ADDRESS } = process.env;
+const QUIET = process.env.PLANWATCH_JUDGES_QUIET !== '';
+const PATIENCE = 30_000;
+let failed = 0;
+let done = 0;
+
+function that(name, passed, detail = '') {
+  done += 1;
+  failed += passed ? 0 : 1;
+  if (!passed || !QUIET) {
+    console.log(`${passed ? 'ok    ' : 'FAILED'} VS Code: ${name}${passed || detail === '' ? '' : `  ${detail}`}`);
+  }
+}
+
+function same(name, found, expected) {
+  that(name, found === expected, `found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
+}
+
+const path = (name) => join(ROOT, 'plans', name);
+const read = (name) => readFileSync(path(name), 'utf8');
+
+function planwatch(...words) {
+  return execFileSync('planwatch', words, { cwd: ROOT, encoding: 'utf8' });
+}
+
+/** Waits until something holds, and returns whether it did. */
+async function until(isSo) {
+  const end = Date.now() + PATIENCE;
+  while (Date.now() < end) {
+    if (await isSo()) {
+      return true;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return false;
+}
+
+class Window {
+  constructor(page) {
+    this.page = page;
+  }
+
+  static async open(browser, size = { width: 1280, height: 800 }) {
+    const page = await browser.newPage({ viewport: size });
+    await page.goto(ADDRESS);
+    await page.waitForSelector('.monaco-workbench .explorer-folders-view', { timeout: 60_000 });
+    const window = new Window(page);
+    // Before its extensions run, the workbench drops keys.
+    await window.shows('.statusbar-item[id="planwatch.planwatch.planwatch.ui.status"], .statusbar-item[id*="planwatch"], .notification-toast');
+    return window;
+  }
+
+  async shows(selector) {
+    await this.page.waitForSelector(selector, { timeout: PATIENCE });
+  }
+
+  texts(selector) {
+    return this.page.locator(selector).allInnerTexts();
+  }
+
+  keys(...names) {
+    return names.reduce((before, it) => before.then(() => this.page.keyboard.press(it)), Promise.resolve());
+  }
+
+  type(text) {
+    return this.page.keyboard.type(text);
+  }
+
+  /** Opens a file at a place by the quick open box. Lines and columns count from 1. */
+  async go(name, line, column) {
+    await this.keys('Control+p');
+    await this.shows('.quick-input-widget input');
+    await this.type(`${path(name)}:${line}:${column}`);
+    await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
+    await this.keys('Enter');
+    await this.shows(`.tab.active[data-resource-name="${name.split('/')[1]}"]`);
+    await until(async () => (await this.texts('.statusbar-item[id="status.editor.selection"]'))[0]?.includes(`Ln ${line}, Col ${column}`));
+  }
+
+  async command(title) {
+    await this.keys('F1');
+    await this.shows('.quick-input-widget input');
+    await this.type(title);
+    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().click();
+  }
+
+  /** Chooses the code action at the cursor whose title has this text. */
+  async act(title) {
+    let titles = [];
+    const isOffered = await until(async () => {
+      await this.keys('Control+.');
+      await this.page.waitForTimeout(700);
+      titles = await this.texts('.action-widget .monaco-list-row');
+      if (titles.some((it) => it.includes(title))) {
+        return true;
+      }
+      await this.keys('Escape');
+      return false;
+    });
+    that(`the action \`${title}\` is offered`, isOffered, `there are ${JSON.stringify(titles)}`);
+    if (isOffered) {
+      await this.page.locator('.action-widget .monaco-list-row', { hasText: title }).first().click();
+    }
+  }
+
+  async save() {
+    await this.keys('Control+s');
+    await until(async () => (await this.page.locator('.tab.active.dirty').count()) === 0);
+  }
+
+  /** The lines of the editor that are on the screen. */
+  async lines() {
+    const all = await this.page.locator('.editor-instance .view-line').evaluateAll((found) =>
+      found.map((it) => [Number.parseInt(it.style.top, 10), it.textContent.replaceAll('\u00a0', ' ')]));
+    return all.sort((a, b) => a[0] - b[0]).map((it) => it[1]);
+  }
+
+  /** The rows of the tree of plans, as words. */
+  async tree() {
+    const rows = await this.texts('.pane:has(.pane-header[aria-label*="Plans"]) .monaco-list-row');
+    return rows.map((it) => it.replaceAll(/\s+/g, ' ').trim());
+  }
+
+  async statusBar() {
+    return (await this.texts('.statusbar-item[id*="planwatch.ui.status"]')).join(' ').trim();
+  }
+}
+
+async function becomes(name, file, expected) {
+  await until(() => read(file) === expected);
+  same(name, read(file), expected);
+}
+
+async function typo(it) {
+  const original = read('shop/step-1.md');
+  await it.go('shop/step-1.md', 2, 9);
+  await it.keys(...'pending'.split('').map(() => 'Delete'));
+  await it.type('pendng');
+  that('a typo in a status is marked while it is typed', await until(async () => (await it.page.locator('.squiggly-error').count()) === 1));
+  same('nothing is written meanwhile', read('shop/step-1.md'), original);
+  await it.act('pending');
+  that('the quick fix mends it', await until(async () => (await it.lines())[1] === 'status: pending # first'), JSON.stringify(await it.lines()));
+  that('the mark goes', await until(async () => (await it.page.locator('.squiggly-error').count()) === 0));
+  await it.save();
+  same('after the fix the file is what it was', read('shop/step-1.md'), original);
+}
+
+async function completion(it) {
+  const original = read('shop/step-2.md');
+  await it.go('shop/step-2.md', 3, 11);
+  await it.keys('Delete', 'Control+Space');
+  const rows = async () => (await it.texts('.suggest-widget .monaco-list-row')).map((row) => row.replaceAll(/\s+/g, ' '));
+  const has = (title) => until(async () => (await rows()).some((row) => row.includes(title)));
+  that('`depends` offers steps with their titles', (await has('Schema')) && (await has('Invoices')), JSON.stringify(await rows()));
+  await it.page.locator('.suggest-widget .monaco-list-row', { hasText: 'Invoices' }).first().click();
+  await it.save();
+  await becomes('choosing one inserts its id', 'shop/step-2.md', original.replace('[1]', '[billing:1]'));
+  writeFileSync(path('shop/step-2.md'), original);
+  that('a file that another program writes is shown', await until(async () => (await it.lines())[2]?.startsWith('depends: [1')), JSON.stringify(await it.lines()));
+}
+
+async function hints(it) {
+  await it.go('shop/step-2.md', 1, 1);
+  that('a hint after a dependency has its status', await until(async () => /pending/.test((await it.lines())[2] ?? '')), JSON.stringify(await it.lines()));
+  const lenses = () => it.texts('.contentWidgets .codelens-decoration');
+  that('a lens says what the step waits for', await until(async () => (await lenses()).join().includes('waits for 1')), JSON.stringify(await lenses()));
+}
+
+async function tree(it) {
+  that('the tree has the plans with their progress', await until(async () => (await it.tree()).some((row) => /Shop.*0\/3/.test(row))), JSON.stringify(await it.tree()));
+  await it.page.locator('.pane:has(.pane-header[aria-label*="Plans"]) .monaco-list-row', { hasText: 'Shop' }).locator('.monaco-tl-twistie').click();
+  that('a plan has its steps', await until(async () => (await it.tree()).some((row) => /1 Schema ready/.test(row))), JSON.stringify(await it.tree()));
+  that('a step says what it waits for', (await it.tree()).some((row) => /2 Cart waits for 1/.test(row)), JSON.stringify(await it.tree()));
+  await it.page.locator('.pane:has(.pane-header[aria-label*="Plans"]) .monaco-list-row', { hasText: 'Schema' }).click();
+  that('a click opens the file of a step', await until(async () => (await it.lines()).includes('# Schema')));
+}
+
+async function claims(it) {
+  that('the status bar counts the ready steps', await until(async () => /ready/.test(await it.statusBar())), await it.statusBar());
+  planwatch('claim', 'shop:1');
+  that('a claim by another program is shown', await until(async () => /shop:1 Schema/.test(await it.statusBar())), await it.statusBar());
+  that('and in the tree', await until(async () => (await it.tree()).some((row) => /Schema in progress · person/.test(row))), JSON.stringify(await it.tree()));
+  await it.go('shop/step-1.md', 1, 1);
+  await it.command('planwatch: Complete Step');
+  that('*Complete Step* completes the step in the editor', await until(() => read('shop/step-1.md').includes('status: completed')), read('shop/step-1.md'));
+  that('and ends the claim', !read('shop/step-1.md').includes('claim: {'), read('shop/step-1.md'));
+  that('the status bar counts again', await until(async () => /ready/.test(await it.statusBar())), await it.statusBar());
+}
+
+async function others(it) {
+  await it.go('shop/step-3.md', 1, 1);
+  renameSync(path('billing/step-1.md'), join(ROOT, 'away.md'));
+  that('a file that is gone is noticed without a keystroke', await until(async () => (await it.page.locator('.squiggly-error').count()) === 1));
+  renameSync(join(ROOT, 'away.md'), path('billing/step-1.md'));
+  that('a file that is back, too', await until(async () => (await it.page.locator('.squiggly-error').count()) === 0));
+}
+
+async function rename(it) {
+  const before = Object.fromEntries(['plan', 'step-2', 'step-3'].map((name) => [name, read(`shop/${name}.md`)]));
+  await it.go('shop/step-3.md', 4, 5);
+  await it.keys('F2');
+  await it.shows('.rename-box input');
+  await it.keys('Control+a');
+  await it.type('2.5');
+  await it.keys('Enter');
+  await becomes('rename changes the step that names it', 'shop/step-3.md', before['step-3'].replace('- 2\n', '- 2.5\n'));
+  await becomes('and the Steps list', 'shop/plan.md', before.plan.replaceAll('step-2', 'step-2.5'));
+  await becomes('and the name of the file, with the same text', 'shop/step-2.5.md', before['step-2']);
+}
+
+async function lineEnds(it) {
+  const original = read('billing/step-1.md');
+  writeFileSync(path('billing/step-2.md'), read('billing/step-2.md'));
+  for (const [file, id] of [['billing/step-1.md', 'billing:1'], ['billing/step-2.md', 'billing:2']]) {
+    const before = read(file);
+    planwatch('done', id);
+    const expected = read(file);
+    planwatch('undo');
+    same(`${file} is what it was before`, read(file), before);
+    await it.go(file, 2, 10);
+    await it.act('Complete step');
+    await until(async () => (await it.page.locator('.tab.active.dirty').count()) === 1);
+    same(`${file} is not written by the action`, read(file), before);
+    await it.save();
+    await becomes(`${file} has the bytes of \`planwatch done\``, file, expected);
+  }
+  that('CRLF was there', original.includes('\r\n'));
+}
+
+async function missing(browser, it) {
+  const settings = JSON.parse(readFileSync(SETTINGS, 'utf8'));
+  writeFileSync(SETTINGS, JSON.stringify({ ...settings, 'planwatch.path': '/nowhere/planwatch' }));
+  const toasts = () => it.texts('.notification-toast');
+  that('a program that is missing is reported with what to do',
+    await until(async () => (await toasts()).join(' ').includes('`/nowhere/planwatch` was not found. Install planwatch, or set `planwatch.path`')), JSON.stringify(await toasts()));
+}
+
+const picture = process.argv.indexOf('--picture');
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+try {
+  const it = await Window.open(browser);
+  for (const scenario of [tree, typo, completion, hints, others, lineEnds, claims, rename, (window) => missing(browser, window)]) {
+    try {
+      await scenario(it);
+    } catch (error) {
+      that(scenario.name, false, String(error));
+    }
+    await it.keys('Escape', 'Escape');
+  }
+} finally {
+  await browser.close();
+}
+console.log(`${failed === 0 ? 'ok    ' : 'FAILED'} VS Code: ${done} checks, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
