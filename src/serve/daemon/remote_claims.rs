@@ -79,7 +79,12 @@ impl RemoteShare {
                 let listed = sync::watch(&context);
                 if listed.is_ok() && !is_told {
                     let own = own.clone();
-                    is_told = sync::on_change(&context, Box::new(move || drop(own.send(Wake::Look))));
+                    is_told = sync::on_change(
+                        &context,
+                        Box::new(move || {
+                            own.send(Wake::Look).ok();
+                        }),
+                    );
                 }
                 let next = if listed.is_ok() { REMOTE_INTERVAL } else { after_failure(interval) };
                 interval = with_jitter(next, &context);
