@@ -50,7 +50,7 @@ pub(crate) fn fence(
     let Some(sync) = Sync::of(context)? else { return Ok(Fenced::NoRecord) };
     let writer = Process::find(context.plans.disk(), std::process::id());
     let claim = own.claim.clone();
-    let Some(own) = sync.in_state(own, state)? else { return Ok(Fenced::NoRecord) };
+    let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
     let own = Own { writer, file: own.file.clone().filter(|it| is_untouched(context, it)), ..own };
     if own.is_offline {
         sync.state.put(&own)?;

@@ -134,6 +134,13 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why }))
     }
 
+    /// As [`Self::with_value`], with the step as it is now.
+    pub(crate) fn with_own_value(&self, own: Own) -> Result<Own, Error> {
+        let id = own.step.clone();
+        let step = if own.newest().is_none() { self.load(&id)? } else { None };
+        self.with_value(own, &id, step.as_ref())
+    }
+
     /// A claim without a connection has no value yet.
     fn with_value(&self, own: Own, id: &StepId, step: Option<&Step>) -> Result<Own, Error> {
         if own.newest().is_some() || !own.is_offline {
