@@ -1,5 +1,7 @@
 //! `planwatch lsp` as a process: the order of messages, answers that the protocol's types accept, typing, commands, and noise.
 
+#![expect(clippy::disallowed_methods, reason = "a test removes a file as a person does")]
+
 mod noise;
 
 use std::io::{BufRead, BufReader, Write};
@@ -89,12 +91,16 @@ impl Editor {
     }
 
     fn tell(&mut self, method: &str, params: Value) {
-        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        let mut message = json!({"jsonrpc": "2.0", "method": method});
+        message["params"] = params;
+        self.send(&message);
     }
 
     fn request(&mut self, method: &str, params: Value) -> i32 {
         self.next += 1;
-        self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}));
+        let mut message = json!({"jsonrpc": "2.0", "id": self.next, "method": method});
+        message["params"] = params;
+        self.send(&message);
         self.next
     }
 
@@ -130,7 +136,9 @@ impl Editor {
 
     fn change(&mut self, relative: &str, version: i32, changes: Value) {
         let document = json!({"uri": self.uri(relative), "version": version});
-        self.tell("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+        let mut params = json!({"textDocument": document});
+        params["contentChanges"] = changes;
+        self.tell("textDocument/didChange", params);
     }
 
     /// The codes of the diagnostics that the server sends of a file, once they are these.
@@ -141,7 +149,7 @@ impl Editor {
             let all = it["params"]["diagnostics"].as_array().filter(|_| is_of_file)?;
             Some(all.iter().map(|it| it["code"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>())
         };
-        let mut last = self.heard.drain(..).filter_map(|it| codes(&it)).last();
+        let mut last = self.heard.drain(..).filter_map(|it| codes(&it)).next_back();
         while last.as_deref().is_none_or(|it| it != expected) {
             let message = self.output.recv_timeout(PATIENCE);
             let message = message.unwrap_or_else(|_| panic!("{relative}: {last:?}, not {expected:?}"));

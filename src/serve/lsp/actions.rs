@@ -84,7 +84,7 @@ fn possible_moves(tree: &mut Tree, file: &PlanFile) -> Option<(Vec<Verb>, bool)>
 }
 
 impl Asked<'_> {
-    fn edit_action(&self, title: &str, kind: &str, edit: Value) -> Value {
+    fn edit_action(&self, title: &str, kind: &str, edit: &Value) -> Value {
         json!({"title": title, "kind": kind, "edit": edit})
     }
 
@@ -142,8 +142,8 @@ impl Asked<'_> {
                 let words = self.words();
                 let edit = |(nth, word): (usize, String)| {
                     let edit = json!({"range": self.document.range(&extent), "newText": word});
-                    let edit = self.edit_of(vec![edit]);
-                    of_problem(self.edit_action(&format!("Change to `{word}`"), QUICKFIX, edit), nth == 0)
+                    let edit = self.edit_of(&[edit]);
+                    of_problem(self.edit_action(&format!("Change to `{word}`"), QUICKFIX, &edit), nth == 0)
                 };
                 let typed = &self.document.text[extent.clone()];
                 known_words(typed, &words, &self.file.role).into_iter().enumerate().map(edit).collect()
@@ -152,7 +152,7 @@ impl Asked<'_> {
                 let title =
                     if problem.code == Code::IdDiffers { "Correct the id" } else { "Remove the claim" };
                 let edit = self.dry_run(|it| check::fix_one(it, &self.id(), Mode::DryRun));
-                edit.map(|it| of_problem(self.edit_action(title, QUICKFIX, it), true)).into_iter().collect()
+                edit.map(|it| of_problem(self.edit_action(title, QUICKFIX, &it), true)).into_iter().collect()
             }
             Code::MissingStepFile | Code::MissingPlanFile => {
                 let title = if problem.code == Code::MissingStepFile {
@@ -186,7 +186,7 @@ impl Asked<'_> {
         self.tree.context().map(|it| it.config.words).unwrap_or_default()
     }
 
-    fn edit_of(&self, edits: Vec<Value>) -> Value {
+    fn edit_of(&self, edits: &[Value]) -> Value {
         if !self.client.has_document_changes {
             return json!({"changes": {(self.document.uri.clone()): edits}});
         }
@@ -203,7 +203,7 @@ impl Asked<'_> {
             let title = "Complete step";
             found.extend(match by_command {
                 true => Some(self.command_action(title, REWRITE, "planwatch.done", json!({}))),
-                false => self.moving(Verb::Done, None).map(|it| self.edit_action(title, REWRITE, it)),
+                false => self.moving(Verb::Done, None).map(|it| self.edit_action(title, REWRITE, &it)),
             });
         }
         if verbs.contains(&Verb::Fail) {
@@ -245,7 +245,7 @@ impl Asked<'_> {
         let edit = self.dry_run(|it| steps_list::insert(it, &request))?;
         let is_empty =
             edit["documentChanges"].as_array().is_some_and(Vec::is_empty) || edit["changes"] == json!({});
-        (!is_empty).then(|| self.edit_action("Insert Steps list", REWRITE, edit))
+        (!is_empty).then(|| self.edit_action("Insert Steps list", REWRITE, &edit))
     }
 
     /// On a task of a step: makes a step of it.
@@ -285,7 +285,7 @@ impl Asked<'_> {
         if by_command {
             return Some(self.command_action(title, REWRITE, command, more));
         }
-        edit().map(|it| self.edit_action(title, REWRITE, it))
+        edit().map(|it| self.edit_action(title, REWRITE, &it))
     }
 }
 

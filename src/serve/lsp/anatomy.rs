@@ -155,7 +155,7 @@ fn item_spot(key: &str, line: &str, indent: usize, column: usize) -> Option<Spot
         None => (indent, false),
     };
     if column < rest || is_comment(&line[rest..column]) {
-        return (is_item && column > indent).then(|| Spot::Value {
+        return (is_item && column > indent).then_some(Spot::Value {
             key,
             word: column..column,
             list: List::Block,

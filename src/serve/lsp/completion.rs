@@ -110,12 +110,13 @@ fn list(
     typed: &str,
     mut items: Vec<Item>,
 ) -> Value {
-    let is_incomplete = items.len() > MOST;
-    if is_incomplete {
-        let typed = typed.to_lowercase();
+    // What is found by its title has to be asked for again as the word grows.
+    let is_incomplete = items.len() > MOST || items.iter().any(|it| !it.also.is_empty());
+    let wanted = typed.to_lowercase();
+    if items.len() > MOST {
         let is_near =
-            |it: &Item| it.label.to_lowercase().contains(&typed) || it.also.to_lowercase().contains(&typed);
-        items.retain(|it| typed.is_empty() || is_near(it));
+            |it: &Item| it.label.to_lowercase().contains(&wanted) || it.also.to_lowercase().contains(&wanted);
+        items.retain(|it| wanted.is_empty() || is_near(it));
         items.truncate(MOST);
     }
     let range = document.range(word);
@@ -123,15 +124,17 @@ fn list(
         let text = if it.text.is_empty() { &it.label } else { &it.text };
         let is_snippet = it.kind == SNIPPET && client.has_snippets;
         let text = if is_snippet { text.clone() } else { without_stops(text, it.kind) };
-        let filter = if it.also.is_empty() { it.label.clone() } else { format!("{} {}", it.label, it.also) };
         let mut item = json!({
             "label": it.label,
             "kind": it.kind,
             "sortText": format!("{nth:05}"),
-            "filterText": filter,
             "insertTextFormat": if is_snippet { 2 } else { 1 },
             "textEdit": {"range": range, "newText": text},
         });
+        // Some clients take a word of their own instead of the range if there is a text to filter by.
+        if !it.label.starts_with(typed) && it.also.to_lowercase().contains(&wanted) {
+            item["filterText"] = format!("{typed} {}", it.also).into();
+        }
         if !it.detail.is_empty() {
             item["detail"] = it.detail.into();
         }

@@ -133,7 +133,7 @@ pub(super) fn write(to: &mut impl Write, body: &Value) -> io::Result<()> {
 }
 
 /// The reply to a frame that is broken; its id may be null, which replies of the library cannot have.
-pub(super) fn error(id: Value, code: i32, message: &str) -> Value {
+pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 

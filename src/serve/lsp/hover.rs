@@ -28,24 +28,24 @@ pub(super) fn hover(tree: &mut Tree, document: &Document, file: &PlanFile, posit
         };
         let said = said.or_else(|| from_catalog(tree.catalog.as_ref(), &named.target));
         let said = said.unwrap_or_else(|| missing(&named.target));
-        return Ok(shown(document, &named.range, said));
+        return Ok(shown(document, &named.range, &said));
     }
     match anatomy::spot(&document.text, at) {
         Some(Spot::Key { word }) => {
             let meaning = keys::meaning(&file.role, &document.text[word.clone()]);
-            Ok(meaning.map_or(Value::Null, |it| shown(document, &word, it.to_owned())))
+            Ok(meaning.map_or(Value::Null, |it| shown(document, &word, it)))
         }
         Some(Spot::Nested { word, .. } | Spot::Value { word, .. }) => {
             let time = document.text[word.clone()].parse::<Time>().ok();
             let now = tree.context().map(|it| it.now).ok();
             let said = time.zip(now).map(|(time, now)| format!("{}, {time}", ago(time, now)));
-            Ok(said.map_or(Value::Null, |it| shown(document, &word, it)))
+            Ok(said.map_or(Value::Null, |it| shown(document, &word, &it)))
         }
         _ => Ok(Value::Null),
     }
 }
 
-fn shown(document: &Document, range: &std::ops::Range<usize>, text: String) -> Value {
+fn shown(document: &Document, range: &std::ops::Range<usize>, text: &str) -> Value {
     json!({"contents": {"kind": "markdown", "value": text}, "range": document.range(range)})
 }
 

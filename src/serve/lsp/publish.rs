@@ -52,7 +52,7 @@ impl Published {
             let items = of_document(tree, document, &file);
             self.others.remove(&document.path);
             let params = json!({"uri": document.uri, "version": document.version, "diagnostics": items});
-            outbox.publish(&document.uri, params);
+            outbox.publish(&document.uri, &params);
         }
         if std::mem::take(&mut tree.are_others_dirty) {
             self.publish_others(outbox, client.encoding, tree);
@@ -67,7 +67,7 @@ impl Published {
             self.others.remove(&path);
             if !tree.is_open(&path) {
                 let uri = uri::of_path(&path);
-                outbox.publish(&uri, json!({"uri": uri, "diagnostics": []}));
+                outbox.publish(&uri, &json!({"uri": uri, "diagnostics": []}));
             }
         }
         for (path, problems) in chosen {
@@ -77,14 +77,14 @@ impl Published {
             }
             let problems: Vec<_> = problems.into_iter().cloned().collect();
             let (uri, items) = of_file(tree, encoding, &path, &problems);
-            outbox.publish(&uri, json!({"uri": uri, "diagnostics": items}));
+            outbox.publish(&uri, &json!({"uri": uri, "diagnostics": items}));
         }
     }
 
     /// Takes back what was sent of a document that is closed; what its file says comes with the other files.
     pub(super) fn closed(&mut self, outbox: &Outbox, client: &Client, uri: &str) {
         if !client.pulls_diagnostics {
-            outbox.publish(uri, json!({"uri": uri, "diagnostics": []}));
+            outbox.publish(uri, &json!({"uri": uri, "diagnostics": []}));
         }
     }
 }

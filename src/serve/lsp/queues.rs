@@ -161,16 +161,16 @@ impl Outbox {
     }
 
     /// Answers a frame that holds no message.
-    pub(super) fn refuse(&self, id: Value, code: i32, message: &str) {
+    pub(super) fn refuse(&self, id: &Value, code: i32, message: &str) {
         self.put(None, frames::error(id, code, message));
     }
 
-    pub(super) fn notify(&self, method: &str, params: Value) {
+    pub(super) fn notify(&self, method: &str, params: &Value) {
         self.put(None, json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
     /// Sends the diagnostics of a document, instead of those that still wait.
-    pub(super) fn publish(&self, uri: &str, params: Value) {
+    pub(super) fn publish(&self, uri: &str, params: &Value) {
         let body = json!({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params});
         self.put(Some(uri.to_owned()), body);
     }
@@ -200,10 +200,10 @@ mod tests {
     #[test]
     fn only_the_last_diagnostics_of_a_document_are_sent() {
         let outbox = Outbox::new(Pending::default());
-        outbox.publish("a", json!(1));
-        outbox.publish("b", json!(2));
-        outbox.publish("a", json!(3));
-        outbox.notify("x", json!(4));
+        outbox.publish("a", &json!(1));
+        outbox.publish("b", &json!(2));
+        outbox.publish("a", &json!(3));
+        outbox.notify("x", &json!(4));
         let waiting =
             locked(&outbox.queue.0).waiting.iter().map(|(_, it)| it["params"].clone()).collect::<Vec<_>>();
         assert_eq!(waiting, [json!(2), json!(3), json!(4)]);
@@ -234,7 +234,7 @@ mod tests {
         let outbox = Outbox::new(Pending::default());
         let thread = outbox.write_to(writer).unwrap();
         for n in 0..100 {
-            outbox.notify("x", json!(n));
+            outbox.notify("x", &json!(n));
         }
         outbox.finish();
         thread.join().unwrap();

@@ -87,7 +87,7 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
 
 /// The number of a step with the word `step-` before it, if it has that.
 fn whole_name(body: &str, number: Range<usize>) -> Range<usize> {
-    let before = body[..number.start].as_bytes();
+    let before = &body.as_bytes()[..number.start];
     let is_word =
         before.len() >= 5 && before[before.len() - 5..before.len() - 1].eq_ignore_ascii_case(b"step");
     let is_joined = matches!(before.last(), Some(b'-' | b' '));

@@ -41,7 +41,7 @@ pub(super) enum Event {
     Loaded {
         root: PathBuf,
         catalog: Result<Catalog, Error>,
-        watcher: Option<Watcher>,
+        watcher: Option<Box<Watcher>>,
     },
     /// The system saw something in a plans directory.
     Seen {
@@ -83,7 +83,7 @@ pub(super) struct Server {
     pub(super) documents: Documents,
     pub(super) trees: Vec<Tree>,
     pub(super) published: Published,
-    watchers: HashMap<PathBuf, Watcher>,
+    watchers: HashMap<PathBuf, Box<Watcher>>,
     /// Plans directories whose catalog is being loaded.
     loading: HashSet<PathBuf>,
     /// What was seen before the watcher arrived.
@@ -165,7 +165,9 @@ impl Server {
     fn take(&mut self, event: Event) -> Option<u8> {
         match event {
             Event::Frame(None) => return Some(self.exit_code()),
-            Event::Frame(Some(Frame::Broken { id, code, why })) => self.outbox.refuse(id, code.number(), why),
+            Event::Frame(Some(Frame::Broken { id, code, why })) => {
+                self.outbox.refuse(&id, code.number(), why);
+            }
             Event::Frame(Some(Frame::Message(Message::Request(request)))) => self.take_request(request),
             Event::Frame(Some(Frame::Message(Message::Notification(it)))) if it.method == "exit" => {
                 return Some(self.exit_code());
@@ -312,7 +314,7 @@ impl Server {
                 if !is_watched {
                     let (events, root) = (events.clone(), root.clone());
                     let seen = move |batch| events.send(Event::Seen { root: root.clone(), batch }).is_ok();
-                    watcher = Watcher::open(context.plans.root(), seen).ok();
+                    watcher = Watcher::open(context.plans.root(), seen).ok().map(Box::new);
                     watcher.iter_mut().for_each(|it| it.cover(&context.plans));
                 }
                 Catalog::load(&context)
@@ -325,7 +327,7 @@ impl Server {
         }
     }
 
-    fn loaded(&mut self, root: &Path, catalog: Result<Catalog, Error>, watcher: Option<Watcher>) {
+    fn loaded(&mut self, root: &Path, catalog: Result<Catalog, Error>, watcher: Option<Box<Watcher>>) {
         self.loading.remove(root);
         let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) else { return };
         // Where the plans cannot be loaded, the open ones are answered for alone.
@@ -401,7 +403,7 @@ impl Server {
     fn tell_changes(&self, root: &Path, changes: &Changes) {
         if self.client.follows_plans {
             let params = serde_json::json!({"folder": uri::of_path(root), "plans": changes.plans});
-            self.outbox.notify("planwatch/didChange", params);
+            self.outbox.notify("planwatch/didChange", &params);
         }
     }
 

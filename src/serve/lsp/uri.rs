@@ -48,7 +48,7 @@ pub(super) fn of_path(path: &Path) -> String {
     for byte in path.as_os_str().as_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(char::from(*byte))
+                uri.push(char::from(*byte));
             }
             // Writing into a text does not fail.
             _ => write!(uri, "%{byte:02X}").unwrap_or_default(),

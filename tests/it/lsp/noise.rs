@@ -72,6 +72,25 @@ fn pieces_of_a_text_mean_what_the_whole_means() {
     assert_eq!((pieces.end(), whole.end()), (0, 0));
 }
 
+/// Parameters that every request can read, some of them with numbers or types that no client sends.
+fn noisy_params(random: &mut Random, n: usize, uris: &[String]) -> String {
+    let number = random
+        .pick(&["0", "3", "7", "4294967295", "18446744073709551616", "-5", "1.5", "null", "\"x\""])
+        .to_owned();
+    let uri = &uris[random.below(uris.len())];
+    let place = format!("{{\"line\":{number},\"character\":{}}}", random.below(20));
+    let params = format!(
+        "{{\"textDocument\":{{\"uri\":\"{uri}\",\"version\":{n},\"text\":\"---\\nstatus: x\\n---\\n\"}},\"position\":{place},\"range\":{{\"start\":{place},\"end\":{place}}},\
+             \"context\":{{\"includeDeclaration\":true}},\"newName\":\"{number}\",\"query\":\"a\",\"command\":\"planwatch.start\",\"arguments\":[{{\"id\":\"auth:{n}\"}}],\
+             \"files\":[{{\"oldUri\":\"{uri}\",\"newUri\":\"{uri}\"}}],\"previousResultIds\":[],\"contentChanges\":[{{\"range\":{{\"start\":{place},\"end\":{place}}},\"text\":\"é\"}}]}}"
+    );
+    match random.below(8) {
+        0 => "null".to_owned(),
+        1 => "[]".to_owned(),
+        _ => params.replace("\"newName\":\"\"x\"\"", "\"newName\":\"x\""),
+    }
+}
+
 /// Noise: valid and invalid requests, cancellations, frames that hold no message. Every request has exactly one reply;
 /// `PLANWATCH_LSP_NOISE` sets how many messages there are.
 #[test]
@@ -115,21 +134,7 @@ fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
     let mut random = Random::new(11);
     let mut asked = BTreeMap::new();
     for n in 0..wanted("PLANWATCH_LSP_NOISE", 400) {
-        let number = random
-            .pick(&["0", "3", "7", "4294967295", "18446744073709551616", "-5", "1.5", "null", "\"x\""])
-            .to_owned();
-        let uri = &uris[random.below(uris.len())];
-        let place = format!("{{\"line\":{number},\"character\":{}}}", random.below(20));
-        let params = format!(
-            "{{\"textDocument\":{{\"uri\":\"{uri}\",\"version\":{n},\"text\":\"---\\nstatus: x\\n---\\n\"}},\"position\":{place},\"range\":{{\"start\":{place},\"end\":{place}}},\
-             \"context\":{{\"includeDeclaration\":true}},\"newName\":\"{number}\",\"query\":\"a\",\"command\":\"planwatch.start\",\"arguments\":[{{\"id\":\"auth:{n}\"}}],\
-             \"files\":[{{\"oldUri\":\"{uri}\",\"newUri\":\"{uri}\"}}],\"previousResultIds\":[],\"contentChanges\":[{{\"range\":{{\"start\":{place},\"end\":{place}}},\"text\":\"é\"}}]}}"
-        );
-        let params = match random.below(8) {
-            0 => "null".to_owned(),
-            1 => "[]".to_owned(),
-            _ => params.replace("\"newName\":\"\"x\"\"", "\"newName\":\"x\""),
-        };
+        let params = noisy_params(&mut random, n, &uris);
         match random.below(10) {
             0 => {
                 let frame: &[u8] = match random.below(7) {
