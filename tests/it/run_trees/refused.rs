@@ -66,7 +66,9 @@ fn a_merge_that_would_overwrite_something_is_not_made() {
         // Once nothing is in the way, the next run merges it.
         place.git("reset -q");
         place.git("checkout -q -- code");
-        ["staged", "untracked", "ignored"].map(|it| std::fs::remove_file(place.file(it)).unwrap());
+        for path in ["staged", "untracked", "ignored"] {
+            std::fs::remove_file(place.file(path)).unwrap();
+        }
         ended(&run(&place, "exit 1", ""), 0);
         assert_ne!(place.git("diff --name-only HEAD~1"), "", "{work}");
         is_tidy(&place);
