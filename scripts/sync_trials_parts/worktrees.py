@@ -136,7 +136,14 @@ class Trial:
         return lost, completed, blocked, len(made)
 
 
+def has_new_git():
+    version = subprocess.run(["git", "version"], capture_output=True, text=True, check=True).stdout.split()[2]
+    return tuple(int(it) for it in version.split(".")[:2]) >= (2, 41)
+
+
 def run(binary, rounds, steps, jobs, scratch=None):
+    if not has_new_git():
+        return None, "git 2.41 is needed"
     rng = random.Random(7)
     kills = completed = blocked = commits = 0
     for number in range(1, rounds + 1):

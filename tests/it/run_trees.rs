@@ -200,6 +200,25 @@ fn two_workers_change_one_file_at_different_places() {
 }
 
 #[test]
+fn attributes_are_those_of_the_commits_and_not_of_what_is_checked_out() {
+    needs_new_git!();
+    let place = repository(&APART);
+    place.write(".gitattributes", "changes merge=union\n");
+    place.write("changes", "first\n");
+    place.git("add -A");
+    place.git("commit -q -m Attributes");
+    std::fs::remove_file(place.file(".gitattributes")).unwrap();
+    ended(&run(&place, &format!("{MEET}; echo by $n >> changes; {GOOD}"), "--jobs 2 --timeout 50s"), 0);
+    let changes = committed(&place, "changes");
+    assert!(
+        changes.contains("by 1\n") && changes.contains("by 2\n") && changes.lines().count() == 3,
+        "{changes}"
+    );
+    assert_eq!(place.git("status --porcelain .gitattributes"), " D .gitattributes\n");
+    is_tidy(&place);
+}
+
+#[test]
 fn a_conflict_blocks_its_step_and_no_other_and_is_resolved_by_hand() {
     needs_new_git!();
     let place = repository(&["touches: [a]", "touches: [b]", "touches: [c]\ndepends: []"]);

@@ -135,7 +135,10 @@ impl Driver<'_> {
         let step = &begun.step;
         let unmerged = |why| Unmerged { step: step.id.clone(), why };
         match verdict {
-            Verdict::Close => self.remove(trees, tree, step),
+            // A tree in which nothing was done is not needed.
+            Verdict::Close | Verdict::AsItIs(StepStatus::Skipped) | Verdict::GiveBack(_) => {
+                self.remove(trees, tree, step);
+            }
             Verdict::NotMerged(why) => return Ok(Some(unmerged(why.clone()))),
             // A person completed it meanwhile, or with --force.
             Verdict::AsItIs(StepStatus::Completed) => match self.merged(trees, tree, step)? {
@@ -157,6 +160,9 @@ impl Driver<'_> {
             Ok(Ended::Merged) => report.is_merged = true,
             Ok(Ended::Kept(why)) => {
                 report.unmerged = Some(trees.main());
+                if state.error.is_some() {
+                    self.note(&format!("{why}; it is in `{}`", trees.main()));
+                }
                 let why = match &state.halt {
                     Some(Halt { end: End::Complete, .. }) | None => why,
                     Some(halt) => format!("{why}; {}", halt.why),
