@@ -51,6 +51,18 @@ impl PlansDir {
         Records::shared(&self.disk, worktree.common.join("planwatch"))
     }
 
+    /// Whether the working tree at `root` is one that a run made for a step, by what it has checked out.
+    pub fn is_run_tree(&self, root: &Path) -> bool {
+        let head = Worktree::at(&*self.disk, root).map(|it| head(&*self.disk, &it.own));
+        matches!(head, Some(Head::Branch(name)) if name.starts_with("refs/heads/planwatch-run/"))
+            || root.ancestors().any(|it| it.ends_with(".planwatch/trees"))
+    }
+
+    /// The records of runs that have working trees of their own.
+    pub fn run_records(&self, worktree: &Worktree) -> Records {
+        Records::shared(&self.disk, worktree.common.join("planwatch-run"))
+    }
+
     pub fn head(&self, worktree: &Worktree) -> Head {
         head(&*self.disk, &worktree.own)
     }

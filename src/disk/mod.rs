@@ -73,7 +73,7 @@ pub use project::{Project, ProjectNews};
 pub use queries::{make_plans_dir, read_file};
 pub use reach::{Origin, Reach};
 pub use real::RealDisk;
-pub use records::{LockedRecords, Records};
+pub use records::{HeldRecord, LockedRecords, Records};
 pub use request_key::Keyed;
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
 pub use scratch::{ScratchFiles, replace_temporary};

@@ -56,6 +56,25 @@ pub struct LockedRecords {
     _lock: Box<dyn DiskFile>,
 }
 
+/// One record that this process alone may change, for as long as this exists.
+#[derive(Debug)]
+pub struct HeldRecord {
+    records: Records,
+    name: String,
+    _lock: Box<dyn DiskFile>,
+}
+
+impl HeldRecord {
+    /// Creates or replaces the record.
+    pub fn put(&self, bytes: &[u8]) -> Result<(), DiskError> {
+        self.records.put(&self.name, bytes).map_err(|error| self.records.failed(error))
+    }
+
+    pub fn remove(&self) -> Result<(), DiskError> {
+        self.records.remove(&self.name).map_err(|error| self.records.failed(error))
+    }
+}
+
 impl PlansDir {
     /// The records of this plans directory on this machine; `None` if its state cannot be trusted.
     ///
@@ -150,6 +169,36 @@ impl Records {
         }
     }
 
+    /// Takes the lock of one record; `None` if another process holds it longer than `patience`. The lock ends with the process.
+    pub fn hold(&self, name: &str, patience: Duration) -> Result<Option<HeldRecord>, DiskError> {
+        let lock = || {
+            make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
+            // The file stays: a lock on a file that was removed meanwhile would exclude nobody.
+            self.disk.lock(&self.dir.join(format!("{name}.lock")), patience)
+        };
+        let lock = lock().map_err(|error| self.failed(error))?;
+        Ok(lock.map(|lock| HeldRecord { records: self.clone(), name: name.to_owned(), _lock: lock }))
+    }
+
+    fn failed(&self, error: io::Error) -> DiskError {
+        DiskError::writing(&self.dir, error)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let Self { disk, dir, modes } = self;
+        let draft = dir.join(format!("draft.{name}"));
+        disk.remove(&draft).ok();
+        write_new(&**disk, &draft, modes.file, bytes, Safe::No)?;
+        disk.rename(&draft, &dir.join(name), Rename::Replace)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match self.disk.remove(&self.dir.join(name)) {
+            Err(error) if !is(&error, Errno::NOENT) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the lock; `None` if it is not free within half a minute.
     pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
         let path = self.dir.join(LOCK);
@@ -179,11 +228,7 @@ impl LockedRecords {
 
     /// Creates or replaces a record; a reader sees the old or the new one.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let Records { disk, dir, modes } = &self.records;
-        let draft = dir.join(format!("draft.{name}"));
-        disk.remove(&draft).ok();
-        write_new(&**disk, &draft, modes.file, bytes, Safe::No)?;
-        disk.rename(&draft, &dir.join(name), Rename::Replace)
+        self.records.put(name, bytes)
     }
 
     /// Creates a record without an atomic rename, because no reader expects it yet.
@@ -201,11 +246,7 @@ impl LockedRecords {
 
     /// Removes a record; a missing one is fine.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        let Records { disk, dir, .. } = &self.records;
-        match disk.remove(&dir.join(name)) {
-            Err(error) if !is(&error, Errno::NOENT) => Err(error),
-            _ => Ok(()),
-        }
+        self.records.remove(name)
     }
 
     /// Appends a line to a record; returns its earlier length.

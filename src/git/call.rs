@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const MOST: usize = 256 << 20;
 
 /// Variables that select another repository, another index or other rules for paths. A hook or an alias passes them on.
-const INHERITED: [&str; 23] = [
+pub const INHERITED: [&str; 23] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",

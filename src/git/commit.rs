@@ -38,9 +38,9 @@ pub struct FileVersion {
 }
 
 /// What an index or a tree holds for a path.
-type Entry = Option<(u32, Oid)>;
+pub(super) type Entry = Option<(u32, Oid)>;
 
-type Entries = BTreeMap<Vec<u8>, Entry>;
+pub(super) type Entries = BTreeMap<Vec<u8>, Entry>;
 
 /// The mode of a new file.
 const PLAIN: u32 = 0o100_644;
@@ -116,7 +116,7 @@ impl Git {
             return Ok(Tried::Nothing);
         }
         let tree = self.tree_with(head.as_ref(), &changed)?;
-        let commit = self.commit_tree(&tree, head.as_ref(), message, is_signed)?;
+        let commit = self.commit_tree(&tree, &head.iter().collect::<Vec<_>>(), message, is_signed)?;
         let in_index = self.entries_of_index(files)?;
         let is_untouched = |path: &[u8]| {
             let entry = in_index.get(path).cloned().unwrap_or_default();
@@ -139,7 +139,7 @@ impl Git {
     }
 
     /// The tree of `head` with these changes, made in an index of its own.
-    fn tree_with(&self, head: Option<&Oid>, changed: &Entries) -> Result<Oid, GitError> {
+    pub(super) fn tree_with(&self, head: Option<&Oid>, changed: &Entries) -> Result<Oid, GitError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = self.git_dir.join(format!("planwatch-index.{}.{number}", std::process::id()));
         let own = |words: &[&str]| self.call(words).variable("GIT_INDEX_FILE", &path);
@@ -158,16 +158,16 @@ impl Git {
         made
     }
 
-    fn commit_tree(
+    pub(super) fn commit_tree(
         &self,
         tree: &Oid,
-        head: Option<&Oid>,
+        parents: &[&Oid],
         message: &str,
         is_signed: bool,
     ) -> Result<Oid, GitError> {
         let mut call = self.call(&["commit-tree"]).oids([tree]);
-        if let Some(head) = head {
-            call = call.arg("-p").oids([head]);
+        for parent in parents {
+            call = call.arg("-p").oids([*parent]);
         }
         if is_signed {
             call = call.arg("-S").limit(SIGNING);

@@ -14,6 +14,7 @@ mod error;
 mod fingerprint;
 mod log;
 mod merge_file;
+mod merge_tree;
 mod oid;
 mod operation;
 mod pipes;
@@ -24,14 +25,16 @@ mod repository;
 mod status;
 mod trees;
 mod version;
+mod worktrees;
 
-pub use call::{Call, Output, Stream};
+pub use call::{Call, INHERITED, Output, Stream};
 pub use cat_file::{Blobs, CatFile, Found, Info, Object, read_info};
 pub use commit::FileVersion;
 pub use error::GitError;
 pub use fingerprint::fingerprint;
 pub use log::{LogEntry, LogQuery, LogReader, RawChange, read_changes};
 pub use merge_file::{Favor, LineMerge, MERGE_DRIVER};
+pub use merge_tree::TreeMerge;
 pub use oid::Oid;
 pub use push_report::{PushResult, PushedRef};
 pub use refs::{Branch, read_branches};
@@ -40,6 +43,7 @@ pub use repository::{Git, Head, Range};
 pub use status::{FileStatus, StatusKind, read_status};
 pub use trees::{IndexEntry, TreeEntry, read_index_entries, read_tree_entries, read_tree_object};
 pub use version::Version;
+pub use worktrees::{LinkedTree, read_worktrees};
 
 #[cfg(test)]
 mod tests;

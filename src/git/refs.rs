@@ -23,7 +23,7 @@ impl Branch {
     }
 }
 
-const FORMAT: &str =
+pub(super) const FORMAT: &str =
     "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(symref)%00%(authorname)";
 
 /// Branches that runs and claims make; they are not a person's work.

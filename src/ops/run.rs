@@ -1,7 +1,8 @@
 //! `run`: one fresh process for each step of a plan, until all are closed or the run halts.
 //!
 //! This module has the request and the events of a run. `drive` is its loop, `attempt` one process from claim to end,
-//! `outcome` decides on the result, and `settle` writes it. Processes are started through [`Workers`].
+//! `outcome` decides on the result, and `settle` writes it. `trees` has the working trees of `--worktrees`. Processes are
+//! started through [`Workers`].
 //!
 //! The step's file decides, never the output of a process. The state of a run is only in the steps' files and in the
 //! records of its claims, so that the next run continues one that was killed.
@@ -13,6 +14,7 @@ mod output;
 mod preview;
 mod renewal;
 mod settle;
+mod trees;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,7 +28,7 @@ use crate::api::agents::{Agent, AgentCommand, PromptBy};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::trust::Subject;
-use crate::api::views::value;
+use crate::api::views::{value, with};
 use crate::disk::Process;
 
 pub use drive::run;
@@ -62,8 +64,12 @@ pub struct RunRequest {
     /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
     pub process: Option<Process>,
-    /// Each step's file is committed after its attempt.
+    /// Each step's file is committed after its attempt; with worktrees, all of them at the end.
     pub commits: bool,
+    /// Each step is worked on in a git working tree of its own.
+    pub has_worktrees: bool,
+    /// Working trees and branches stay when their work is merged.
+    pub keeps_worktrees: bool,
 }
 
 impl RunRequest {
@@ -108,6 +114,8 @@ pub struct Job<'a> {
     /// What it reads, and how; none: nothing.
     pub prompt: Option<(&'a Path, PromptBy)>,
     pub directory: &'a Path,
+    /// The directory belongs to another git working tree than the one in which planwatch was started.
+    pub is_in_own_tree: bool,
     pub environment: &'a [(OsString, OsString)],
     /// Where its output goes, at the end.
     pub log: &'a File,
@@ -238,15 +246,42 @@ pub struct RunReport {
     pub closed: usize,
     pub cost: Option<f64>,
     pub hints: Vec<(String, &'static str)>,
+    /// None: it had no working trees of its own.
+    pub trees: Option<TreesReport>,
+}
+
+/// What became of the branches of a run with working trees.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TreesReport {
+    /// The user's branch.
+    pub branch: String,
+    /// Whether the user's branch has all merged work.
+    #[serde(rename = "merged")]
+    pub is_merged: bool,
+    /// The branch with the work that the user's branch does not have.
+    pub unmerged: Option<String>,
+    /// Branches of steps that stay.
+    pub kept: Vec<KeptBranch>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct KeptBranch {
+    pub branch: String,
+    /// Relative to the repository's root.
+    pub worktree: Option<String>,
 }
 
 impl RunReport {
     pub fn to_json(&self) -> Value {
         let hints: Vec<_> = self.hints.iter().map(|(it, _)| it).collect();
-        json!({
+        let report = json!({
             "plan": self.plan, "end": self.end.word(), "why": self.why, "step": self.step, "attempts": self.attempts,
             "closed": self.closed, "cost": self.cost, "next": hints, "exit_code": self.end.exit_code(),
-        })
+        });
+        match &self.trees {
+            Some(trees) => with(&report, json!({"worktrees": trees})),
+            None => report,
+        }
     }
 }
 

@@ -371,6 +371,12 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
         _ => Stdio::null(),
     };
     command.stdin(stdin).current_dir(job.directory).process_group(0);
+    if job.is_in_own_tree {
+        // They would lead git to the user's own tree.
+        for name in git::INHERITED {
+            command.env_remove(name);
+        }
+    }
     command.envs(job.environment.iter().map(|(name, value)| (name, value)));
     command.envs(by_file.map(|it| ("PLANWATCH_PROMPT", it)));
     Ok(command)

@@ -38,7 +38,8 @@ pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: boo
         let listed = plan_file.map(|it| listed(plan, &it)).unwrap_or_default();
         listed.into_iter().chain(files.iter().filter_map(|it| number(it.as_bytes()))).collect::<Vec<_>>()
     };
-    let others = roots.iter().filter(|it| **it != worktree.root);
+    // A run's working trees hold only copies of the plans.
+    let others = roots.iter().filter(|it| **it != worktree.root && !context.plans.is_run_tree(it));
     let mut numbers: BTreeSet<_> = others.flat_map(|it| numbers_in(it)).collect();
     if let Ok(Some(of_branches)) = numbers_of_branches(context, plan) {
         numbers.extend(of_branches);

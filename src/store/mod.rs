@@ -22,6 +22,7 @@ pub(crate) mod plan_file;
 pub(crate) mod plan_status;
 pub(crate) mod program;
 pub(crate) mod project_saves;
+pub(crate) mod ref_name;
 pub(crate) mod registry;
 pub(crate) mod relink;
 pub(crate) mod removed;

@@ -53,6 +53,7 @@ mod reading;
 mod readme;
 mod run;
 mod run_story;
+mod run_trees;
 mod schemas;
 mod searching;
 mod shared;

@@ -39,7 +39,7 @@ pub(crate) const DRAFT: &str = "event pass passes focus change added removed dif
 /// The fields of all events of a run together, and of what it comes to; none has all of them.
 pub(crate) const RUN: &str = "event step title attempt of why log text command outcome status exit_code seconds cost notes closed \
      total plan end attempts next prompt environment untrusted verify_only directory timeout idle \
-     max_attempts checked verify";
+     max_attempts checked verify worktrees";
 
 /// Objects that need not have every field that was asked for: those of a stream, and answers whose fields were checked before.
 const PARTIAL: [&str; 9] =

@@ -11,6 +11,7 @@ use crate::ops::claim::{Begun, Task};
 use crate::ops::prompt;
 use crate::ops::run::outcome::{self, ClaimState, ExitKind, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
+use crate::ops::run::trees::{self, Gathered, Merged, Tree, Trees};
 use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, environment};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
@@ -26,6 +27,16 @@ pub(super) struct Attempt<'a> {
     pub(super) surface: &'a dyn Surface,
     pub(super) workers: &'a dyn Workers,
     pub(super) begun: &'a Begun,
+    /// The working tree of the step; none: it is the user's own.
+    pub(super) place: Option<(&'a Trees, &'a Tree)>,
+}
+
+/// The same context for what runs in a step's working tree.
+pub(super) fn within(mut context: Context, tree: Option<&Tree>) -> Context {
+    if let Some(tree) = tree {
+        context.here.root.clone_from(&tree.path);
+    }
+    context
 }
 
 pub(super) struct Made {
@@ -40,8 +51,8 @@ impl Attempt<'_> {
     /// Runs the process, reads the file, verifies, and writes the result.
     pub(super) fn make(&self) -> Result<Made, Error> {
         let context = self.surface.context()?;
-        // The command must be the one that was checked before the claim.
-        let trusted = verify::subject(&context, &self.begun.step).map(|it| it.hash);
+        // The command must be the one that was checked before the work.
+        let trusted = verify::subject(&self.inside()?, &self.begun.step).map(|it| it.hash);
         let log = context.plans.run_log(&self.begun.log)?;
         let ended = match self.begun.task {
             Task::Verify => None,
@@ -61,11 +72,21 @@ impl Attempt<'_> {
         self.settle(&how, facts, trusted.as_deref(), &log)
     }
 
+    /// The context of what runs for the step.
+    fn inside(&self) -> Result<Context, Error> {
+        Ok(within(self.surface.context()?, self.place.map(|it| it.1)))
+    }
+
     fn work(&self, context: &Context, log: &std::fs::File) -> Result<Ended, Error> {
         let begun = self.begun;
         let id = &begun.step.id;
         let plan = load::existing_plan(context, &id.plan)?;
-        let values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
+        let mut values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
+        if self.place.is_some() {
+            // The file of the same name in the step's tree is only a copy.
+            values["path"] = context.plans.root().join(&begun.step.path).to_string_lossy().into();
+        }
+        let directory = self.place.map_or(&context.here.root, |it| &it.1.path);
         let rendered = prompt::render(context, "step", &values)?;
         rendered.notes.iter().for_each(|text| self.surface.report(&Event::Note { text }));
         let prompt = context.plans.run_prompt(&begun.log, rendered.text.as_bytes())?;
@@ -83,7 +104,8 @@ impl Attempt<'_> {
         let job = Job {
             command: &self.request.agent.command,
             prompt: Some((&prompt, self.request.agent.prompt)),
-            directory: &context.here.root,
+            directory,
+            is_in_own_tree: self.place.is_some(),
             environment: &environment,
             log,
             timeout: self.timeout(self.request.timeout()),
@@ -131,21 +153,30 @@ impl Attempt<'_> {
             let mut verdict = outcome::decide(found, how, verified.as_ref());
             let Some(seen) = seen else { return Ok(self.made(&context, verdict, None, &facts)) };
             if found == ClaimState::Completed
-                && (verdict == Verdict::Verify || self.is_changed(&context, &seen, trusted))
+                && (verdict == Verdict::Verify || self.is_changed(&self.inside()?, &seen, trusted))
             {
-                let said = self.verify(&context, &seen, trusted, log)?;
-                if let Verified::Failed(words) = &said {
-                    facts.said.clone_from(words);
+                if let Some(why) = self.gather(&seen)? {
+                    verdict = Verdict::NotMerged(why);
+                } else {
+                    let said = self.verify(&self.inside()?, &seen, trusted, log)?;
+                    if let Verified::Failed(words) = &said {
+                        facts.said.clone_from(words);
+                    }
+                    verdict = outcome::decide(found, how, Some(&said));
+                    verified = Some(said);
                 }
-                verdict = outcome::decide(found, how, Some(&said));
-                verified = Some(said);
             }
             let is_read_only = matches!(verdict, Verdict::Leave | Verdict::Lost | Verdict::Unclear);
             let is_ended = matches!(&verdict, Verdict::AsItIs(_)) && !settle::is_ours(&context, self.begun);
             if is_read_only || is_ended {
                 return Ok(self.made(&context, verdict, Some(seen), &facts));
             }
-            let verdict = self.fenced(&context, &seen, verdict)?;
+            let mut verdict = self.fenced(&context, &seen, verdict)?;
+            verdict = self.merged(verdict, &seen).inspect_err(|_| ending::put_back(&context, &seen.id))?;
+            if matches!(verdict, Verdict::NotMerged(_)) {
+                // The record says that the step was completed, which it is not.
+                verdict = self.fenced(&context, &seen, verdict)?;
+            }
             let written = settle::write(&context, self.begun, &seen, &verdict, &facts);
             if let Some(after) = self.close_fence(&context, &seen, &verdict, written)? {
                 return Ok(self.made(&context, verdict, Some(after), &facts));
@@ -180,6 +211,33 @@ impl Attempt<'_> {
             _ => {}
         }
         written
+    }
+
+    /// Commits what is in the step's tree, so that exactly that is verified and merged; returns why it cannot be.
+    fn gather(&self, seen: &Step) -> Result<Option<String>, Error> {
+        let Some((trees, tree)) = self.place else { return Ok(None) };
+        match trees.gather(tree, seen)? {
+            Gathered::Stuck(why) => Ok(Some(trees.why(tree, &why))),
+            Gathered::Ready { left_out } => {
+                if !left_out.is_empty() {
+                    let (id, branch, paths) = (&seen.id, &tree.branch, left_out.join(", "));
+                    let text = format!("`{id}`: changes of plan files in `{branch}` are left out: {paths}");
+                    self.surface.report(&Event::Note { text: &text });
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Merges the work of a step that is to be closed.
+    fn merged(&self, verdict: Verdict, seen: &Step) -> Result<Verdict, Error> {
+        let Some((trees, tree)) = self.place.filter(|_| verdict == Verdict::Close) else {
+            return Ok(verdict);
+        };
+        Ok(match trees.merge(tree, seen)? {
+            Merged::Done => verdict,
+            Merged::Conflict(paths) => Verdict::NotMerged(trees.why(tree, &trees::conflict(&paths))),
+        })
     }
 
     /// Whether the commands differ from those at the claim, or from those that are trusted.
@@ -220,6 +278,7 @@ impl Attempt<'_> {
                 command: &command,
                 prompt: None,
                 directory,
+                is_in_own_tree: self.place.is_some(),
                 environment: &environment,
                 log,
                 timeout: check.timeout,
@@ -248,6 +307,7 @@ impl Attempt<'_> {
             Verdict::AsItIs(status) => status.to_string(),
             Verdict::GiveBack(_) => "not started".to_owned(),
             Verdict::VerifyChanged => "verify changed".to_owned(),
+            Verdict::NotMerged(_) => settle::MERGE_CONFLICT.to_owned(),
             Verdict::Leave | Verdict::Verify => "not verified".to_owned(),
             Verdict::Lost | Verdict::Overtaken => "claim lost".to_owned(),
             Verdict::Unclear => "file faulty".to_owned(),
@@ -255,7 +315,7 @@ impl Attempt<'_> {
         let status = step.as_ref().map(|it| it.standing().word().to_owned()).unwrap_or_default();
         let last = step.as_ref().and_then(|it| it.attempts.last());
         let notes = match &verdict {
-            Verdict::GiveBack(why) => Some(why.clone()),
+            Verdict::GiveBack(why) | Verdict::NotMerged(why) => Some(why.clone()),
             Verdict::Attempt(Outcome::VerifyFailed) => facts.said.lines().next().map(str::to_owned),
             _ => last
                 .filter(|it| it.is_of_claim(&begun.claim))

@@ -1,10 +1,12 @@
 //! The loop of a run: which step is next, when to wait for others, and when it is over.
 
+mod with_trees;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::api::agents::{self, Agent, AgentCommand, OF_AGENT, SHELL};
+use crate::api::agents::{self, AgentCommand, OF_AGENT, SHELL};
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
 use crate::api::requests::Mode;
@@ -13,7 +15,8 @@ use crate::ops::claim::{self, Begun, RunAsk, RunClaim, Task};
 use crate::ops::run::attempt::{Attempt as Making, Made};
 use crate::ops::run::outcome::{Outcome, Verdict};
 use crate::ops::run::renewal::Renewal;
-use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, Workers};
+use crate::ops::run::trees::{self, Tree, Trees};
+use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, TreesReport, Workers};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
@@ -27,6 +30,8 @@ use crate::store::transaction::once_saved;
 use crate::store::{commit, resolve, verify};
 use crate::text::typed::quoted;
 
+use with_trees::Unmerged;
+
 /// How often a waiting run checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -39,8 +44,12 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -> Result<RunReport, Error> {
     let context = surface.context()?;
     let plan = resolve::plan(&context, &request.plan)?;
+    let begun = request.has_worktrees.then(|| trees::begin(&context, request)).transpose()?;
+    // The lock is held until the end.
+    let (trees, held) = begun.unzip();
     let driver = Driver {
         request,
+        trees,
         surface,
         workers,
         plan,
@@ -48,6 +57,7 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
         changed: Condvar::new(),
     };
     driver.check_agent(&context)?;
+    driver.take_up()?;
     std::thread::scope(|scope| {
         let renewal = context.config.sync.is_some().then(|| Renewal::begin(scope, surface));
         let more: Vec<_> = (1..request.jobs).map(|_| scope.spawn(|| driver.work())).collect();
@@ -56,7 +66,11 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
         more.into_iter().for_each(|it| drop(it.join()));
         drop(renewal);
     });
-    driver.into_report()
+    let ended = driver.end_trees();
+    if let Some((trees, held)) = driver.trees.as_ref().zip(held.as_ref()) {
+        trees.forget(held)?;
+    }
+    driver.into_report(ended)
 }
 
 struct Driver<'a> {
@@ -64,6 +78,8 @@ struct Driver<'a> {
     surface: &'a dyn Surface,
     workers: &'a dyn Workers,
     plan: PlanId,
+    /// None: the steps are worked on in the user's own tree.
+    trees: Option<Trees>,
     state: Mutex<Progress>,
     /// A step of this run has ended.
     changed: Condvar,
@@ -85,6 +101,7 @@ struct Progress {
     cost: Option<f64>,
     /// The last failure of each step, and the working tree after it.
     failures: BTreeMap<StepId, (Outcome, Option<String>)>,
+    unmerged: Vec<Unmerged>,
     has_said_waiting: bool,
     halt: Option<Halt>,
     error: Option<Error>,
@@ -114,13 +131,24 @@ impl Driver<'_> {
     fn work(&self) {
         while let Some(claimed) = self.next() {
             let begun = &*claimed.begun;
-            let attempt = Making { request: self.request, surface: self, workers: self.workers, begun };
-            let made = attempt.make();
+            let made = self.tree_for(begun).and_then(|tree| {
+                let (request, workers, trees) = (self.request, self.workers, self.trees.as_ref());
+                let place = trees.zip(tree.as_ref());
+                Making { request, surface: self, workers, begun, place }.make().map(|it| (it, tree))
+            });
             let confirmed = self.new_confirmation(&claimed);
+            let left = match &made {
+                Ok((made, Some(tree))) => self.leave(begun, tree, &made.verdict),
+                _ => Ok(None),
+            };
             let mut state = self.lock();
             state.active -= 1;
+            match left {
+                Ok(unmerged) => state.unmerged.extend(unmerged),
+                Err(error) => fail(&mut state, error),
+            }
             match made {
-                Ok(made) => self.take(&mut state, begun, &made),
+                Ok((made, tree)) => self.take(&mut state, begun, &made, tree.as_ref()),
                 Err(error) => fail(&mut state, error),
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
@@ -298,7 +326,7 @@ impl Driver<'_> {
     }
 
     /// Counts an attempt, and halts the run if its result requires it.
-    fn take(&self, state: &mut Progress, begun: &Begun, made: &Made) {
+    fn take(&self, state: &mut Progress, begun: &Begun, made: &Made, tree: Option<&Tree>) {
         let id = &begun.step.id;
         if let Some(cost) = made.cost {
             state.cost = Some(state.cost.unwrap_or(0.0) + cost);
@@ -307,10 +335,11 @@ impl Driver<'_> {
             state.closed.insert(id.clone());
         }
         self.surface.report(&Event::Ended(&made.told));
-        if self.request.commits {
+        // With working trees everything is committed at the end.
+        if self.request.commits && self.trees.is_none() {
             self.commit(id);
         }
-        let why = self.halts(state, begun, made);
+        let why = self.halts(state, begun, made, tree);
         if let (Some((end, why)), None) = (why, &state.halt) {
             state.halt = Some(Halt { end, why, step: Some(id.clone()) });
         }
@@ -337,7 +366,13 @@ impl Driver<'_> {
         self.surface.report(&Event::Note { text: &text });
     }
 
-    fn halts(&self, state: &mut Progress, begun: &Begun, made: &Made) -> Option<(End, String)> {
+    fn halts(
+        &self,
+        state: &mut Progress,
+        begun: &Begun,
+        made: &Made,
+        tree: Option<&Tree>,
+    ) -> Option<(End, String)> {
         let id = &begun.step.id;
         let halted = |why: String| Some((End::Halted, why));
         let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
@@ -346,7 +381,10 @@ impl Driver<'_> {
                 return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
-            Verdict::Lost | Verdict::Overtaken | Verdict::Leave | Verdict::Verify => return None,
+            // A step that cannot be merged stops no other one.
+            Verdict::Lost | Verdict::Overtaken | Verdict::Leave | Verdict::Verify | Verdict::NotMerged(_) => {
+                return None;
+            }
             Verdict::Attempt(Outcome::Interrupted) => return None,
             Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
             Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
@@ -368,7 +406,10 @@ impl Driver<'_> {
             let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
             return halted(format!("`{id}` was tried {times}, the last time: {}", outcome.word()));
         }
-        let tree = self.workers.tree(&context.here.root, context.plans.root());
+        let tree = match tree.zip(self.trees.as_ref()) {
+            Some((tree, trees)) => self.workers.tree(&tree.path, &trees.plans_in(tree)),
+            None => self.workers.tree(&context.here.root, context.plans.root()),
+        };
         let before = state.failures.insert(id.clone(), (outcome, tree.clone()));
         let is_same = tree.is_some() && before == Some((outcome, tree));
         is_same.then(|| {
@@ -379,14 +420,21 @@ impl Driver<'_> {
         })
     }
 
-    fn into_report(self) -> Result<RunReport, Error> {
+    fn into_report(self, trees: Option<TreesReport>) -> Result<RunReport, Error> {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.error.take() {
             return Err(error);
         }
         let Halt { end, why, step } =
             state.halt.unwrap_or_else(|| halt(End::Halted, "its threads have ended without a word"));
-        let hints = hints(&self.request.agent, &self.plan, end, step.as_ref());
+        let unmerged = trees.as_ref().and_then(|it| it.unmerged.as_deref());
+        let hints = match unmerged {
+            Some(branch) => {
+                let merge = (format!("git merge {branch}"), "to merge the run's work");
+                vec![merge, (format!("planwatch list {}", quoted(self.plan.as_str())), "to list its steps")]
+            }
+            None => hints(self.request, &self.plan, end, step.as_ref()),
+        };
         Ok(RunReport {
             plan: self.plan.to_string(),
             end,
@@ -396,6 +444,7 @@ impl Driver<'_> {
             closed: state.closed.len(),
             cost: state.cost,
             hints,
+            trees,
         })
     }
 }
@@ -513,13 +562,19 @@ fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
     })
 }
 
-fn hints(agent: &Agent, plan: &PlanId, end: End, step: Option<&StepId>) -> Vec<(String, &'static str)> {
-    let plan = quoted(plan.as_str());
+fn hints(
+    request: &RunRequest,
+    plan: &PlanId,
+    end: End,
+    step: Option<&StepId>,
+) -> Vec<(String, &'static str)> {
+    let (plan, agent) = (quoted(plan.as_str()), &request.agent);
     let by = match &agent.command {
         AgentCommand::Line(line) if agent.name == SHELL => format!("--command {}", quoted(line)),
         _ => format!("--agent {}", quoted(&agent.name)),
     };
-    let run = (format!("planwatch run {plan} {by}"), "to go on");
+    let more = if request.has_worktrees { " --worktrees" } else { "" };
+    let run = (format!("planwatch run {plan} {by}{more}"), "to go on");
     let list = (format!("planwatch list {plan}"), "to list its steps");
     let of = |verb: &str, what: &'static str| {
         step.map(|it| (format!("planwatch {verb} {}", quoted(&it.to_string())), what))

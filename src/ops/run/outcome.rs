@@ -58,6 +58,8 @@ pub(crate) enum Verdict {
     GiveBack(String),
     /// The commands were changed during the attempt: a person has to check them.
     VerifyChanged,
+    /// Completed and verified in its working tree, but its work cannot be merged: why, and where it is.
+    NotMerged(String),
     /// The status that the worker, or another program, gave it.
     AsItIs(StepStatus),
     Lost,

@@ -9,7 +9,7 @@ use crate::api::error::Error;
 use crate::api::{agents, trust};
 use crate::ops::claim::{self, Task};
 use crate::ops::prompt;
-use crate::ops::run::{RunRequest, environment};
+use crate::ops::run::{RunRequest, environment, trees};
 use crate::plan::rules;
 use crate::store::leases::Leases;
 use crate::store::load::{self, LoadQuery};
@@ -57,6 +57,9 @@ impl Preview {
 /// Makes the preview. Nothing is written or started.
 pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error> {
     let id = resolve::plan(context, &request.plan)?;
+    if request.has_worktrees {
+        trees::check(context)?;
+    }
     let wanted = claim::wanted(context, &id)?;
     let first = wanted.first().map(|it| &it.id);
     let of = first.map_or(&id, |it| &it.plan);
@@ -76,6 +79,7 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let shown = names.iter().filter(|(name, _)| name != "PATH");
     let shown =
         shown.map(|(name, it)| (name.to_string_lossy().into_owned(), it.to_string_lossy().into_owned()));
+    let place = request.has_worktrees.then(|| "it would work in a git worktree of its own".to_owned());
     let next = rules::next(&plans, plan, context.now);
     let why = match (step, task) {
         (Some(_), Some(Task::Verify)) => "its run died before it was verified".to_owned(),
@@ -101,6 +105,6 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
         verify: step.map(|it| it.verify.iter().map(|it| it.run.clone()).collect()).unwrap_or_default(),
         untrusted: untrusted.into_iter().map(|it| it.name).collect(),
         prompt: rendered.as_ref().map(|it| it.text.clone()).unwrap_or_default(),
-        notes: rendered.map(|it| it.notes).unwrap_or_default(),
+        notes: rendered.map(|it| it.notes).unwrap_or_default().into_iter().chain(place).collect(),
     })
 }

@@ -21,6 +21,9 @@ use crate::store::transaction::{Mode, Transaction, once_saved};
 /// How many characters of a process's output an attempt keeps.
 const NOTES: usize = 4_000;
 
+/// The outcome of an attempt whose work could not be merged.
+pub(super) const MERGE_CONFLICT: &str = "merge conflict";
+
 /// What is known of the process, for the attempt.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
@@ -114,6 +117,27 @@ pub(crate) fn write(
     }
 }
 
+/// Releases a step that was not begun, because something else failed.
+pub(super) fn give_back(context: &Context, begun: &Begun, by: &str, why: &str) -> Result<(), Error> {
+    let (_, seen) = look(context, begun)?;
+    let Some(seen) = seen.filter(|_| begun.task == Task::Work) else { return Ok(()) };
+    let facts = Facts { by: by.to_owned(), ..Facts::default() };
+    write(context, begun, &seen, &Verdict::GiveBack(why.to_owned()), &facts).map(drop)
+}
+
+/// Blocks a step that was closed although its work cannot be merged.
+pub(super) fn block(context: &Context, step: &Step, by: &str, why: &str) -> Result<(), Error> {
+    once_saved(context, || {
+        let mut writing = Transaction::begin(context, "run", Mode::Write)?;
+        let blocked = |_: Current<'_>| {
+            let notes = Some(why.to_owned());
+            let attempts = vec![NewAttempt { notes, ..NewAttempt::new(context.now, by, MERGE_CONFLICT) }];
+            Ok(StepUpdate { status: Some(StepStatus::Blocked), attempts, ..StepUpdate::default() })
+        };
+        step_file::update(context, &mut writing, &NamedStep::of(step), &blocked).map(drop)
+    })
+}
+
 fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, facts: &Facts) -> StepUpdate {
     let has_line = step.claim.is_some();
     let mut update = StepUpdate { removes_claim: has_line, ends_record: !has_line, ..StepUpdate::default() };
@@ -139,6 +163,10 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
         Verdict::GiveBack(_) => update.status = Some(StepStatus::Pending),
         Verdict::VerifyChanged => {
             update.attempts.push(attempt("verify changed", None));
+            update.status = Some(StepStatus::Blocked);
+        }
+        Verdict::NotMerged(why) => {
+            update.attempts.push(attempt(MERGE_CONFLICT, Some(why.clone())));
             update.status = Some(StepStatus::Blocked);
         }
         // A worker that wrote the status into the file has recorded no attempt.
@@ -167,7 +195,7 @@ fn is_last_try(context: &Context, step: &Step, outcome: Outcome) -> bool {
 pub(crate) fn state_after(context: &Context, step: &Step, verdict: &Verdict) -> Option<State> {
     match verdict {
         Verdict::Close => Some(State::Completed),
-        Verdict::VerifyChanged => Some(State::Blocked),
+        Verdict::VerifyChanged | Verdict::NotMerged(_) => Some(State::Blocked),
         Verdict::AsItIs(status) => State::of(*status),
         Verdict::Attempt(outcome) => is_last_try(context, step, *outcome).then_some(State::Failed),
         _ => None,

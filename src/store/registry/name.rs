@@ -1,14 +1,11 @@
 //! The names of records: `claims/<plans directory>/<plan>/<step>`.
 //!
-//! Each part consists of `a-z`, `0-9`, `_` and `-`; all other bytes are written as `%` and two hexadecimal digits. Capital
-//! letters are too, because a git server may store refs as files on a disk that ignores case. A part that would be longer
-//! than 200 bytes is `=` and a hash instead. The depth is always the same, so no name is a directory of another one.
+//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a disk that ignores case. The depth is always the same, so no name is a directory of another one.
 
 use std::fmt;
 
-use unicode_normalization::UnicodeNormalization;
-
 use crate::plan::id::StepId;
+use crate::store::ref_name::part;
 
 /// The longest part that is not hashed; file names have at most 255 bytes.
 const LONGEST: usize = 200;
@@ -86,37 +83,6 @@ fn dir_part(dir: &str) -> String {
 
 fn of_step(step: &StepId) -> String {
     format!("{}/{}", part(step.plan.as_str()), part(&step.number.to_string()))
-}
-
-/// Encodes a text as one part of a name. Branches of runs use it too.
-pub(crate) fn part(text: &str) -> String {
-    let mut encoded = String::new();
-    let text: String = text.nfc().collect();
-    for byte in text.bytes() {
-        if is_plain(byte) {
-            encoded.push(byte as char);
-        } else {
-            encoded.push('%');
-            encoded.push(hex(byte >> 4));
-            encoded.push(hex(byte & 15));
-        }
-    }
-    match encoded.len() > LONGEST {
-        true => format!("={}", &blake3::hash(text.as_bytes()).to_hex()[..40]),
-        false => encoded,
-    }
-}
-
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-')
-}
-
-fn is_digit(byte: u8) -> bool {
-    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
-}
-
-fn hex(digit: u8) -> char {
-    char::from_digit(u32::from(digit), 16).unwrap_or('0')
 }
 
 fn is_part(text: &str) -> bool {

@@ -7,6 +7,7 @@ use clap::Args;
   planwatch run auth --agent claude
   planwatch run auth --command './work.sh' --max-steps 1
   planwatch run auth --agent codex --jobs 2 --timeout 30m --idle 5m
+  planwatch run auth --agent claude --worktrees --jobs 4
   planwatch run auth --agent claude --dry-run
 
 Agents: claude, codex, gemini, aider, shell (with --command), and those of your own configuration.
@@ -50,7 +51,13 @@ pub(crate) struct Run {
     /// Run commands once without asking, if this is the hash of what would run (can be repeated)
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Vec<String>,
-    /// Commit each step's file to git after its attempt
+    /// Work on each step in a git worktree of its own; verified work is merged, and the branch moved forward at the end
+    #[arg(long)]
+    pub(crate) worktrees: bool,
+    /// Keep the worktrees and branches of steps whose work is merged
+    #[arg(long, requires = "worktrees")]
+    pub(crate) keep_worktrees: bool,
+    /// Commit each step's file to git after its attempt; with --worktrees, all of them at the end
     #[arg(long)]
     pub(crate) commit: bool,
     /// Print the first step with the command, the limits and the prompt that its agent would get; start nothing

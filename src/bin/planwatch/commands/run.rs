@@ -85,6 +85,8 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
         environment: context::environment_of_processes(),
         process: context::own_process(),
         commits: args.commit,
+        has_worktrees: args.worktrees,
+        keeps_worktrees: args.keep_worktrees,
     })
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use planwatch::ops::run::{EndedStep, Event, Preview, RunReport};
+use planwatch::ops::run::{EndedStep, Event, Preview, RunReport, TreesReport};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -92,9 +92,26 @@ impl<'a> Screen<'a> {
             write!(done, ", for {cost:.2} US dollars").ok();
         }
         writeln!(text, "{}\n", paint(DIM, &done)).ok();
+        text.push_str(&report.trees.as_ref().map(trees).unwrap_or_default());
         text.push_str(&to_type(&report.hints));
         self.output.told(&fitted(&text, self.output.width)).map(drop)
     }
+}
+
+/// What became of the branches of a run with worktrees.
+fn trees(report: &TreesReport) -> String {
+    let mut text = String::new();
+    if let Some(branch) = &report.unmerged {
+        writeln!(text, "not merged into {}: {}", escaped(&report.branch), escaped(branch)).ok();
+    }
+    for kept in &report.kept {
+        let tree = kept.worktree.as_ref().map(|it| format!("  {}", escaped(it))).unwrap_or_default();
+        writeln!(text, "kept {}{}", escaped(&kept.branch), paint(DIM, &tree)).ok();
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
 }
 
 fn of_step(step: &str, bytes: &[u8]) -> String {

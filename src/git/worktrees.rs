@@ -1,0 +1,205 @@
+//! Linked working trees: making, listing and removing them, and committing all that is in one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::disk::{Disk, RealDisk};
+
+use super::call::{Call, Output};
+use super::error::GitError;
+use super::oid::Oid;
+use super::repository::Git;
+
+/// A large tree is written to the disk, or read from it.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// How long another program may hold the index.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// All paths.
+const NO_PATHS: [&str; 0] = [];
+
+/// The reason with which git locks a working tree while it makes it, and planwatch while it removes one.
+const BEING_MADE: &str = "initializing";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkedTree {
+    pub path: PathBuf,
+    /// `refs/heads/…`; none: `HEAD` is detached.
+    pub branch: Option<String>,
+    /// It was not made or removed to the end, so files may be missing; it holds no work.
+    pub is_unfinished: bool,
+}
+
+/// Reads the output of `worktree list --porcelain -z`.
+pub fn read_worktrees(bytes: &[u8]) -> Result<Vec<LinkedTree>, GitError> {
+    let mut trees: Vec<LinkedTree> = Vec::new();
+    for line in bytes.split(|it| *it == 0).filter(|it| !it.is_empty()) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            trees.push(LinkedTree { path, branch: None, is_unfinished: false });
+            continue;
+        }
+        let tree = trees.last_mut();
+        let tree =
+            tree.ok_or_else(|| GitError::unexpected("worktree list", String::from_utf8_lossy(line)))?;
+        if let Some(branch) = line.strip_prefix(b"branch ") {
+            tree.branch = Some(String::from_utf8_lossy(branch).into_owned());
+        } else if line.strip_prefix(b"locked ") == Some(BEING_MADE.as_bytes()) {
+            tree.is_unfinished = true;
+        }
+    }
+    Ok(trees)
+}
+
+impl Git {
+    /// All working trees of the repository, the main one first.
+    pub fn linked_trees(&self) -> Result<Vec<LinkedTree>, GitError> {
+        read_worktrees(&self.call(&["worktree", "list", "--porcelain", "-z"]).run()?)
+    }
+
+    /// Makes a working tree with a branch. `branch` is a name of planwatch's own without `refs/heads/`; with `start` it is
+    /// made there, else it exists.
+    pub fn add_tree(&self, path: &Path, branch: &str, start: Option<&Oid>) -> Result<(), GitError> {
+        let call = match start {
+            Some(_) => self.call(&["worktree", "add", "--quiet", "-b"]).arg(branch),
+            None => self.call(&["worktree", "add", "--quiet"]),
+        };
+        let call = call.arg(path);
+        let call = if let Some(start) = start { call.oids([start]) } else { call.arg(branch) };
+        call.limit(LIMIT).run().map(drop)
+    }
+
+    /// Removes a working tree; false if it holds files that are neither committed nor ignored, or submodules.
+    ///
+    /// It is marked first, so that a tree of which only a part was removed is not taken for a whole one.
+    pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
+        let inside = Self::at(path)?;
+        if !inside.is_clean()? || RealDisk.lstat(&inside.git_dir.join("modules")).is_ok() {
+            return Ok(false);
+        }
+        self.call(&["worktree", "lock", "--reason", BEING_MADE]).arg(path).run()?;
+        self.remove_unfinished_tree(path)?;
+        Ok(true)
+    }
+
+    /// Removes a working tree that git was killed in making or removing, with all that is in it, or only its record.
+    pub fn remove_unfinished_tree(&self, path: &Path) -> Result<(), GitError> {
+        self.call(&["worktree", "remove", "--force", "--force"]).arg(path).limit(LIMIT).run().map(drop)
+    }
+
+    /// Removes locks that killed processes of this working tree left. Only for a tree in which nothing runs.
+    pub fn remove_stale_locks(&self) {
+        for name in ["index.lock", "HEAD.lock"] {
+            RealDisk.remove(&self.git_dir.join(name)).ok();
+        }
+    }
+
+    /// Whether the working tree holds nothing that is not committed or ignored.
+    pub fn is_clean(&self) -> Result<bool, GitError> {
+        Ok(self.status(&NO_PATHS)?.is_empty())
+    }
+
+    /// Commits everything in this working tree that is not ignored; none: there is nothing to commit.
+    ///
+    /// Refused in the middle of a merge and the like, whose conflicts would be committed as they are.
+    pub fn commit_everything(&self, message: &str) -> Result<Option<Oid>, GitError> {
+        let refused = |why: String| {
+            Err(GitError::Refused {
+                why,
+                hint: "finish or abort it in that working tree; `git status` says how",
+            })
+        };
+        if let Some(operation) = self.operation()? {
+            return refused(format!("git is in the middle of a {operation}"));
+        }
+        if !self.unmerged_entries(&NO_PATHS)?.is_empty() {
+            return refused("there are conflicts that are not resolved".to_owned());
+        }
+        if self.is_clean()? {
+            return Ok(None);
+        }
+        let add = || {
+            let call = self.call(&["add", "--all"]).config("advice.addEmbeddedRepo", "false");
+            call.writes_index().limit(LIMIT)
+        };
+        self.once_unlocked(add)?;
+        let Output { code, .. } = self.call(&["diff", "--cached", "--quiet", "HEAD"]).output()?;
+        if code == 0 {
+            return Ok(None);
+        }
+        let commit = || {
+            let call =
+                self.call(&["commit", "--quiet", "--no-verify", "--cleanup=verbatim", "--file=-"]).quietly();
+            call.writes_index().limit(LIMIT).input(message)
+        };
+        self.once_unlocked(commit)?;
+        self.head_commit()
+    }
+
+    /// Moves the branch that is checked out, its index and its files forward to a commit. Returns git's own words if that
+    /// would overwrite anything that is not committed, ignored files too, or if it is no step forward.
+    pub fn fast_forward(&self, to: &Oid) -> Result<Result<(), String>, GitError> {
+        let words = ["merge", "--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet"];
+        let call = || self.call(&words).quietly().writes_index().limit(LIMIT).oids([to]);
+        match self.once_unlocked(call) {
+            Ok(_) => Ok(Ok(())),
+            Err(GitError::Failed { text, .. }) => Ok(Err(text.trim().to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a command that writes the index, and waits for a while if another program holds it.
+    fn once_unlocked(&self, call: impl Fn() -> Call) -> Result<Vec<u8>, GitError> {
+        let end = Instant::now() + LONGEST_WAIT;
+        loop {
+            match call().run() {
+                Err(GitError::Failed { text, .. }) if is_locked(&text) && Instant::now() < end => {
+                    thread::sleep(PAUSE);
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+fn is_locked(text: &str) -> bool {
+    text.contains(".lock") && text.contains("File exists")
+}
+
+impl Call {
+    /// Starts no process of git's own that cleans up in the background, and touches no submodule.
+    fn quietly(self) -> Self {
+        self.config("gc.auto", "0").config("maintenance.auto", "false").config("submodule.recurse", "false")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_attribute_of_a_tree_is_read() {
+        let text = "worktree /a b\0HEAD 12\0branch refs/heads/main\0\0worktree /c\0HEAD 12\0detached\0locked initializing\0\0\
+                    worktree /d\0HEAD 12\0branch refs/heads/planwatch-run/x/p/1\0locked a usb stick\0prunable gone\0\0";
+        let trees = read_worktrees(text.as_bytes()).unwrap();
+        let tree = |path: &str, branch: Option<&str>, is_unfinished| LinkedTree {
+            path: path.into(),
+            branch: branch.map(str::to_owned),
+            is_unfinished,
+        };
+        let expected = [
+            tree("/a b", Some("refs/heads/main"), false),
+            tree("/c", None, true),
+            tree("/d", Some("refs/heads/planwatch-run/x/p/1"), false),
+        ];
+        assert_eq!(trees, expected);
+        assert!(read_worktrees(b"HEAD 12\0").is_err());
+        assert_eq!(read_worktrees(b"").unwrap(), []);
+    }
+}

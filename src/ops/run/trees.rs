@@ -1,0 +1,427 @@
+//! Working trees of their own for the steps of a run (`run --worktrees`).
+//!
+//! Each step gets a branch `planwatch-run/<run>/<plan>/<step>` and a working tree in `.planwatch/trees`. When the step is
+//! verified there, its commits are merged into `planwatch-run/<run>/main`, which is never checked out, and at the end of the
+//! run the user's branch is moved forward to that. The user's own working tree is touched only then, by `git merge
+//! --ff-only`, which overwrites nothing that is not committed.
+//!
+//! Nothing is remembered but in git: the branches and working trees of a run that was killed show how far it came, and
+//! the next run goes on with them. Each function here may be repeated after it was interrupted at any place.
+//! Plan files have one truth, the runner's directory: a branch's changes of them are left out of the merge.
+
+mod begin;
+mod names;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::api::error::Error;
+use crate::disk::{Disk, HeldRecord, RealDisk};
+use crate::git::{Git, GitError, LinkedTree, Oid, TreeMerge};
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+
+pub(super) use begin::{begin, check};
+
+/// How often a merge is made again because its branch has moved.
+const TRIES: usize = 20;
+
+#[derive(Debug)]
+pub(super) struct Trees {
+    /// The user's working tree.
+    git: Git,
+    /// The plans directory, relative to the repository's root; none: it is outside.
+    plans: Option<PathBuf>,
+    /// Where the working trees are.
+    home: PathBuf,
+    run: String,
+    /// The user's branch, `refs/heads/…`.
+    branch: String,
+    /// Where the user's branch was when the run began.
+    base: Oid,
+    keeps: bool,
+    /// The `PATH` for merge drivers.
+    search: Option<OsString>,
+    /// Held while a tree is made or removed, and while something is merged.
+    one: Mutex<()>,
+}
+
+/// The working tree of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tree {
+    pub(super) path: PathBuf,
+    /// Without `refs/heads/`.
+    pub(super) branch: String,
+}
+
+impl Tree {
+    fn full_branch(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+}
+
+/// What is committed of a step's work, before it is verified.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Gathered {
+    /// Everything; changed plan files are left out.
+    Ready { left_out: Vec<String> },
+    /// Nothing can be merged as it is; a sentence without a full stop.
+    Stuck(String),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Merged {
+    Done,
+    /// The paths that both sides changed.
+    Conflict(Vec<String>),
+}
+
+/// What became of the merged work at the end of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// There was none, or the user's branch has it now.
+    Merged,
+    /// Why the user's branch does not have it; a sentence without a full stop.
+    Kept(String),
+}
+
+/// A branch of a step that stays, and its working tree, if that does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeptTree {
+    pub(super) branch: String,
+    pub(super) worktree: Option<PathBuf>,
+}
+
+impl Trees {
+    fn alone(&self) -> MutexGuard<'_, ()> {
+        self.one.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The branch with the merged work, without `refs/heads/`.
+    pub(super) fn main(&self) -> String {
+        names::short(&names::main_of(&self.run)).to_owned()
+    }
+
+    /// The user's branch, without `refs/heads/`.
+    pub(super) fn branch(&self) -> &str {
+        names::short(&self.branch)
+    }
+
+    /// The plans directory in a working tree, or a path where nothing is.
+    pub(super) fn plans_in(&self, tree: &Tree) -> PathBuf {
+        self.plans.as_ref().map_or_else(|| tree.path.join(".git"), |it| tree.path.join(it))
+    }
+
+    fn tip(&self) -> Result<Oid, Error> {
+        let name = names::main_of(&self.run);
+        let found = self.git.find_ref(&name)?;
+        found.ok_or_else(|| GitError::NoRevision { revision: names::short(&name).to_owned() }.into())
+    }
+
+    /// The tree that a step has, or would have.
+    fn named(&self, step: &StepId, all: &[LinkedTree]) -> Tree {
+        let branch = names::branch_of(&self.run, step);
+        let full = format!("refs/heads/{branch}");
+        // The user may have moved it: `git worktree move`.
+        let moved = all.iter().find(|it| it.branch.as_ref() == Some(&full)).map(|it| it.path.clone());
+        let path = || names::parts(step).iter().fold(self.home.clone(), |path, it| path.join(it));
+        Tree { path: moved.unwrap_or_else(path), branch }
+    }
+
+    /// Whether an earlier attempt left a branch for this step.
+    pub(super) fn has_branch(&self, step: &StepId) -> Result<bool, Error> {
+        let name = format!("refs/heads/{}", names::branch_of(&self.run, step));
+        Ok(self.git.find_ref(&name)?.is_some())
+    }
+
+    /// The working tree of a step: the one of an earlier attempt, brought up to date if that goes without a conflict, or a
+    /// new one from the work that is merged so far. Nothing may run in it.
+    pub(super) fn provide(&self, step: &StepId) -> Result<Tree, Error> {
+        let _alone = self.alone();
+        let all = self.git.linked_trees()?;
+        let tree = self.named(step, &all);
+        if let Some(found) = all.iter().find(|it| it.path == tree.path) {
+            if found.is_unfinished {
+                self.git.remove_unfinished_tree(&tree.path)?;
+            } else if RealDisk.lstat(&tree.path.join(".git")).is_ok() {
+                let inside = Git::at(&tree.path)?;
+                inside.remove_stale_locks();
+                self.bring_up_to_date(&inside)?;
+                return Ok(tree);
+            } else {
+                // Only git's record of it is left.
+                self.git.remove_unfinished_tree(&tree.path)?;
+            }
+        }
+        match self.git.find_ref(&tree.full_branch())? {
+            Some(_) => self.git.add_tree(&tree.path, &tree.branch, None)?,
+            None => self.git.add_tree(&tree.path, &tree.branch, Some(&self.tip()?))?,
+        }
+        Ok(tree)
+    }
+
+    /// Adds the work of other steps to a tree in which nothing is uncommitted. A conflict is left to the merge of the step.
+    fn bring_up_to_date(&self, inside: &Git) -> Result<(), Error> {
+        let (Some(head), main) = (inside.head_commit()?, self.tip()?) else { return Ok(()) };
+        if inside.operation()?.is_some() || !inside.is_clean()? || self.git.is_ancestor(&main, &head)? {
+            return Ok(());
+        }
+        let to = match self.git.is_ancestor(&head, &main)? {
+            true => main,
+            false => match self.git.merge_trees(&head, &main, self.search.as_deref())? {
+                TreeMerge::Conflict(_) => return Ok(()),
+                TreeMerge::Clean(tree) => {
+                    self.git.commit_of_tree(&tree, &[&head, &main], "Merge the work of other steps")?
+                }
+            },
+        };
+        inside.fast_forward(&to)?.ok();
+        Ok(())
+    }
+
+    /// Commits what a worker left uncommitted, and takes changes of plan files back; the branch of the step then holds all
+    /// that is to be verified and merged.
+    pub(super) fn gather(&self, tree: &Tree, step: &Step) -> Result<Gathered, Error> {
+        let inside = Git::at(&tree.path)?;
+        match inside.commit_everything(&subject(step)) {
+            Ok(_) => {}
+            Err(GitError::Refused { why, .. }) => {
+                return Ok(Gathered::Stuck(format!("{why} in its worktree")));
+            }
+            Err(error @ GitError::Failed { .. }) => return Ok(Gathered::Stuck(error.to_string())),
+            Err(error) => return Err(error.into()),
+        }
+        let Some(mut head) = inside.head_commit()? else {
+            return Ok(Gathered::Stuck("its worktree has no commit".to_owned()));
+        };
+        let Some(base) = self.git.merge_base(&self.tip()?, &head)? else {
+            let why = "its worktree has a history of its own, without the commit that it began from";
+            return Ok(Gathered::Stuck(why.to_owned()));
+        };
+        let mut left_out = Vec::new();
+        if let Some(plans) = &self.plans
+            && let Some((whole, paths)) = self.git.tree_with_path_of(&head, plans, &base)?
+        {
+            let message = format!("Leave out changes of plan files\n\n{}\n", paths.join("\n"));
+            let commit = self.git.commit_of_tree(&whole, &[&head], &message)?;
+            if let Err(why) = inside.fast_forward(&commit)? {
+                return Ok(Gathered::Stuck(format!("changes of plan files could not be taken back: {why}")));
+            }
+            (head, left_out) = (commit, paths);
+        }
+        self.follow(tree, &inside, &head).map(|stuck| stuck.unwrap_or(Gathered::Ready { left_out }))
+    }
+
+    /// Moves the branch of a step to what is checked out in its tree, if the worker has changed branches.
+    fn follow(&self, tree: &Tree, inside: &Git, head: &Oid) -> Result<Option<Gathered>, Error> {
+        let name = tree.full_branch();
+        if inside.head_branch()?.as_ref() == Some(&name) {
+            return Ok(None);
+        }
+        let tip = self.git.find_ref(&name)?;
+        if let Some(tip) = tip.as_ref().filter(|it| *it != head)
+            && !self.git.is_ancestor(tip, head)?
+        {
+            let branch = &tree.branch;
+            return Ok(Some(Gathered::Stuck(format!(
+                "its worktree has something else checked out, without the commits of `{branch}`"
+            ))));
+        }
+        if tip.as_ref() != Some(head) {
+            self.git.move_ref(&name, tip.as_ref(), head, "run: as checked out")?;
+        }
+        Ok(None)
+    }
+
+    /// Merges the branch of a verified step into the run's branch.
+    pub(super) fn merge(&self, tree: &Tree, step: &Step) -> Result<Merged, Error> {
+        let _alone = self.alone();
+        let theirs = self.git.find_ref(&tree.full_branch())?;
+        let theirs = theirs.ok_or_else(|| GitError::NoRevision { revision: tree.branch.clone() })?;
+        let name = names::main_of(&self.run);
+        let mut last = None;
+        for _ in 0..TRIES {
+            let ours = self.tip()?;
+            if self.git.is_ancestor(&theirs, &ours)? {
+                return Ok(Merged::Done);
+            }
+            let merged = match self.git.is_ancestor(&ours, &theirs)? {
+                true => theirs.clone(),
+                false => match self.git.merge_trees(&ours, &theirs, self.search.as_deref())? {
+                    TreeMerge::Conflict(paths) => return Ok(Merged::Conflict(paths)),
+                    TreeMerge::Clean(whole) => {
+                        let message = format!("Merge step {} of {}\n", step.id.number, step.id.plan);
+                        self.git.commit_of_tree(&whole, &[&ours, &theirs], &message)?
+                    }
+                },
+            };
+            match self.git.move_ref(&name, Some(&ours), &merged, "run: merge a step") {
+                Ok(()) => return Ok(Merged::Done),
+                Err(error) if self.tip()? == ours => return Err(error.into()),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.map_or_else(|| GitError::NoRevision { revision: name }.into(), Into::into))
+    }
+
+    /// Removes the tree and the branch of a step whose work is merged. False: its tree stays, because it holds files that are
+    /// not committed.
+    pub(super) fn remove(&self, tree: &Tree) -> Result<bool, Error> {
+        if self.keeps {
+            return Ok(true);
+        }
+        let _alone = self.alone();
+        let Some(tip) = self.git.find_ref(&tree.full_branch())? else { return Ok(true) };
+        if !self.git.is_ancestor(&tip, &self.tip()?)? {
+            return Ok(true);
+        }
+        if RealDisk.lstat(&tree.path.join(".git")).is_ok() && !self.git.remove_tree(&tree.path)? {
+            return Ok(false);
+        }
+        self.git.delete_ref(&tree.full_branch(), &tip)?;
+        // Directories that are empty now.
+        for above in tree.path.ancestors().skip(1).take_while(|it| it.starts_with(&self.home)) {
+            if RealDisk.remove_dir(above).is_err() {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The branches of steps that are there, without `refs/heads/`.
+    pub(super) fn left(&self) -> Result<BTreeSet<String>, Error> {
+        let main = names::main_of(&self.run);
+        let all = self.git.refs_below(&names::refs_of(&self.run))?;
+        Ok(all.into_iter().filter(|it| it.name != main).map(|it| it.short().to_owned()).collect())
+    }
+
+    pub(super) fn branch_of(&self, step: &StepId) -> String {
+        names::branch_of(&self.run, step)
+    }
+
+    /// The branches that stay after the end, with their working trees.
+    pub(super) fn kept(&self) -> Result<Vec<KeptTree>, Error> {
+        let left = self.left()?;
+        if left.is_empty() {
+            return Ok(Vec::new());
+        }
+        let trees = self.git.linked_trees()?;
+        let tree_of = |branch: &String| {
+            let full = format!("refs/heads/{branch}");
+            trees.iter().find(|it| it.branch.as_ref() == Some(&full)).map(|it| it.path.clone())
+        };
+        Ok(left.into_iter().map(|branch| KeptTree { worktree: tree_of(&branch), branch }).collect())
+    }
+
+    /// Moves the user's branch forward to the merged work.
+    pub(super) fn end(&self) -> Result<Ended, Error> {
+        let tip = self.tip()?;
+        let head = self.git.head_commit()?;
+        let is_in_head = head.as_ref().map_or(Ok(false), |it| self.git.is_ancestor(&tip, it))?;
+        let is_unmoved =
+            head.as_ref() == Some(&self.base) && self.git.head_branch()?.as_ref() == Some(&self.branch);
+        match ending(tip == self.base, is_in_head, is_unmoved) {
+            Ending::Nothing => {}
+            Ending::Moved => {
+                let why = "HEAD has moved since the run began, so its work is not merged";
+                return Ok(Ended::Kept(why.to_owned()));
+            }
+            Ending::Forward => {
+                if let Err(said) = self.git.fast_forward(&tip)? {
+                    return Ok(Ended::Kept(why_kept(&said)));
+                }
+            }
+        }
+        self.git.delete_ref(&names::main_of(&self.run), &tip)?;
+        Ok(Ended::Merged)
+    }
+
+    /// Forgets the run, unless a branch of it is still there.
+    pub(super) fn forget(&self, held: &HeldRecord) -> Result<(), Error> {
+        if self.git.refs_below(&names::refs_of(&self.run))?.is_empty() {
+            // A record that stays gives the next run the same id.
+            held.remove().ok();
+        }
+        Ok(())
+    }
+
+    /// Why a step is not merged, with where its work is.
+    pub(super) fn why(&self, tree: &Tree, why: &str) -> String {
+        let (path, branch) = (self.shown(&tree.path), &tree.branch);
+        format!("{why}; its branch is `{branch}`, its worktree {path}")
+    }
+
+    /// A path below the repository's root as people type it there.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        path.strip_prefix(&self.git.root).unwrap_or(path).display().to_string()
+    }
+}
+
+/// What the end of a run has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Nothing,
+    Forward,
+    Moved,
+}
+
+fn ending(is_empty: bool, is_in_head: bool, is_unmoved: bool) -> Ending {
+    match (is_empty, is_in_head, is_unmoved) {
+        (true, ..) | (_, true, _) => Ending::Nothing,
+        (false, false, true) => Ending::Forward,
+        (false, false, false) => Ending::Moved,
+    }
+}
+
+pub(super) fn conflict(paths: &[String]) -> String {
+    format!("its changes conflict with those of other steps in {}", paths.join(", "))
+}
+
+/// The reason why git did not move the user's branch, in one line.
+fn why_kept(said: &str) -> String {
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let files: Vec<_> = said.lines().filter_map(|it| it.strip_prefix('\t')).collect();
+    if files.is_empty() {
+        let line = said.lines().next().unwrap_or("it gave no reason");
+        return format!("git did not merge the run's work: {line}");
+    }
+    format!("the run's work is not merged, because it would overwrite {}", files.join(", "))
+}
+
+/// The message of a commit that the run makes for a worker.
+fn subject(step: &Step) -> String {
+    let title: Vec<_> = step.title.split_whitespace().collect();
+    format!("{}\n\nStep {} of {}\n", title.join(" "), step.id.number, step.id.plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_branch_moves_only_if_nothing_else_moved_it() {
+        let table = [
+            ((true, false, true), Ending::Nothing),
+            ((true, false, false), Ending::Nothing),
+            ((true, true, true), Ending::Nothing),
+            ((false, true, false), Ending::Nothing),
+            ((false, true, true), Ending::Nothing),
+            ((false, false, true), Ending::Forward),
+            ((false, false, false), Ending::Moved),
+        ];
+        for ((is_empty, is_in_head, is_unmoved), expected) in table {
+            assert_eq!(ending(is_empty, is_in_head, is_unmoved), expected);
+        }
+    }
+
+    #[test]
+    fn what_git_said_becomes_one_line() {
+        let said = "error: Your local changes to the following files would be overwritten by merge:\n\tcode\n\ta b\n\
+                    Please commit your changes or stash them before you merge.\nAborting";
+        let why = "the run's work is not merged, because it would overwrite code, a b";
+        assert_eq!(why_kept(said), why);
+        assert_eq!(why_kept("fatal: no"), "git did not merge the run's work: fatal: no");
+    }
+}

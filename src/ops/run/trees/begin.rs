@@ -1,0 +1,202 @@
+//! The begin of a run with working trees: whether it may begin, and whether it goes on with what an earlier run left.
+//!
+//! There is one record for each working tree and branch, with the id of its runs and the commit from which the last one
+//! began. A lock beside it is held as long as a run lives; the system releases it when the process ends in any way.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::{HeldRecord, Records};
+use crate::git::{Git, GitError, Oid};
+use crate::ops::run::RunRequest;
+use crate::ops::run::trees::Trees;
+use crate::ops::run::trees::names;
+
+/// A process of a killed run that is just being started holds its locks for a moment.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    /// The id in the names of branches.
+    run: String,
+    root: PathBuf,
+    branch: String,
+    /// `HEAD` when the last run began.
+    base: String,
+}
+
+/// Where a run may work.
+struct Place {
+    git: Git,
+    head: Oid,
+    /// `refs/heads/…`.
+    branch: String,
+    /// The plans directory, relative to the repository's root; none: it is outside.
+    plans: Option<PathBuf>,
+}
+
+/// Refuses a run with working trees where there can be none.
+pub(crate) fn check(context: &Context) -> Result<(), Error> {
+    place(context).map(drop)
+}
+
+fn place(context: &Context) -> Result<Place, Error> {
+    let git = Git::at(&context.here.root)?;
+    git.require(2, 41, " for `run --worktrees`")?;
+    let head = git.head_commit()?.ok_or_else(|| {
+        let hint = "commit something first: `git add` and `git commit`";
+        Error::conflict(
+            "no-commits",
+            "`run --worktrees` needs a commit to begin from, and there is none",
+            hint,
+        )
+    })?;
+    let branch =
+        git.check_may_commit().and_then(|it| git.check_has_identity().map(|()| it)).map_err(refused)?;
+    let plans = git.relative(context.plans.root());
+    if plans.as_ref().is_some_and(|it| it.as_os_str().is_empty()) {
+        let message =
+            "the plans directory is the whole repository, so there is nothing else to work on in a worktree";
+        return Err(Error::conflict("worktrees-refused", message, "leave out `--worktrees`"));
+    }
+    Ok(Place { git, head, branch, plans })
+}
+
+fn refused(error: GitError) -> Error {
+    match error {
+        GitError::Refused { why, hint } => {
+            let message = format!("`run --worktrees` cannot begin: {why}");
+            Error::conflict("worktrees-refused", message, hint)
+        }
+        other => other.into(),
+    }
+}
+
+/// Begins a run, or goes on with the last one of this working tree and branch. The lock is to be held until it has ended.
+pub(crate) fn begin(context: &Context, request: &RunRequest) -> Result<(Trees, HeldRecord), Error> {
+    let Place { git, head, branch, plans } = place(context)?;
+    let records = context.plans.worktree().map(|it| context.plans.run_records(&it));
+    let records = records.ok_or_else(|| GitError::NotARepository { path: git.root.display().to_string() })?;
+    let key = key(&git, &branch);
+    let Some(held) = records.hold(&key, PATIENCE)? else {
+        let message = format!("another `run --worktrees` is at work on `{}` here", names::short(&branch));
+        return Err(Error::conflict("run-in-progress", message, "wait until it has ended"));
+    };
+    let state = context.plans.made_runtime_dir().ok_or_else(|| {
+        let message = "there is no directory for the worktrees: `.planwatch` cannot be used here";
+        Error::failed("no-state-directory", message, "`planwatch doctor` says why")
+    })?;
+    let record = read(&records, &key);
+    let run = record.as_ref().map_or_else(|| fresh_run(context), |it| Ok(it.run.clone()))?;
+    begin_main(&git, &run, &head, record.as_ref())?;
+    let now =
+        Record { run: run.clone(), root: git.root.clone(), branch: branch.clone(), base: head.to_string() };
+    let bytes = serde_json::to_vec(&now).unwrap_or_default();
+    held.put(&bytes)?;
+    let trees = Trees {
+        home: state.join("trees").join(&run),
+        plans,
+        run,
+        branch,
+        base: head,
+        keeps: request.keeps_worktrees,
+        search: search(request),
+        one: Mutex::new(()),
+        git,
+    };
+    Ok((trees, held))
+}
+
+fn key(git: &Git, branch: &str) -> String {
+    let both = [git.root.as_os_str().as_encoded_bytes(), b"\0", branch.as_bytes()].concat();
+    blake3::hash(&both).to_hex()[..16].to_owned()
+}
+
+fn read(records: &Records, key: &str) -> Option<Record> {
+    let record: Record = serde_json::from_slice(&records.get(key)?).ok()?;
+    // The id becomes part of names and paths.
+    let is_id =
+        !record.run.is_empty() && record.run.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    is_id.then_some(record)
+}
+
+/// A letter from g to z and seven hexadecimal digits.
+fn fresh_run(context: &Context) -> Result<String, Error> {
+    let mut bytes = [0; 8];
+    context.plans.random(&mut bytes)?;
+    let random = u64::from_le_bytes(bytes);
+    let letter = (b'g' + u8::try_from(random % 20).unwrap_or(0)) as char;
+    Ok(format!("{letter}{:07x}", random >> 36))
+}
+
+/// Where the merge driver finds planwatch.
+fn search(request: &RunRequest) -> Option<OsString> {
+    request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, it)| it.clone())
+}
+
+/// What becomes of the branch with the merged work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// It is made where `HEAD` is.
+    Make,
+    /// All of it is in `HEAD`; it begins again there.
+    Again,
+    /// An earlier run was killed, or could not merge it: it goes on.
+    GoOn,
+    /// It holds work that `HEAD` lacks, and `HEAD` has moved since.
+    Refuse,
+}
+
+/// `is_at_base`: `HEAD` is where the earlier run began.
+fn start(has_branch: bool, is_in_head: bool, is_at_base: bool) -> Start {
+    match (has_branch, is_in_head, is_at_base) {
+        (false, ..) => Start::Make,
+        (true, true, _) => Start::Again,
+        (true, false, true) => Start::GoOn,
+        (true, false, false) => Start::Refuse,
+    }
+}
+
+fn begin_main(git: &Git, run: &str, head: &Oid, record: Option<&Record>) -> Result<(), Error> {
+    let name = names::main_of(run);
+    let tip = git.find_ref(&name)?;
+    let is_in_head = tip.as_ref().map_or(Ok(false), |it| git.is_ancestor(it, head))?;
+    let is_at_base = record.is_some_and(|it| it.base == head.as_str());
+    match start(tip.is_some(), is_in_head, is_at_base) {
+        Start::Make | Start::Again => Ok(git.move_ref(&name, tip.as_ref(), head, "run: begin")?),
+        Start::GoOn => Ok(()),
+        Start::Refuse => {
+            let short = names::short(&name);
+            let message = format!("`{short}` holds work of an earlier run, and HEAD has moved since");
+            let hint =
+                format!("`git merge {short}` merges it; `git branch -D {short}` gives it up; then run again");
+            Err(Error::conflict("run-not-merged", message, hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_work_is_never_dropped_at_the_begin() {
+        let table = [
+            ((false, false, false), Start::Make),
+            ((false, false, true), Start::Make),
+            ((true, true, false), Start::Again),
+            ((true, true, true), Start::Again),
+            ((true, false, true), Start::GoOn),
+            ((true, false, false), Start::Refuse),
+        ];
+        for ((has_branch, is_in_head, is_at_base), expected) in table {
+            assert_eq!(start(has_branch, is_in_head, is_at_base), expected);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The names of a run's branches: `planwatch-run/<run>/main`, where verified work is merged, and
+//! `planwatch-run/<run>/<plan>/<step>`, where a worker commits.
+
+use crate::plan::id::StepId;
+use crate::store::ref_name::part;
+
+/// Below it are all branches of runs. `status --branches` and the choice of numbers leave them out.
+const ALL: &str = "planwatch-run";
+
+/// The name of the branch with the merged work, which no plan may have below it.
+const MAIN: &str = "main";
+
+/// The full name of what all references of a run are below.
+pub(super) fn refs_of(run: &str) -> String {
+    format!("refs/heads/{ALL}/{run}")
+}
+
+/// The full name of the branch with the merged work.
+pub(super) fn main_of(run: &str) -> String {
+    format!("{}/{MAIN}", refs_of(run))
+}
+
+/// The branch of a step, without `refs/heads/`.
+pub(super) fn branch_of(run: &str, step: &StepId) -> String {
+    let [plan, number] = parts(step);
+    format!("{ALL}/{run}/{plan}/{number}")
+}
+
+/// The plan and the number of a step as two parts of a name.
+pub(super) fn parts(step: &StepId) -> [String; 2] {
+    let plan = part(step.plan.as_str());
+    // A reference cannot be a directory of others, too.
+    let plan = if plan == MAIN { format!("%{:02x}{}", MAIN.as_bytes()[0], &MAIN[1..]) } else { plan };
+    [plan, part(&step.number.to_string())]
+}
+
+/// A branch without `refs/heads/`, as git shows it.
+pub(super) fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::id::PlanId;
+
+    #[test]
+    fn no_branch_is_a_directory_of_another() {
+        let of = |plan: &str, number: &str| {
+            branch_of("g1", &StepId { plan: PlanId::new(plan), number: number.parse().unwrap() })
+        };
+        assert_eq!(of("auth", "2"), "planwatch-run/g1/auth/2");
+        assert_eq!(of("Auth v2", "2.50"), "planwatch-run/g1/%41uth%20v2/2%2e5");
+        assert_eq!(of("main", "1"), "planwatch-run/g1/%6dain/1");
+        assert_eq!(of("%6dain", "1"), "planwatch-run/g1/%256dain/1");
+        assert_eq!(short(&main_of("g1")), "planwatch-run/g1/main");
+    }
+}

@@ -1,0 +1,165 @@
+//! What stops a run with worktrees before it begins, or its merge at the end, and that nothing of the user's changes.
+#![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
+
+use std::collections::BTreeMap;
+
+use super::{
+    APART, GOOD, branches, command, committed, count_trees, ended, is_tidy, kill, repository, run, started,
+    statuses,
+};
+use crate::support::{Place, Ran, Tree, tree};
+
+/// All that is not committed: the files, and what is staged.
+fn uncommitted(place: &Place) -> (Tree, String, String) {
+    let mut files: BTreeMap<_, _> = tree(&place.work());
+    // The run's own work.
+    files.retain(|path, _| !path.starts_with("plans/") && !path.starts_with("file-"));
+    (files, place.git("diff --cached"), place.git("diff --binary -- :!plans"))
+}
+
+/// Uncommitted work of each kind.
+fn edit(place: &Place) {
+    place.write("staged", "staged\n");
+    place.git("add staged");
+    place.write("staged", "staged and edited\n");
+    place.write("code", place.text("code").replace("line 9", "mine"));
+    place.write("untracked", "mine\n");
+    place.write("ignored", "mine\n");
+}
+
+#[test]
+fn uncommitted_work_is_as_it_was() {
+    needs_new_git!();
+    let place = repository(&APART);
+    edit(&place);
+    let before = uncommitted(&place);
+    ended(&run(&place, &format!("echo $n > file-$n; {GOOD}"), "--jobs 2"), 0);
+    assert_eq!(committed(&place, "file-2"), "2\n");
+    assert_eq!(uncommitted(&place), before);
+    is_tidy(&place);
+}
+
+#[test]
+fn a_merge_that_would_overwrite_something_is_not_made() {
+    needs_new_git!();
+    let works = [
+        "echo theirs > untracked",
+        "sed -i 's/^line 1$/theirs/' code",
+        "echo theirs > ignored; git add -f ignored",
+        "echo theirs > staged",
+    ];
+    for work in works {
+        let place = repository(&[""]);
+        edit(&place);
+        place.git("config merge.autoStash true");
+        let (before, head) = (uncommitted(&place), place.git("rev-parse HEAD"));
+        let ran = run(&place, &format!("{work}; {GOOD}"), "--commit");
+        ended(&ran, 1);
+        assert_eq!((uncommitted(&place), place.git("rev-parse HEAD")), (before, head), "{work}");
+        let [branch] = &branches(&place)[..] else { panic!("{work}: {:?}", branches(&place)) };
+        assert!(
+            branch.ends_with("/main") && ran.stdout.contains(&format!("git merge {branch}")),
+            "{}",
+            ran.stdout
+        );
+        assert_eq!(statuses(&place, 1), ["completed"]);
+        // Once nothing is in the way, the next run merges it.
+        place.git("reset -q");
+        place.git("checkout -q -- code");
+        for path in ["staged", "untracked", "ignored"] {
+            std::fs::remove_file(place.file(path)).unwrap();
+        }
+        ended(&run(&place, "exit 1", ""), 0);
+        assert_ne!(place.git("diff --name-only HEAD~1"), "", "{work}");
+        is_tidy(&place);
+    }
+}
+
+#[test]
+fn nothing_is_merged_if_head_has_moved() {
+    needs_new_git!();
+    let place = repository(&[""]);
+    place.write("mine", "mine\n");
+    let commit = "git -C \"$AT/project\" add mine; git -C \"$AT/project\" commit -q -m Mine";
+    let ran = run(&place, &format!("echo 1 > file-1; {commit}; {GOOD}"), "--commit");
+    ended(&ran, 1);
+    let [branch] = &branches(&place)[..] else { panic!("{:?}", branches(&place)) };
+    assert!(ran.stdout.contains("HEAD has moved") && ran.stdout.contains(branch), "{}", ran.stdout);
+    assert_eq!(
+        (place.git("log -1 --format=%s"), place.file("file-1").exists()),
+        ("Mine\n".to_owned(), false)
+    );
+    // Its work is not built upon, and not forgotten.
+    let ran = run(&place, GOOD, "");
+    ended(&ran, 4);
+    assert!(ran.stderr.contains("error[run-not-merged]") && ran.stderr.contains(branch), "{}", ran.stderr);
+    place.git(&format!("merge -q --no-edit {branch}"));
+    ended(&run(&place, GOOD, ""), 0);
+    assert_eq!(committed(&place, "file-1"), "1\n");
+    is_tidy(&place);
+}
+
+#[test]
+fn another_branch_is_never_moved() {
+    needs_new_git!();
+    let place = repository(&[""]);
+    place.git("branch other");
+    let ran = run(&place, &format!("echo 1 > file-1; git -C \"$AT/project\" checkout -q other; {GOOD}"), "");
+    ended(&ran, 1);
+    assert_eq!(place.git("rev-parse other"), place.git("rev-parse main"));
+    place.git("checkout -q main");
+    ended(&run(&place, GOOD, ""), 0);
+    assert_eq!(committed(&place, "file-1"), "1\n");
+}
+
+#[test]
+fn a_second_run_here_waits_for_its_turn() {
+    needs_new_git!();
+    let place = repository(&APART);
+    let (child, _lines) = started(&place, "echo ready; sleep 600");
+    let ran = run(&place, GOOD, "");
+    ended(&ran, 4);
+    assert!(ran.stderr.contains("error[run-in-progress]"), "{}", ran.stderr);
+    kill(child);
+    ended(&run(&place, GOOD, ""), 0);
+}
+
+#[track_caller]
+fn refused(ran: &Ran, code: i32, word: &str) {
+    ended(ran, code);
+    assert!(ran.stderr.contains(&format!("error[{word}]")), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_that_could_not_merge_does_not_begin() {
+    needs_new_git!();
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", "# One\n");
+    refused(&run(&place, GOOD, ""), 3, "not-a-repository");
+    place.git_with(&["init", "-q", "-b", "main"]);
+    refused(&run(&place, GOOD, ""), 4, "no-commits");
+    let place = repository(&[""]);
+    let mut command = command(&place, GOOD, "");
+    refused(&Ran::of(command.env("PATH", "/nowhere").output().unwrap()), 3, "git-missing");
+    place.write(
+        "../bin/git",
+        "#!/bin/sh\ncase \"$*\" in *version) echo git version 2.40.1;; *) exec /usr/bin/git \"$@\";; esac\n",
+    );
+    place.git_with(&["update-index", "--refresh"]);
+    let mut chmod = std::process::Command::new("chmod");
+    assert!(chmod.arg("+x").arg(place.file("../bin/git")).status().unwrap().success());
+    let path = format!("{}:/usr/bin:/bin", place.file("../bin").display());
+    let ran = Ran::of(command.env("PATH", path).output().unwrap());
+    refused(&ran, 1, "git-too-old");
+    assert!(ran.stderr.contains("2.41"), "{}", ran.stderr);
+    place.git("checkout -q --detach");
+    refused(&run(&place, GOOD, ""), 4, "worktrees-refused");
+    refused(&run(&place, GOOD, "--dry-run"), 4, "worktrees-refused");
+    place.git("checkout -q main");
+    place.git("config user.useConfigOnly true");
+    place.git("config --unset user.email");
+    refused(&run(&place, GOOD, ""), 4, "worktrees-refused");
+    assert_eq!((statuses(&place, 1), count_trees(&place)), (vec!["pending".to_owned()], 1));
+    assert_eq!(place.run("run p --keep-worktrees --command true").code, 2);
+}
