@@ -12,6 +12,7 @@ use crate::api::config::Config;
 use crate::api::daemon::Freshness;
 use crate::api::precondition::Expected;
 use crate::api::request_key::RequestKey;
+use crate::api::sync_config::DatabaseLogin;
 use crate::disk::{FileOp, PlansDir};
 use crate::plan::problem::Problem;
 use crate::plan::time::Time;
@@ -171,6 +172,7 @@ pub struct Here {
     pub step: Option<String>,
     /// `PLANWATCH_CLAIM`, which belongs to that step alone.
     pub claim: Option<String>,
+    pub database: DatabaseLogin,
 }
 
 /// Something worth a line on stderr.

@@ -17,6 +17,17 @@ pub struct SyncConfig {
     pub branch: Option<String>,
 }
 
+/// What the environment says about a database for claims.
+#[derive(Debug, Clone, Default)]
+pub struct DatabaseLogin {
+    /// `PLANWATCH_CLAIMS_URL`, which can contain a password and wins over the file's.
+    pub url: Option<String>,
+    /// `PGPASSWORD`.
+    pub password: Option<String>,
+    /// `PGPASSFILE`, else `~/.pgpass`.
+    pub password_file: Option<std::path::PathBuf>,
+}
+
 /// What stores the claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimsAt {

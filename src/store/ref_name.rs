@@ -6,7 +6,7 @@
 use unicode_normalization::UnicodeNormalization;
 
 /// The longest part that is not hashed; file names have at most 255 bytes.
-const LONGEST: usize = 200;
+pub(crate) const LONGEST: usize = 200;
 
 /// Encodes a text as one part of a name.
 pub(crate) fn part(text: &str) -> String {

@@ -68,22 +68,20 @@ pub(crate) struct Sync<'a> {
     host: String,
 }
 
-/// The environment variable with the URL of a database for claims. It can contain a password, which the file must not.
-pub(crate) const CLAIMS_URL: &str = "PLANWATCH_CLAIMS_URL";
-
 #[cfg(feature = "postgres")]
-fn database(url: &str, id: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
+fn database(context: &Context, url: &str, id: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
     use crate::store::registry::postgres::Postgres;
-    let url = std::env::var(CLAIMS_URL).unwrap_or_else(|_| url.to_owned());
-    let registry = Postgres::new(&url, id).map_err(|why| {
-        let hint = format!("correct `claims` of [sync] in planwatch.toml, or {CLAIMS_URL}");
+    let login = &context.here.database;
+    let url = login.url.as_deref().unwrap_or(url);
+    let registry = Postgres::new(url, id, login, context.plans.disk()).map_err(|why| {
+        let hint = "correct `claims` of [sync] in planwatch.toml, or PLANWATCH_CLAIMS_URL";
         Error::conflict("claims-url", why, hint)
     })?;
     Ok(Box::new(registry))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn database(_: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
+fn database(_: &Context, _: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Error> {
     let message = "this build of planwatch cannot store claims in a database";
     let hint = "build it with `--features postgres`; published binaries have this feature";
     Err(Error::conflict("registry-unknown", message, hint))
@@ -124,7 +122,7 @@ impl<'a> Sync<'a> {
             ClaimsAt::Refs(namespace) => {
                 Box::new(GitRefs::new(git.clone(), url.clone(), *namespace, config.branch.clone()))
             }
-            ClaimsAt::Url(url) => database(url, &config.id)?,
+            ClaimsAt::Url(url) => database(context, url, &config.id)?,
         };
         Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
     }

@@ -21,6 +21,7 @@ use planwatch::api::config::{CONFIG_FILE, Config};
 use planwatch::api::context::{Context, Here, KeptSaves, Notice, Reading};
 use planwatch::api::daemon::Freshness;
 use planwatch::api::error::Error;
+use planwatch::api::sync_config::DatabaseLogin;
 use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
@@ -358,6 +359,11 @@ impl Session {
                 plan: text("PLANWATCH_PLAN"),
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),
+                database: DatabaseLogin {
+                    url: text("PLANWATCH_CLAIMS_URL"),
+                    password: text("PGPASSWORD"),
+                    password_file: variable("PGPASSFILE").or_else(|| Some(home()?.join(".pgpass"))),
+                },
             },
             expected: None,
             key: None,

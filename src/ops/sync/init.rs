@@ -14,7 +14,7 @@ use crate::disk::{FileOp, ProjectNews};
 use crate::git::{Git, Output, PushResult, RefChange, RemoteError};
 use crate::store::registry::git_refs::GitRefs;
 use crate::store::registry::{ClaimRegistry, Name};
-use crate::store::sync::{CLAIMS_URL, Description, Sync, url_of};
+use crate::store::sync::{Description, Sync, url_of};
 use crate::store::transaction;
 use crate::text::diff;
 
@@ -146,7 +146,7 @@ fn database(url: &str) -> Result<ClaimsAt, Error> {
         return Ok(ClaimsAt::Url(url.to_owned()));
     }
     let message = "the URL of a database begins with `postgres://` and contains no password";
-    let hint = format!("set {CLAIMS_URL} to the URL with its password, or use PostgreSQL's password file");
+    let hint = "set PLANWATCH_CLAIMS_URL to the URL with its password, or use PostgreSQL's password file";
     Err(Error::usage(message, hint))
 }
 

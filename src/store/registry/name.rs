@@ -1,14 +1,12 @@
 //! The names of records: `claims/<plans directory>/<plan>/<step>`.
 //!
-//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a disk that ignores case. The depth is always the same, so no name is a directory of another one.
+//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a disk that ignores case. The depth
+//! is always the same, so no name is a directory of another one.
 
 use std::fmt;
 
 use crate::plan::id::StepId;
-use crate::store::ref_name::part;
-
-/// The longest part that is not hashed; file names have at most 255 bytes.
-const LONGEST: usize = 200;
+use crate::store::ref_name::{LONGEST, part};
 
 const CLAIMS: &str = "claims/";
 
@@ -83,6 +81,14 @@ fn dir_part(dir: &str) -> String {
 
 fn of_step(step: &StepId) -> String {
     format!("{}/{}", part(step.plan.as_str()), part(&step.number.to_string()))
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-')
+}
+
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'a'..=b'f')
 }
 
 fn is_part(text: &str) -> bool {

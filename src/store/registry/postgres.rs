@@ -23,6 +23,8 @@ use super::record::{LONGEST, Record, State};
 use super::{
     Answer, Change, ClaimRegistry, Listed, Name, RegistryError, Revision, Standing, Together, Value,
 };
+use crate::api::sync_config::DatabaseLogin;
+use crate::disk::Disk;
 use session::Session;
 
 /// The table that [`ClaimRegistry::prepare`] makes. `seen` and `ttl` say until when a record holds.
@@ -77,8 +79,8 @@ fn channel(repo: &str) -> String {
 
 impl Postgres {
     /// Connects with the first call. An error: the URL cannot be used.
-    pub(crate) fn new(url: &str, repo: &str) -> Result<Self, String> {
-        Ok(Self { repo: repo.to_owned(), session: Session::of(url)? })
+    pub(crate) fn new(url: &str, repo: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Self, String> {
+        Ok(Self { repo: repo.to_owned(), session: Session::of(url, login, disk)? })
     }
 }
 
@@ -136,7 +138,7 @@ async fn make(
     repo: &str,
     change: &Change,
 ) -> Result<Answer, tokio_postgres::Error> {
-    let name = change.name().as_str();
+    let name = change.name().to_string();
     let seconds = |it: &Value| i32::try_from(it.ttl).unwrap_or(i32::MAX);
     let is_done = match change {
         Change::Create { new, .. } => {
@@ -232,7 +234,7 @@ async fn notify(client: &Client, repo: &str, changes: &[Change], answers: &[Answ
     let news =
         changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && is_news(change));
     if let Some((change, _)) = news {
-        let (channel, name) = (channel(repo), change.name().as_str());
+        let (channel, name) = (channel(repo), change.name().to_string());
         // The change is made. Who misses this sees it at the next look.
         client.query_typed(NOTIFY, &[(&channel, Type::TEXT), (&name, Type::TEXT)]).await.ok();
     }

@@ -5,7 +5,6 @@
 //! own programs, and never from a file of the repository.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -14,6 +13,9 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::api::sync_config::DatabaseLogin;
+use crate::disk::{self, Disk};
 
 pub(crate) struct Address {
     pub(super) config: Config,
@@ -52,7 +54,7 @@ fn parameters(url: &str) -> Parameters {
 }
 
 impl Address {
-    pub(crate) fn read(url: &str) -> Result<Self, String> {
+    pub(crate) fn read(url: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Self, String> {
         let read = parameters(url);
         // The error of the library can contain parts of the URL, and so of a password.
         let mut config: Config =
@@ -67,9 +69,8 @@ impl Address {
             false => Tls::None,
         };
         if config.get_password().is_none() {
-            if let Some(password) = std::env::var("PGPASSWORD").ok().or_else(|| from_file(&config)) {
-                config.password(password);
-            }
+            let password = login.password.clone().or_else(|| from_file(&config, login, disk));
+            password.map(|it| config.password(it));
         }
         config
             .application_name("planwatch")
@@ -128,14 +129,13 @@ fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(store).with_no_client_auth())
 }
 
-/// The password of the file that PostgreSQL's own programs read: `PGPASSFILE`, or `~/.pgpass`.
-fn from_file(config: &Config) -> Option<String> {
-    let named = std::env::var_os("PGPASSFILE").map(PathBuf::from);
-    let path = named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pgpass")))?;
-    if !is_private(&path) {
+/// The password of the file that PostgreSQL's own programs read. As they do, it ignores a file that others can read.
+fn from_file(config: &Config, login: &DatabaseLogin, disk: &dyn Disk) -> Option<String> {
+    let path = login.password_file.as_ref()?;
+    if disk.lstat(path).ok()?.mode & 0o077 != 0 {
         return None;
     }
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = String::from_utf8(disk::read_file(disk, path).ok()?).ok()?;
     let host = match config.get_hosts().first()? {
         Host::Tcp(name) => name.clone(),
         Host::Unix(_) => "localhost".to_owned(),
@@ -143,12 +143,6 @@ fn from_file(config: &Config) -> Option<String> {
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
     let user = config.get_user().unwrap_or_default();
     password(&text, [&host, &port, config.get_dbname().unwrap_or(user), user])
-}
-
-/// Whether only the owner can read a file, as PostgreSQL requires of it.
-fn is_private(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o077 == 0)
 }
 
 /// The password of the first line that fits host, port, database and user.

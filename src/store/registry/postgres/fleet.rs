@@ -2,6 +2,7 @@
 //!
 //! `PLANWATCH_G8=full` uses 500 workers on 20 machines and steps of five seconds. Each machine has one connection, as a watching
 //! process or a run has. Prints a line with the figures.
+#![expect(clippy::disallowed_methods, reason = "the size of the figure is in the environment")]
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -90,7 +91,9 @@ fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
 /// Looks at each notification, and notes when claims of others are seen.
 fn observe(client: &Postgres, ledger: &Ledger, is_over: &AtomicBool) {
     let (sender, heard) = std::sync::mpsc::channel();
-    client.watch(Box::new(move || drop(sender.send(()))));
+    client.watch(Box::new(move || {
+        sender.send(()).ok();
+    }));
     while !is_over.load(Ordering::SeqCst) {
         if heard.recv_timeout(Duration::from_millis(100)).is_err() {
             continue;

@@ -16,6 +16,8 @@ use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
 
 use super::address::{Address, Tls};
 use super::{Done, Job, RegistryError, perform};
+use crate::api::sync_config::DatabaseLogin;
+use crate::disk::Disk;
 
 /// How long a job may take, with all its repetitions.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -49,12 +51,12 @@ static SESSIONS: LazyLock<Mutex<BTreeMap<String, Arc<Session>>>> = LazyLock::new
 
 impl Session {
     /// The session for a URL, which connects with the first job.
-    pub(super) fn of(url: &str) -> Result<Arc<Self>, String> {
+    pub(super) fn of(url: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Arc<Self>, String> {
         let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = sessions.get(url) {
             return Ok(Arc::clone(session));
         }
-        let address = Address::read(url)?;
+        let address = Address::read(url, login, disk)?;
         let session = Arc::new(Self::begin(address).map_err(|it| it.to_string())?);
         sessions.insert(url.to_owned(), Arc::clone(&session));
         Ok(session)

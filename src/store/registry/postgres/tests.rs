@@ -1,4 +1,5 @@
 //! The registry on a real server, which these tests start. They need the programs of PostgreSQL.
+#![expect(clippy::disallowed_methods, reason = "the server is started by the tests alone")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use super::*;
+use crate::disk::RealDisk;
 use crate::plan::id::read_step_id;
 use crate::store::registry::table;
 
@@ -100,7 +102,7 @@ impl Drop for Server {
 
 pub(super) fn client_at(port: u16, name: &str) -> Postgres {
     let url = format!("postgres://planwatch@127.0.0.1:{port}/postgres?application_name={name}");
-    Postgres::new(&url, "0123456789abcdef").unwrap()
+    Postgres::new(&url, "0123456789abcdef", &DatabaseLogin::default(), &RealDisk).unwrap()
 }
 
 pub(super) fn name(step: &str) -> Name {
@@ -243,7 +245,9 @@ fn others_hear_of_claims_and_not_of_renewals() {
     let (one, other) = (server.client("speaker"), server.client("listener"));
     one.prepare().unwrap();
     let (sender, heard) = channel();
-    assert!(other.watch(Box::new(move || drop(sender.send(())))));
+    assert!(other.watch(Box::new(move || {
+        sender.send(()).ok();
+    })));
     // When it listens, it looks once: what came before is unknown.
     heard.recv().unwrap();
     let record = |nonce: u128, state| {
