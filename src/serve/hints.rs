@@ -127,7 +127,7 @@ const ROUTES: [(&str, &str, &str, &str); 25] = [
 /// Every verb of the command line: `planwatch` before one of them is a command, before another word it is the program.
 const VERBS: &str = " add archive attempt block check claim completions confirm decide doctor done draft edit export fail help \
                      hook import init insight instructions list man mcp move new next note recall release remove reopen \
-                     replace run script search set show skip sql squash start status template trust undo watch ";
+                     replace run script search set show skip sql squash start status sync template trust undo watch ";
 
 /// Translates a hint for a surface; `None` if nothing of it is left.
 pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
