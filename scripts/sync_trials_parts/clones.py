@@ -23,9 +23,11 @@ def daemon(it):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = ["git", "daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all",
+    # The program itself: `git daemon` would start it as a process of its own.
+    path = subprocess.run(["git", "--exec-path"], capture_output=True, text=True).stdout.strip()
+    command = [f"{path}/git-daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all",
                "--enable=receive-pack", f"--base-path={it.top}", str(it.top)]
-    it.also(command, stderr=subprocess.DEVNULL)
+    it.also(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(100):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
