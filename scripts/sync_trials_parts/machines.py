@@ -12,13 +12,13 @@ from . import fleet
 SERVER = """server.document-root = "{top}"
 server.port = 8080
 server.bind = "10.77.0.1"
-server.modules = ("mod_cgi", "mod_alias", "mod_setenv")
+server.modules = ("mod_alias", "mod_setenv", "mod_cgi")
 server.pid-file = "{top}/lighttpd.pid"
 server.errorlog = "{top}/lighttpd.log"
 server.max-keep-alive-requests = 100
 alias.url = ("/git" => "{backend}")
 setenv.set-environment = ("GIT_PROJECT_ROOT" => "{top}", "GIT_HTTP_EXPORT_ALL" => "1", "REMOTE_USER" => "trial")
-$HTTP["url"] =~ "^/git/" {{ cgi.assign = ("" => "") }}
+cgi.assign = ("git-http-backend" => "")
 """
 
 PREFIX = "pwtrial"
