@@ -76,9 +76,8 @@ def trial(it, n_clones, seconds, cut):
     for directory, _ in places.values():
         it.planwatch(directory, "sync")
     twice, lost = it.judge()
-    claims = sum(event["what"] == "claimed" for event in it.events())
     open_steps = it.n_steps - len(it.ended())
-    rate = it.calls("claim") / max(1, claims)
+    rate = it.connections()
     text = (f"{n_clones} clones, {it.n_steps} steps, {wall:.0f} s: twice {len(twice)}, lost {len(lost)}, open {open_steps}, "
             f"{rate:.2f} connections a claim")
     return not twice and not lost and not open_steps and rate <= 4.5, text

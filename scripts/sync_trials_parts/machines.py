@@ -141,7 +141,6 @@ def trial(it, network, server, sizes, small):
     end = full or time.time()
     worked += sum(end - at for at in since.values())
     utilisation = worked / (n_workers * (end - began))
-    claims = sum(event["what"] == "claimed" for event in it.events())
     open_steps = it.n_steps - len(it.ended())
     text = (f"{n_workers} workers on {n_machines} machines, {it.n_steps} steps of {seconds:.0f} s: twice {len(twice)}, "
             f"lost {len(lost)}, open {open_steps}, utilisation {utilisation:.0%}, {it.calls('claim') / max(1, claims):.2f} connections a claim")

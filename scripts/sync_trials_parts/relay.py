@@ -56,7 +56,7 @@ class Relay:
 
     async def serve(self, reader, writer):
         self.n += 1
-        upstream = None
+        upstream, is_whole = None, False
         try:
             await asyncio.sleep(self.connect)
             while self.is_cut():
@@ -73,13 +73,14 @@ class Relay:
             await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
             for it in both:
                 it.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
+            results = await asyncio.gather(*both, return_exceptions=True)
+            is_whole = all(it is None for it in results)
         except OSError:
             pass
         finally:
             for it in (writer, upstream):
                 if it is not None:
-                    it.transport.abort()
+                    it.close() if is_whole else it.transport.abort()
 
 
 def address(text):
