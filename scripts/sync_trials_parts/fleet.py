@@ -1,4 +1,5 @@
 """Clones of one repository, their workers, and what became of the steps."""
+import collections
 import json
 import os
 import pathlib
@@ -8,10 +9,10 @@ import sys
 
 PARTS = pathlib.Path(__file__).resolve().parent
 
-# Counts the connections of each verb.
+# Writes down the connections of each command.
 GIT = """#!/bin/sh
 for word in "$@"; do
-  case $word in push|fetch|ls-remote) echo "$TRIAL_VERB $word" >> "$TRIAL_CALLS"; break;; esac
+  case $word in push|fetch|ls-remote) echo "$TRIAL_CALL" >> "$TRIAL_CALLS"; break;; esac
 done
 exec {git} "$@"
 """
@@ -108,9 +109,15 @@ class Fleet:
                 continue
         return sorted(events, key=lambda it: it["at"])
 
-    def calls(self, verb):
+    def connections(self):
+        """For each claim that was made: the connections of all commands that claimed or were beaten. Commands that found
+        nothing ready, or no remote, are not counted."""
         path = self.top / "calls"
-        return sum(line.startswith(f"{verb} ") for line in path.read_text().splitlines()) if path.exists() else 0
+        made = collections.Counter(path.read_text().split()) if path.exists() else {}
+        events = self.events()
+        claimed = [it["call"] for it in events if it["what"] == "claimed"]
+        beaten = [it["call"] for it in events if it["what"] == "no-claim" and it["code"] == "claimed"]
+        return sum(made.get(it, 0) for it in claimed + beaten) / max(1, len(claimed))
 
     def judge(self):
         """Steps that were finished twice, and finished steps of which the hub has another result or none."""

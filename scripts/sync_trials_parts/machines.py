@@ -12,13 +12,13 @@ from . import fleet
 SERVER = """server.document-root = "{top}"
 server.port = 8080
 server.bind = "10.77.0.1"
-server.modules = ("mod_cgi", "mod_alias", "mod_setenv")
+server.modules = ("mod_alias", "mod_setenv", "mod_cgi")
 server.pid-file = "{top}/lighttpd.pid"
 server.errorlog = "{top}/lighttpd.log"
 server.max-keep-alive-requests = 100
 alias.url = ("/git" => "{backend}")
 setenv.set-environment = ("GIT_PROJECT_ROOT" => "{top}", "GIT_HTTP_EXPORT_ALL" => "1", "REMOTE_USER" => "trial")
-$HTTP["url"] =~ "^/git/" {{ cgi.assign = ("" => "") }}
+cgi.assign = ("git-http-backend" => "")
 """
 
 PREFIX = "pwtrial"
@@ -141,7 +141,6 @@ def trial(it, network, server, sizes, small):
     end = full or time.time()
     worked += sum(end - at for at in since.values())
     utilisation = worked / (n_workers * (end - began))
-    claims = sum(event["what"] == "claimed" for event in it.events())
     open_steps = it.n_steps - len(it.ended())
     text = (f"{n_workers} workers on {n_machines} machines, {it.n_steps} steps of {seconds:.0f} s: twice {len(twice)}, "
             f"lost {len(lost)}, open {open_steps}, utilisation {utilisation:.0%}, {it.calls('claim') / max(1, claims):.2f} connections a claim")

@@ -37,21 +37,26 @@ class Relay:
                 await writer.drain()
 
         delivery = asyncio.create_task(deliver())
+        try:
+            await self.read(reader, queue, limit)
+            await delivery
+        finally:
+            delivery.cancel()
+
+    async def read(self, reader, queue, limit):
         passed = 0
         while True:
             data = await reader.read(65536)
             passed += len(data)
             if limit is not None and passed > limit:
-                delivery.cancel()
                 raise ConnectionResetError
-            queue.put_nowait((loop.time() + self.packet, data))
+            queue.put_nowait((asyncio.get_running_loop().time() + self.packet, data))
             if not data:
-                break
-        await delivery
+                return
 
     async def serve(self, reader, writer):
         self.n += 1
-        upstream = None
+        upstream, is_whole = None, False
         try:
             await asyncio.sleep(self.connect)
             while self.is_cut():
@@ -60,16 +65,22 @@ class Relay:
             # A broken connection breaks in the request, or in the answer after the server has acted.
             where = random.choice(["request", "answer"]) if random.random() < self.broken else None
             limit = random.randint(1, 2000)
-            await asyncio.gather(
-                self.copy(reader, upstream, limit if where == "request" else None),
-                self.copy(server, writer, limit if where == "answer" else None),
-            )
-        except (OSError, asyncio.IncompleteReadError):
+            both = [
+                asyncio.create_task(self.copy(reader, upstream, limit if where == "request" else None)),
+                asyncio.create_task(self.copy(server, writer, limit if where == "answer" else None)),
+            ]
+            # The first end that is broken breaks the other one.
+            await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
+            for it in both:
+                it.cancel()
+            results = await asyncio.gather(*both, return_exceptions=True)
+            is_whole = all(it is None for it in results)
+        except OSError:
             pass
         finally:
             for it in (writer, upstream):
                 if it is not None:
-                    it.transport.abort() if it.transport.is_closing() is False and upstream is None else it.close()
+                    it.close() if is_whole else it.transport.abort()
 
 
 def address(text):

@@ -1,5 +1,4 @@
 //! What hosts allow, and settings of users that must not change what is pushed.
-#![expect(clippy::disallowed_methods, reason = "tests start git")]
 
 use super::team::{Team, refused};
 

@@ -1,5 +1,9 @@
 //! A bare repository and its clones, with a git that can fail at chosen moments.
-#![expect(clippy::disallowed_methods, reason = "tests create and read files, and start the binary")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "helpers of tests create and read files, and start the binary and git"
+)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -188,6 +192,12 @@ impl Clone<'_> {
     pub(super) fn git(&self, line: &str) -> String {
         let words: Vec<_> = line.split_whitespace().collect();
         self.team.place.git_at(&self.team.path(self.name), 0, &words)
+    }
+
+    /// As [`Self::git`], for a command that may fail.
+    pub(super) fn try_git(&self, words: &[&str]) {
+        let mut command = self.team.place.git_command();
+        command.current_dir(self.team.path(self.name)).args(words).output().unwrap();
     }
 
     pub(super) fn step(&self, n: u32) -> String {
