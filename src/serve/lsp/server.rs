@@ -356,7 +356,10 @@ impl Server {
         for event in seen {
             match event {
                 WatchEvent::Plan(name) => self.note_plan(&root, name),
-                WatchEvent::Everything | WatchEvent::Gone => {
+                WatchEvent::Everything => self.note_change(&root, |it| it.is_everything = true),
+                WatchEvent::Gone => {
+                    // What is at the path next is watched anew.
+                    self.watchers.remove(&root);
                     self.note_change(&root, |it| it.is_everything = true);
                 }
                 WatchEvent::Cookie(_) | WatchEvent::RuntimeFiles => {}

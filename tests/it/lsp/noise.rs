@@ -72,6 +72,34 @@ fn pieces_of_a_text_mean_what_the_whole_means() {
     assert_eq!((pieces.end(), whole.end()), (0, 0));
 }
 
+/// Every request of the server, one that it does not know, and one that comes at the wrong time.
+const METHODS: [&str; 24] = [
+    "textDocument/completion",
+    "textDocument/hover",
+    "textDocument/definition",
+    "textDocument/references",
+    "textDocument/documentHighlight",
+    "textDocument/documentSymbol",
+    "textDocument/foldingRange",
+    "textDocument/documentLink",
+    "textDocument/codeLens",
+    "textDocument/inlayHint",
+    "textDocument/codeAction",
+    "textDocument/prepareRename",
+    "textDocument/rename",
+    "textDocument/diagnostic",
+    "workspace/symbol",
+    "workspace/diagnostic",
+    "workspace/executeCommand",
+    "workspace/willRenameFiles",
+    "planwatch/plans",
+    "planwatch/plan",
+    "planwatch/status",
+    "no/such",
+    "initialize",
+    "textDocument/didOpen",
+];
+
 /// Parameters that every request can read, some of them with numbers or types that no client sends.
 fn noisy_params(random: &mut Random, n: usize, uris: &[String]) -> String {
     let number = random
@@ -98,32 +126,6 @@ fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
     let place = place();
     let mut editor = Editor::with(&place, &able());
     editor.open(STEP, TWO);
-    let methods = [
-        "textDocument/completion",
-        "textDocument/hover",
-        "textDocument/definition",
-        "textDocument/references",
-        "textDocument/documentHighlight",
-        "textDocument/documentSymbol",
-        "textDocument/foldingRange",
-        "textDocument/documentLink",
-        "textDocument/codeLens",
-        "textDocument/inlayHint",
-        "textDocument/codeAction",
-        "textDocument/prepareRename",
-        "textDocument/rename",
-        "textDocument/diagnostic",
-        "workspace/symbol",
-        "workspace/diagnostic",
-        "workspace/executeCommand",
-        "workspace/willRenameFiles",
-        "planwatch/plans",
-        "planwatch/plan",
-        "planwatch/status",
-        "no/such",
-        "initialize",
-        "textDocument/didOpen",
-    ];
     let uris = [
         editor.uri(STEP),
         editor.uri("plans/auth/plan.md"),
@@ -154,7 +156,7 @@ fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
                 editor.send_bytes(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
             }
             _ => {
-                let method = random.pick(&methods);
+                let method = random.pick(&METHODS);
                 let id = 1000 + n as i64;
                 let body = format!(
                     "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
