@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -55,6 +56,7 @@ pub struct Call {
     /// The limit is for silence only.
     is_patient: bool,
     most: usize,
+    is_shielded: bool,
 }
 
 /// The exit code and the output of a call that ended.
@@ -81,7 +83,15 @@ impl Call {
             limit: LIMIT,
             is_patient: false,
             most: MOST,
+            is_shielded: false,
         }
+    }
+
+    /// Ctrl-C at the terminal does not reach the command, which would leave its work half done.
+    #[must_use]
+    pub fn shielded(mut self) -> Self {
+        self.is_shielded = true;
+        self
     }
 
     /// Reads attributes of files from a tree only, from git 2.43 on.
@@ -181,6 +191,9 @@ impl Call {
         }
         git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
         git.env("LC_ALL", "C").env("LANGUAGE", "C");
+        if self.is_shielded {
+            git.process_group(0);
+        }
         git.envs(self.variables.iter().map(|(name, value)| (name, value)));
         git
     }

@@ -48,7 +48,7 @@ impl Git {
             Some(search) => call.variable("PATH", search),
             None => call,
         };
-        let Output { code, stdout, stderr } = call.oids([ours, theirs]).output()?;
+        let Output { code, stdout, stderr } = call.shielded().oids([ours, theirs]).output()?;
         match code {
             0 | 1 => read_merge(code, &stdout),
             _ => Err(GitError::Failed { command: "merge-tree".to_owned(), exit_code: code, text: stderr }),
@@ -101,12 +101,12 @@ impl Git {
     pub fn move_ref(&self, name: &str, old: Option<&Oid>, new: &Oid, why: &str) -> Result<(), GitError> {
         let old = old.map_or_else(|| new.null(), Clone::clone);
         let call = self.call(&["update-ref", "-m"]).arg(why).arg(name).oids([new, &old]);
-        call.run().map(drop)
+        call.shielded().run().map(drop)
     }
 
     /// Deletes a reference that is still at `old`.
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
-        self.call(&["update-ref", "-d"]).arg(name).oids([old]).run().map(drop)
+        self.call(&["update-ref", "-d"]).arg(name).oids([old]).shielded().run().map(drop)
     }
 
     /// Refuses if git does not know who commits.

@@ -72,7 +72,7 @@ impl Git {
         };
         let call = call.arg(path);
         let call = if let Some(start) = start { call.oids([start]) } else { call.arg(branch) };
-        call.limit(LIMIT).run().map(drop)
+        call.shielded().limit(LIMIT).run().map(drop)
     }
 
     /// Removes a working tree; false if it holds files that are neither committed nor ignored, or submodules.
@@ -90,7 +90,8 @@ impl Git {
 
     /// Removes a working tree that git was killed in making or removing, with all that is in it, or only its record.
     pub fn remove_unfinished_tree(&self, path: &Path) -> Result<(), GitError> {
-        self.call(&["worktree", "remove", "--force", "--force"]).arg(path).limit(LIMIT).run().map(drop)
+        let call = self.call(&["worktree", "remove", "--force", "--force"]).arg(path);
+        call.shielded().limit(LIMIT).run().map(drop)
     }
 
     /// Removes locks that killed processes of this working tree left. Only for a tree in which nothing runs.
@@ -126,7 +127,7 @@ impl Git {
         }
         let add = || {
             let call = self.call(&["add", "--all"]).config("advice.addEmbeddedRepo", "false");
-            call.writes_index().limit(LIMIT)
+            call.writes_index().shielded().limit(LIMIT)
         };
         self.once_unlocked(add)?;
         let Output { code, .. } = self.call(&["diff", "--cached", "--quiet", "HEAD"]).output()?;
@@ -146,7 +147,7 @@ impl Git {
     /// would overwrite anything that is not committed, ignored files too, or if it is no step forward.
     pub fn fast_forward(&self, to: &Oid) -> Result<Result<(), String>, GitError> {
         let words = ["merge", "--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet"];
-        let call = || self.call(&words).quietly().writes_index().limit(LIMIT).oids([to]);
+        let call = || self.call(&words).quietly().writes_index().shielded().limit(LIMIT).oids([to]);
         match self.once_unlocked(call) {
             Ok(_) => Ok(Ok(())),
             Err(GitError::Failed { text, .. }) => Ok(Err(text.trim().to_owned())),

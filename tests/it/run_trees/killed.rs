@@ -1,10 +1,13 @@
 //! Workers and runs that are killed, and what the next run finds.
+#![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use super::{
-    GOOD, branches, committed, count_trees, ended, is_tidy, kill, outcomes, repository, run, started,
-    statuses, trust,
+    GOOD, branches, command, committed, count_trees, ended, is_tidy, kill, new_git, outcomes, repository,
+    run, started, statuses, trust,
 };
 use crate::support::Place;
 
@@ -146,6 +149,31 @@ fn a_worker_that_stops_in_the_middle_of_a_merge_is_not_merged() {
     assert!(ran.stdout.contains("git is in the middle of a merge"), "{}", ran.stdout);
     assert_eq!(statuses(&place, 1), ["blocked"]);
     assert_eq!(place.text("code").lines().count(), 10);
+}
+
+#[test]
+fn ctrl_c_does_not_stop_git_in_the_middle_of_the_merge() {
+    needs_new_git!();
+    let place = repository(&[""]);
+    // A git that is slow to merge.
+    let real = new_git().expect("it was found").join("git");
+    let slow =
+        "case \"$*\" in *--ff-only*) touch $AT/merging; while [ ! -f $AT/go ]; do sleep 0.01; done;; esac";
+    place.write("../bin/git", format!("#!/bin/sh\n{slow}\nexec {} \"$@\"\n", real.display()));
+    assert!(Command::new("chmod").arg("+x").arg(place.file("../bin/git")).status().unwrap().success());
+    let mut command = command(&place, &format!("echo 1 > work; {GOOD}"), "");
+    command.env("PATH", format!("{}:/usr/bin:/bin", place.file("../bin").display())).process_group(0);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !place.file("../merging").exists() {
+        std::thread::yield_now();
+    }
+    // As a terminal does: to all processes of the group.
+    let group = format!("-{}", child.id());
+    assert!(Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap().success());
+    place.write("../go", "");
+    child.wait_with_output().unwrap();
+    assert_eq!((committed(&place, "work"), place.text("work")), ("1\n".to_owned(), "1\n".to_owned()));
+    is_tidy(&place);
 }
 
 #[test]
