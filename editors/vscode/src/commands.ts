@@ -95,7 +95,7 @@ export class Commands {
   private async claim(given: Given): Promise<void> {
     const place = given === undefined ? await this.ready() : await this.place(given);
     const home = place?.home ?? (await this.home());
-    if (home === undefined || !(await isSaved(place === undefined ? home.status.plans_dir : dirname(place.file.fsPath)))) {
+    if (home === undefined || !(await isSaved(place === undefined ? home.plansDir : dirname(place.file.fsPath)))) {
       return;
     }
     const answer = (await run(home, place === undefined ? { verb: 'claim' } : { verb: 'claim', id: place.id })) as Next;
@@ -232,7 +232,7 @@ export class Commands {
     const path = uri?.fsPath;
     return path === undefined
       ? undefined
-      : this.server.homes.find((it) => isIn(path, it.status.plans_dir) || path === it.folder.uri.fsPath);
+      : this.server.homes.find((it) => isIn(path, it.plansDir) || path === it.folder.uri.fsPath);
   }
 
   private async inEditor(): Promise<Place | undefined> {
