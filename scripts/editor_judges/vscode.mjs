@@ -1,7 +1,7 @@
 /**
  * Uses the extension in VS Code in Chromium: keys are typed, and files are compared as bytes. `code_server.py` starts it.
  *
- * PICTURES may name a directory for pictures of what failed.
+ * PICTURE makes only the picture of the documentation, with this name. PICTURES may name a directory for pictures of what failed.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -97,13 +97,17 @@ class Window {
     if (!isOpen) {
       throw new Error(`${name} does not open`);
     }
-    // Focus on the first group of editors, wherever it was.
-    await this.keys('Control+1', 'Control+g');
-    await this.shows('.quick-input-widget input');
-    await this.type(`${line}:${column}`);
-    await this.keys('Enter');
     const place = async () => (await this.texts('.statusbar-item[id="status.editor.selection"]')).join('');
-    if (!(await until(async () => (await place()).includes(`Ln ${line}, Col ${column}`)))) {
+    const isThere = await until(async () => {
+      // Focus on the first group of editors, wherever it was.
+      await this.keys('Escape', 'Control+1', 'Control+g');
+      await this.shows('.quick-input-widget input');
+      await this.type(`${line}:${column}`);
+      await this.keys('Enter');
+      await this.page.waitForTimeout(500);
+      return (await place()).includes(`Ln ${line}, Col ${column}`);
+    });
+    if (!isThere) {
       throw new Error(`the cursor is not at ${name}:${line}:${column}, but at ${await place()}`);
     }
   }
@@ -275,10 +279,27 @@ async function missing(it) {
     await until(async () => (await toasts()).join(' ').includes('`/nowhere/planwatch` was not found. Install planwatch, or set `planwatch.path`')), JSON.stringify(await toasts()));
 }
 
+/** The picture of docs/editors.md: a step with a problem, its hints and lens, and the tree. */
+async function picture(it, file) {
+  planwatch('claim', 'shop:1');
+  await it.page.locator(`${PLANS} .monaco-list-row`, { hasText: 'Shop' }).locator('.monaco-tl-twistie').click();
+  await it.go('shop/step-3.md', 5, 14);
+  await it.keys('Backspace');
+  await it.type('7');
+  await it.shows('.squiggly-error');
+  await until(async () => (await it.lines()).some((line) => line.includes('missing')));
+  await it.page.mouse.move(640, 420);
+  await it.page.waitForTimeout(1500);
+  await it.page.screenshot({ path: file });
+}
+
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
-  const it = await Window.open(browser);
-  for (const scenario of [tree, typo, completion, hints, others, lineEnds, claims, rename, missing]) {
+  const it = await Window.open(browser, process.env.PICTURE ? { width: 1000, height: 560 } : undefined);
+  if (process.env.PICTURE) {
+    await picture(it, process.env.PICTURE);
+  }
+  for (const scenario of process.env.PICTURE ? [] : [tree, typo, completion, hints, others, lineEnds, claims, rename, missing]) {
     try {
       await scenario(it);
     } catch (error) {
