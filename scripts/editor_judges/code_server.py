@@ -101,7 +101,7 @@ def check(binary, *words):
     with Project(binary) as project, CodeServer(project, program, extension) as server:
         environment = {**project.environment, "PATH": f"{tools.node()}:{project.environment['PATH']}", "PLAYWRIGHT": str(playwright),
                        "URL": server.url, "ROOT": str(project.root), "SETTINGS": str(server.user / "Machine" / "settings.json"),
-                       "HOME": str(server.home), "PLANWATCH_JUDGES_QUIET": os.environ.get("PLANWATCH_JUDGES_QUIET", "")}
+                       "HOME": str(server.home), **{name: os.environ.get(name, "") for name in ["PLANWATCH_JUDGES_QUIET", "PICTURES", "PICTURE"]}}
         ran = subprocess.run(["node", SCRIPTS / "editor_judges" / "vscode.mjs", *words], env=environment)
     return int(ran.returncode != 0)
 

@@ -4,12 +4,12 @@ import { Uri, commands, window, workspace } from 'vscode';
 import type { Disposable, TextDocument } from 'vscode';
 import { dirname, sep } from 'node:path';
 
+import { fileOf, openFile } from './files.ts';
 import { progress, state, verbs } from './model.ts';
 import { ask, sentence } from './program.ts';
 import type { Next, Step, Target } from './protocol.ts';
 import { program } from './server.ts';
 import type { Home, Server } from './server.ts';
-import { fileOf } from './tree.ts';
 import type { Node } from './tree.ts';
 import { argumentsOf, said } from './verbs.ts';
 import type { Verb } from './verbs.ts';
@@ -95,7 +95,7 @@ export class Commands {
   private async claim(given: Given): Promise<void> {
     const place = given === undefined ? await this.ready() : await this.place(given);
     const home = place?.home ?? (await this.home());
-    if (home === undefined || !(await isSaved(place === undefined ? home.status.plans_dir : dirname(place.file.fsPath)))) {
+    if (home === undefined || !(await isSaved(place === undefined ? home.plansDir : dirname(place.file.fsPath)))) {
       return;
     }
     const answer = (await run(home, place === undefined ? { verb: 'claim' } : { verb: 'claim', id: place.id })) as Next;
@@ -232,7 +232,7 @@ export class Commands {
     const path = uri?.fsPath;
     return path === undefined
       ? undefined
-      : this.server.homes.find((it) => isIn(path, it.status.plans_dir) || path === it.folder.uri.fsPath);
+      : this.server.homes.find((it) => isIn(path, it.plansDir) || path === it.folder.uri.fsPath);
   }
 
   private async inEditor(): Promise<Place | undefined> {
@@ -290,10 +290,6 @@ function placeOf(home: Home, step: Step): Place {
 
 function run(home: Home, verb: Verb): Promise<unknown> {
   return ask(program(), argumentsOf(verb), home.folder.uri.fsPath);
-}
-
-async function openFile(uri: Uri): Promise<void> {
-  await commands.executeCommand('vscode.open', uri);
 }
 
 /** Asks for words; an empty answer counts unless they are required. `undefined`: the person pressed Escape. */

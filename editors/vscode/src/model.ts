@@ -131,7 +131,7 @@ function stepIcon(step: Step): Pick<Line, 'icon' | 'color'> {
     case 'in_progress':
       return { icon: 'play-circle', color: 'charts.blue' };
     default:
-      return { icon: step.ready ? 'circle-large-outline' : 'watch' };
+      return { icon: step.ready ? 'circle-large-outline' : 'debug-pause' };
   }
 }
 

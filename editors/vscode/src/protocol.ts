@@ -68,6 +68,7 @@ export interface Claimed {
 
 /** The state of one folder. */
 export interface Status {
+  /** A URI. */
   plans_dir: string;
   claimed: Claimed[];
   ready: number;

@@ -1,6 +1,6 @@
 /** The language server of this window: started and restarted here, and asked for plans and for the state of each folder. */
 
-import { EventEmitter, commands, window, workspace } from 'vscode';
+import { EventEmitter, Uri, commands, window, workspace } from 'vscode';
 import type { Disposable, LogOutputChannel, WorkspaceFolder } from 'vscode';
 import { LanguageClient } from 'vscode-languageclient/node';
 
@@ -16,6 +16,8 @@ const HAS_PLANS = 'planwatch.hasPlans';
 export interface Home {
   folder: WorkspaceFolder;
   status: Status;
+  /** The path of the plans directory. */
+  plansDir: string;
 }
 
 export function program(): Program {
@@ -111,7 +113,7 @@ export class Server implements Disposable {
   private async home(folder: WorkspaceFolder): Promise<Home | undefined> {
     try {
       const status = await this.ask<Status>(REQUESTS.status, { folder: folder.uri.toString() });
-      return status === undefined ? undefined : { folder, status };
+      return status && { folder, status, plansDir: Uri.parse(status.plans_dir).fsPath };
     } catch (error) {
       this.log.debug(`${folder.name}: ${String(error)}`);
       return undefined;

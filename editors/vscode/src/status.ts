@@ -3,6 +3,7 @@
 import { StatusBarAlignment, Uri, commands, window } from 'vscode';
 import type { Disposable, StatusBarItem } from 'vscode';
 
+import { openFile } from './files.ts';
 import { statusLine } from './model.ts';
 import type { Claimed } from './protocol.ts';
 import type { Server } from './server.ts';
@@ -45,7 +46,7 @@ export class StatusBar implements Disposable {
     const claimed = this.line()?.claimed ?? [];
     const chosen = claimed.length > 1 ? await choose(claimed) : claimed[0];
     if (chosen !== undefined) {
-      await commands.executeCommand('vscode.open', Uri.parse(chosen.uri, true));
+      await openFile(Uri.parse(chosen.uri, true));
     } else if (claimed.length === 0) {
       await commands.executeCommand('planwatch.ui.next');
     }

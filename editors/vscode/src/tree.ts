@@ -1,8 +1,7 @@
 /** The tree of plans and steps in the explorer. */
 
-import { EventEmitter, ThemeColor, ThemeIcon, TreeItem, TreeItemCollapsibleState, Uri } from 'vscode';
+import { EventEmitter, ThemeColor, ThemeIcon, TreeItem, TreeItemCollapsibleState } from 'vscode';
 import type { Disposable, TreeDataProvider } from 'vscode';
-import { dirname } from 'node:path';
 
 import { planLine, stepLine } from './model.ts';
 import type { Line } from './model.ts';
@@ -11,11 +10,6 @@ import type { Home, Server } from './server.ts';
 
 export type Node =
   { kind: 'folder'; home: Home } | { kind: 'plan'; home: Home; plan: Plan } | { kind: 'step'; home: Home; step: Step };
-
-/** The file of a plan or a step. Paths in answers begin with the name of the plans directory. */
-export function fileOf(home: Home, path: string): Uri {
-  return Uri.joinPath(Uri.file(dirname(home.status.plans_dir)), path);
-}
 
 export class Tree implements TreeDataProvider<Node>, Disposable {
   private readonly server: Server;

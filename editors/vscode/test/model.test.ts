@@ -125,7 +125,7 @@ test('every status has an icon', () => {
   const icons = ['completed', 'skipped', 'failed', 'blocked', 'in_progress', 'pending', 'unheard of'].map(
     (status) => stepLine({ ...STEP, status, ready: false }).icon,
   );
-  assert.deepEqual(icons, ['pass-filled', 'debug-step-over', 'error', 'stop', 'play-circle', 'watch', 'watch']);
+  assert.deepEqual(icons, ['pass-filled', 'debug-step-over', 'error', 'stop', 'play-circle', 'debug-pause', 'debug-pause']);
 });
 
 function claimed(id: string, title: string, since: string): Claimed {
