@@ -23,7 +23,7 @@ fn stamp(path: &str, count: usize) {
     let old = json(path)["version"].as_str().unwrap_or_default().to_owned();
     let entry = |version: &str| format!("\"version\": \"{version}\"");
     let text = read(&root().join(path)).replacen(&entry(&old), &entry(VERSION), count);
-    std::fs::write(root().join(path), text).unwrap();
+    std::fs::write(root().join(path), text).expect("it can be written");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use planwatch::plan::problem::Code;
 use crate::support::Place;
 
 /// Codes that this release never reports.
-const LATER: [Code; 3] = [Code::DecisionRewritten, Code::TakenBack, Code::ChangedAfterRemoval];
+const LATER: [Code; 4] =
+    [Code::DecisionRewritten, Code::TakenBack, Code::ChangedAfterRemoval, Code::EndedNowhere];
 
 /// The codes reported so far, and the differences from the expected problems.
 #[derive(Default)]

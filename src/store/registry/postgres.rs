@@ -7,8 +7,6 @@
 //! `address` reads the URL and decides about TLS, `session` has the connection, of which each process has one for a database.
 
 mod address;
-#[cfg(test)]
-mod fleet;
 mod session;
 #[cfg(test)]
 mod tests;

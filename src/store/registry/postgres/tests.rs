@@ -1,6 +1,8 @@
 //! The registry on a real server, which these tests start. They need the programs of PostgreSQL.
 #![expect(clippy::disallowed_methods, reason = "the server is started by the tests alone")]
 
+mod fleet;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::tests::{Server, client_at, name};
-use super::*;
+use super::{Server, client_at, name};
+use crate::store::registry::postgres::*;
 
 #[derive(Clone, Copy)]
 struct Size {
