@@ -163,6 +163,14 @@ class Window {
     return rows.map((it) => it.replaceAll(/\s+/g, ' ').trim());
   }
 
+  /** Shows the steps of a plan, if they are not shown. */
+  async expand(plan) {
+    const row = this.page.locator(`${PLANS} .monaco-list-row`, { hasText: plan });
+    if ((await row.getAttribute('aria-expanded')) !== 'true') {
+      await row.locator('.monaco-tl-twistie').click();
+    }
+  }
+
   async statusBar() {
     return (await this.texts('.statusbar-item[id*="planwatch.ui.status"]')).join(' ').trim();
   }
@@ -212,7 +220,7 @@ async function hints(it) {
 
 async function tree(it) {
   that('the tree has the plans with their progress', await until(async () => (await it.tree()).some((row) => /Shop.*0\/3/.test(row))), JSON.stringify(await it.tree()));
-  await it.page.locator(`${PLANS} .monaco-list-row`, { hasText: 'Shop' }).locator('.monaco-tl-twistie').click();
+  await it.expand('Shop');
   that('a plan has its steps', await until(async () => (await it.tree()).some((row) => /1 +Schema *ready/.test(row))), JSON.stringify(await it.tree()));
   that('a step says what it waits for', (await it.tree()).some((row) => /2 +Cart *waits for 1/.test(row)), JSON.stringify(await it.tree()));
   await it.page.locator(`${PLANS} .monaco-list-row`, { hasText: 'Schema' }).click();
@@ -220,6 +228,7 @@ async function tree(it) {
 }
 
 async function claims(it) {
+  await it.expand('Shop');
   that('the status bar counts the ready steps', await until(async () => /ready/.test(await it.statusBar())), await it.statusBar());
   planwatch('claim', 'shop:1');
   that('a claim by another program is shown', await until(async () => /shop:1 Schema/.test(await it.statusBar())), await it.statusBar());
@@ -247,6 +256,9 @@ async function rename(it) {
   await it.keys('Control+a');
   await it.type('2.5');
   await it.keys('Enter');
+  const refusal = it.page.locator('.monaco-editor-overlaymessage');
+  const isSeen = await until(async () => (await refusal.count()) > 0 || read('shop/step-3.md').includes('2.5'));
+  that('the rename is not refused', isSeen && (await refusal.count()) === 0, (await refusal.allInnerTexts()).join());
   await becomes('rename changes the step that names it', 'shop/step-3.md', before['step-3'].replace('- 2\n', '- 2.5\n'));
   await becomes('and the Steps list', 'shop/plan.md', before.plan.replaceAll('step-2', 'step-2.5'));
   await becomes('and the name of the file, with the same text', 'shop/step-2.5.md', before['step-2']);
@@ -282,7 +294,7 @@ async function missing(it) {
 /** The picture of docs/editors.md: a step with a problem, its hints and lens, and the tree. */
 async function picture(it, file) {
   planwatch('claim', 'shop:1');
-  await it.page.locator(`${PLANS} .monaco-list-row`, { hasText: 'Shop' }).locator('.monaco-tl-twistie').click();
+  await it.expand('Shop');
   await it.go('shop/step-3.md', 5, 14);
   await it.keys('Backspace');
   await it.type('7');
@@ -299,7 +311,9 @@ try {
   if (process.env.PICTURE) {
     await picture(it, process.env.PICTURE);
   }
-  for (const scenario of process.env.PICTURE ? [] : [tree, typo, completion, hints, others, lineEnds, claims, rename, missing]) {
+  const names = process.argv.slice(2);
+  const all = [tree, typo, completion, hints, others, lineEnds, claims, rename, missing];
+  for (const scenario of process.env.PICTURE ? [] : all.filter((one) => names.length === 0 || names.includes(one.name))) {
     try {
       await scenario(it);
     } catch (error) {
