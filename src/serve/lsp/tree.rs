@@ -19,7 +19,7 @@ use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
@@ -279,6 +279,9 @@ impl Tree {
             let mut problems = check::problems_of_plan(context, &judged.plans, plan);
             problems.sort();
             problems.dedup();
+            // A text that was opened before the claim lacks it; the file does not.
+            let is_open = |path: &str| self.open.values().any(|(_, file)| file.relative == path);
+            problems.retain(|it| it.code != Code::TakenBack || !is_open(&it.path));
             judged.problems = problems;
         }
         Ok(judged)
