@@ -52,7 +52,8 @@ pub(super) struct PlanEntry {
 }
 
 impl PlanEntry {
-    fn of(plan: &Plan, n_ready: usize, problems: Vec<Problem>) -> Self {
+    pub(super) fn of(plans: &Plans, plan: &Plan, now: Time, problems: Vec<Problem>) -> Self {
+        let n_ready = plan.steps.iter().filter(|it| rules::is_ready(plans, plan, it, now)).count();
         let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
         let step = |it: &Step| {
             let usual = format!("{directory}{}", file_name::step_file(&it.id.number));
@@ -171,8 +172,7 @@ impl Catalog {
         problems.sort();
         problems.dedup();
         self.words.note(plan);
-        let n_ready = plan.steps.iter().filter(|it| rules::is_ready(plans, plan, it, now)).count();
-        self.plans.insert(key, PlanEntry::of(plan, n_ready, problems));
+        self.plans.insert(key, PlanEntry::of(plans, plan, now, problems));
     }
 
     pub(super) fn remove(&mut self, key: &Key) {
@@ -197,6 +197,11 @@ impl Catalog {
 
     pub(super) fn live(&self) -> impl Iterator<Item = &PlanEntry> {
         self.plans.iter().filter(|(key, _)| !key.is_archived).map(|(_, it)| it)
+    }
+
+    /// As [`Self::live`], with the directory of each.
+    pub(super) fn live_with_keys(&self) -> impl Iterator<Item = (&Key, &PlanEntry)> {
+        self.plans.iter().filter(|(key, _)| !key.is_archived)
     }
 
     /// Live plans first.

@@ -21,6 +21,8 @@ pub(super) struct Client {
     pub(super) has_document_changes: bool,
     pub(super) has_action_literals: bool,
     pub(super) has_snippets: bool,
+    /// Completion shows a text beside each label.
+    pub(super) has_label_details: bool,
     /// Document symbols may be nested.
     pub(super) nests_symbols: bool,
     /// It has `planwatch.ui.*` commands, which ask a person for a text.
@@ -52,6 +54,7 @@ impl Client {
                 || !words("/workspace/workspaceEdit/resourceOperations").is_empty(),
             has_action_literals: has("/textDocument/codeAction/codeActionLiteralSupport"),
             has_snippets: is("/textDocument/completion/completionItem/snippetSupport"),
+            has_label_details: is("/textDocument/completion/completionItem/labelDetailsSupport"),
             nests_symbols: is("/textDocument/documentSymbol/hierarchicalDocumentSymbolSupport"),
             asks_for_texts: wants("prompts"),
             follows_plans: wants("changes"),

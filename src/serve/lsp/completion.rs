@@ -135,6 +135,9 @@ fn list(
         if !it.label.starts_with(typed) && it.also.to_lowercase().contains(&wanted) {
             item["filterText"] = format!("{typed} {}", it.also).into();
         }
+        if !it.detail.is_empty() && client.has_label_details {
+            item["labelDetails"] = json!({"description": it.detail});
+        }
         if !it.detail.is_empty() {
             item["detail"] = it.detail.into();
         }

@@ -176,7 +176,10 @@ impl Server {
 /// What a status bar shows.
 fn status(tree: &super::tree::Tree, context: &crate::api::context::Context) -> Value {
     use crate::plan::words::StepStatus;
-    let plans = tree.catalog.iter().flat_map(|it| it.live());
+    // A status bar shows what the files say: an editor may not have read again what a command wrote.
+    let saved = tree.saved();
+    let plans = tree.catalog.iter().flat_map(|it| it.live_with_keys());
+    let plans = plans.map(|(key, it)| saved.get(key).unwrap_or(it));
     let mut claimed = Vec::new();
     let (mut n_ready, n_problems) = (0, tree.catalog.iter().flat_map(|it| it.problems()).count());
     for plan in plans {

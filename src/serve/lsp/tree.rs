@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::catalog::{self, Catalog};
+use super::catalog::{self, Catalog, PlanEntry};
 use super::documents::Document;
 use crate::api::context::{Context, Planned, Reading};
 use crate::api::daemon::{Dependents, Freshness};
@@ -19,7 +19,7 @@ use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
@@ -252,17 +252,36 @@ impl Tree {
     }
 
     fn judge(&self, key: &Key) -> Result<Judged, Error> {
-        let context = self.reading()?;
+        self.judge_in(&self.reading()?, key)
+    }
+
+    /// The plans with open texts as their files say them, by their directories.
+    pub(super) fn saved(&self) -> HashMap<Key, PlanEntry> {
+        let keys: BTreeSet<_> = self.open.values().filter_map(|(_, file)| file.key.clone()).collect();
+        let Ok(context) = self.context() else { return HashMap::new() };
+        let context = Context { reading: Reading::Files, freshness: Freshness::Unknown, ..context };
+        let saved = |key: Key| {
+            let judged = self.judge_in(&context, &key).ok()?;
+            let entry = PlanEntry::of(&judged.plans, judged.plan()?, judged.now, judged.problems.clone());
+            Some((key, entry))
+        };
+        keys.into_iter().filter_map(saved).collect()
+    }
+
+    fn judge_in(&self, context: &Context, key: &Key) -> Result<Judged, Error> {
         let id = PlanId::new(&key.name);
         let known = self.catalog.as_ref().map(|it| it.dependents(&id));
         let own = || Dependents { spellings: catalog::own_keys(&id).into(), ..Dependents::default() };
-        let plans = load::near(&context, &id, known.unwrap_or_else(own));
-        let plans = Leases::of(&context).annotate(plans);
+        let plans = load::near(context, &id, known.unwrap_or_else(own));
+        let plans = Leases::of(context).annotate(plans);
         let mut judged = Judged { plans, key: key.clone(), problems: Vec::new(), now: context.now };
         if let Some(plan) = judged.plan() {
-            let mut problems = check::problems_of_plan(&context, &judged.plans, plan);
+            let mut problems = check::problems_of_plan(context, &judged.plans, plan);
             problems.sort();
             problems.dedup();
+            // A text that was opened before the claim lacks it; the file does not.
+            let is_open = |path: &str| self.open.values().any(|(_, file)| file.relative == path);
+            problems.retain(|it| it.code != Code::TakenBack || !is_open(&it.path));
             judged.problems = problems;
         }
         Ok(judged)
