@@ -13,7 +13,7 @@ DELAY = 150
 def relay(it, name, server):
     control = it.top / f"cut-{name}"
     command = [sys.executable, str(fleet.PARTS / "relay.py"), "127.0.0.1:0", server, str(DELAY), "0", "0", str(control)]
-    process = it.also(command, stdout=subprocess.PIPE, text=True)
+    process = it.also(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return int(process.stdout.readline()), control
 
 

@@ -94,7 +94,7 @@ def serve(it, network, lighttpd, backend):
     it.also([*network.on(0), lighttpd, "-D", "-f", str(config)], stderr=subprocess.DEVNULL)
     relay = [*network.on(0), sys.executable, str(fleet.PARTS / "relay.py"), "10.77.0.1:8081", "10.77.0.1:8080", "50", "25",
              "0.01", str(it.top / "cut")]
-    it.also(relay, stdout=subprocess.PIPE, text=True).stdout.readline()
+    it.also(relay, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.readline()
 
 
 def trial(it, network, server, sizes, small):
@@ -143,5 +143,5 @@ def trial(it, network, server, sizes, small):
     utilisation = worked / (n_workers * (end - began))
     open_steps = it.n_steps - len(it.ended())
     text = (f"{n_workers} workers on {n_machines} machines, {it.n_steps} steps of {seconds:.0f} s: twice {len(twice)}, "
-            f"lost {len(lost)}, open {open_steps}, utilisation {utilisation:.0%}, {it.calls('claim') / max(1, claims):.2f} connections a claim")
+            f"lost {len(lost)}, open {open_steps}, utilisation {utilisation:.0%}, {it.connections():.2f} connections a claim")
     return not twice and not lost and not open_steps and (small or utilisation >= 0.9), text

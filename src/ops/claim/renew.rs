@@ -8,6 +8,7 @@ use crate::plan::id::{StepId, read_step_id};
 use crate::store::leases::{Leases, NewRecord, Sharing};
 use crate::store::load::{self, LoadQuery};
 use crate::store::resolve;
+use crate::store::sync::ending;
 use crate::store::transaction::{Mode, is_half_saved};
 
 pub use crate::api::requests::RenewRequest;
@@ -16,6 +17,16 @@ pub use crate::api::requests::RenewRequest;
 ///
 /// A lapsed claim can be renewed until another worker claims the step.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
+    let report = renew_here(context, request)?;
+    // Other machines are told when a part of their time has passed, and after the locks are released.
+    let step = report.step.as_ref().and_then(|it| read_step_id(it["id"].as_str()?));
+    if let Some(step) = step.filter(|_| request.mode == Mode::Write) {
+        ending::renewed(context, &step);
+    }
+    Ok(report)
+}
+
+fn renew_here(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let gone = || Error::ClaimGone { claim: request.claim.clone() };
     let step = match Leases::of(context).find(&request.claim) {
         Some(record) => read_step_id(&record.step).ok_or_else(gone)?,
