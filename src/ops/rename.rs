@@ -15,6 +15,7 @@ use crate::plan::plans::{self, Plans};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::references;
 use crate::store::relink::{self, Gone, Orphans};
+use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, load, resolve};
 use crate::text::header_edit::{Change, NewValue};
@@ -24,6 +25,8 @@ use crate::text::yaml::Tree;
 pub struct RenameRequest {
     pub id: String,
     pub to: String,
+    /// Rename the plan although another machine works on it.
+    pub force: bool,
     pub mode: Mode,
 }
 
@@ -35,6 +38,7 @@ pub fn is_plan(context: &Context, id: &str) -> Result<bool, Error> {
 /// Renames the directory, and corrects ids, dependencies of other plans and the `program` of its children: all of it, or nothing.
 pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.id)?;
+    foreign::refresh(context, request.mode);
     let mut writing = Transaction::begin(context, "move", request.mode)?;
     let ((plans, troubles), own) = load::settled_all(context, &id)?;
     transaction::check_live(&own)?;
@@ -46,6 +50,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
         return Ok(report);
     }
     fencing::refuse_live_claims(context, &id)?;
+    foreign::refuse_live(context, own.steps.iter().map(|it| &it.id), request.force)?;
     let moved = |it: &StepId| StepId { plan: new.clone(), number: it.number.clone() };
     let gone: Vec<_> = own.steps.iter().map(|it| Gone::moved(it.id.clone(), moved(&it.id))).collect();
     let steps: Vec<_> = own.steps.iter().map(|it| it.id.clone()).collect();
@@ -69,12 +74,17 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     let names = context.plans.listed(&from)?.unwrap_or_default();
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
     writing.batch_emptying("move", ops, vec![from])?;
-    if !writing.is_dry_run() {
-        own.steps.iter().for_each(|it| leases::forget(context, &it.id));
-    }
     report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
-    report.diff = writing.diff;
+    report.diff = std::mem::take(&mut writing.diff);
     report.hints = relinked.hints;
+    // No lock is held while the remote is asked.
+    drop(writing);
+    if request.mode == Mode::Write {
+        for step in &own.steps {
+            leases::forget(context, &step.id);
+            foreign::moved(context, &step.id, &moved(&step.id));
+        }
+    }
     Ok(report)
 }
 

@@ -84,10 +84,12 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let (plan, hints) =
         move_files(context, &mut writing, &plans, (&own, step), &new, (forced, &gone, &left))?;
     report.changes.push(changed(context, &plans, &plan, step, &new, &format!("moved from {}", id.number)));
-    report.diff = writing.diff;
+    report.diff = std::mem::take(&mut writing.diff);
     report.hints = hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
+    // No lock is held while the remote is asked.
+    drop(writing);
     if request.mode == Mode::Write {
         foreign::moved(context, &id, &new);
     }

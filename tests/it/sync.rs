@@ -143,13 +143,31 @@ fn steps_that_other_clones_have_claimed_are_not_restructured_without_force() {
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
     b.run("sync").ok_code();
-    for line in ["remove p:1", "remove p --yes", "archive p", "move p:1 --after 3", "squash p 1 2 --title x"]
-    {
+    for line in [
+        "remove p:1",
+        "remove p --yes",
+        "archive p",
+        "move p:1 --after 3",
+        "move p --to q",
+        "squash p 1 2 --title x",
+    ] {
         let before = [b.step(1), b.step(2)];
         refused(&b.run(line), "claims-live");
         assert_eq!([b.step(1), b.step(2)], before, "{line}");
     }
     b.run("remove p:1 --force").ok_code();
+}
+
+#[test]
+fn the_record_of_ended_work_follows_the_plan_to_its_new_name() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    let before = team.records();
+    a.run("move p --to q").ok();
+    let moved: Vec<_> = before.iter().map(|it| it.replacen("p/1", "q/1", 1)).collect();
+    assert_eq!(team.records(), moved);
 }
 
 #[test]

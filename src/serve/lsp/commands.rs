@@ -214,7 +214,9 @@ fn run(context: &Context, command: &Command) -> Answer {
         "planwatch.move" => {
             let to = command.needed("to")?;
             match resolve::target(context, &id)? {
-                Target::Plan(_) => rename::rename(context, &RenameRequest { id, to, mode: Mode::Write })?,
+                Target::Plan(_) => {
+                    rename::rename(context, &RenameRequest { id, to, force: false, mode: Mode::Write })?
+                }
                 Target::Step(_) => {
                     let request = RenumberRequest { id, to: Some(to), by, ..RenumberRequest::default() };
                     renumber::renumber(context, &request)?

@@ -95,7 +95,7 @@ fn moved_plan(
     renames: Renames,
 ) -> Answer {
     let (context, planned) = tree.planning()?;
-    let request = RenameRequest { id: id.to_string(), to: to.to_owned(), mode: Mode::DryRun };
+    let request = RenameRequest { id: id.to_string(), to: to.to_owned(), force: false, mode: Mode::DryRun };
     rename_op::rename(&context, &request)?;
     let command = format!("move {} --to {}", shell_word(id), shell_word(&to));
     // An editor moves the directory as one.

@@ -89,7 +89,7 @@ pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     if let Some(to) = &to
         && rename::is_plan(&context, &id)?
     {
-        let request = RenameRequest { id, to: to.clone(), mode: dry_run.mode() };
+        let request = RenameRequest { id, to: to.clone(), force, mode: dry_run.mode() };
         return change::print(session, &rename::rename(&context, &request)?);
     }
     let after = after.unwrap_or_default();
