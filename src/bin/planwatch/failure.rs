@@ -243,8 +243,8 @@ mod tests {
         check("planwatch new", "missing argument: TITLE", "usage: planwatch new TITLE [STEP]…");
         check(
             "planwatch move a:1",
-            "missing argument: --after N or --before N",
-            "usage: planwatch move --after N|--before N STEP",
+            "missing argument: --after N or --before N or --to NEW",
+            "usage: planwatch move --after N|--before N|--to NEW ID",
         );
         check(
             "planwatch list --color pink",

@@ -15,6 +15,7 @@ use crate::args::work::DryRun;
   planwatch sync status
 
 Without a verb: settles and renews the claims of this clone, and fetches those of others. Nothing but claims is pushed.
+
 `planwatch help sync` explains it."
 )]
 pub(crate) struct Sync {

@@ -198,8 +198,8 @@ pub(crate) struct Move {
     /// Move it directly before step N
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<String>,
-    /// Give it the number N, which no other step has, or a plan another name
-    #[arg(long, value_name = "N|NAME")]
+    /// Give a step the number NEW, which no other one has, or a plan the name NEW
+    #[arg(long, value_name = "NEW")]
     pub(crate) to: Option<String>,
     /// Use numbers also if other branches or working trees have them
     #[arg(long)]
