@@ -176,7 +176,8 @@ mod tests {
         ]);
         let context = Context::on_model(&machine);
         let ask = |to: &str| {
-            let request = RenameRequest { id: "big".to_owned(), to: to.to_owned(), mode: Mode::Write };
+            let request =
+                RenameRequest { id: "big".to_owned(), to: to.to_owned(), ..RenameRequest::default() };
             rename(&context, &request).map(|it| it.changes[0].id.clone())
         };
         for (name, code) in [
