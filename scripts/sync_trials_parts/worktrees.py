@@ -32,7 +32,7 @@ if [ $((n % 5)) = 3 ] && [ ! -e "$AT/died-$n" ]; then
     touch "$AT/died-$n"
     kill -9 $$
 fi
-planwatch -q done "$PLANWATCH_STEP" -m "made"
+"$BINARY" -q done "$PLANWATCH_STEP" -m "made"
 sleep 0.0$((n % 3))
 """
 
@@ -42,7 +42,7 @@ class Trial:
         self.base, self.root, self.rng, self.steps = base, base / "repository", rng, steps
         # The machine's own configuration must not matter.
         path = f"{pathlib.Path(binary).parent}:{os.environ.get('PATH', '')}"
-        self.env = {"HOME": str(base / "home"), "PATH": path, "PLANWATCH_BY": "ann", "GIT_CONFIG_NOSYSTEM": "1", "AT": str(base)}
+        self.env = {"HOME": str(base / "home"), "PATH": path, "PLANWATCH_BY": "ann", "GIT_CONFIG_NOSYSTEM": "1", "AT": str(base), "BINARY": binary}
         self.command = [binary, "run", "p", "--worktrees", "--jobs", str(jobs), "--max-attempts", "1000", "-q"]
         self.command += ["--command", 'sh "$AT/agent.sh"']
         self.kills = 0

@@ -329,6 +329,8 @@ impl Server {
 
     fn loaded(&mut self, root: &Path, catalog: Result<Catalog, Error>, watcher: Option<Box<Watcher>>) {
         self.loading.remove(root);
+        // Before the first load, this would make it 1.4 times slower.
+        malloc::give_back();
         let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) else { return };
         // Where the plans cannot be loaded, the open ones are answered for alone.
         tree.loaded(catalog.unwrap_or_default());

@@ -1,14 +1,12 @@
 //! `lsp`: plans in an editor, over standard input and output.
 
 use planwatch::api::error::Error;
-use planwatch::serve::daemon::malloc;
 use planwatch::serve::lsp;
 
 use crate::context::Session;
 use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
-    malloc::give_back();
     // A named directory that does not exist is an error now. Without a name the folders come from the client.
     match session.context() {
         Err(failure) if failure.code != Error::NoPlansDir.code() => return Err(failure),

@@ -13,6 +13,7 @@ use std::sync::mpsc::channel;
 use super::*;
 use crate::disk::RealDisk;
 use crate::plan::id::read_step_id;
+use crate::store::registry::record::NewRecord;
 use crate::store::registry::table;
 
 /// A server of its own directory and port, without passwords.
@@ -242,7 +243,7 @@ fn a_change_whose_answer_is_lost_is_ones_own() {
 }
 
 #[test]
-fn others_hear_of_claims_and_not_of_renewals() {
+fn others_hear_of_a_change_at_once() {
     let server = Server::start();
     let (one, other) = (server.client("speaker"), server.client("listener"));
     one.prepare().unwrap();
@@ -252,35 +253,43 @@ fn others_hear_of_claims_and_not_of_renewals() {
     })));
     // When it listens, it looks once: what came before is unknown.
     heard.recv().unwrap();
-    let record = |nonce: u128, state| {
-        let new = super::super::record::NewRecord {
+    one.change_one(create(&one, "p:1", "a")).unwrap();
+    heard.recv().unwrap();
+    let old = value(&one, "a").revision;
+    one.change_one(Change::Delete { name: name("p:1"), old }).unwrap();
+    heard.recv().unwrap();
+}
+
+#[test]
+fn claims_and_ends_are_news_and_renewals_are_not() {
+    let value = |state| {
+        let new = NewRecord {
             step: &read_step_id("p:1").unwrap(),
-            id: "claim-1",
+            id: "claim1",
             by: "ann",
             host: "here",
             branch: None,
             at: "2026-01-01T00:00:00Z".parse().unwrap(),
             ttl: 3600,
-            nonce,
+            nonce: 1,
             state,
         };
-        one.value(Record::new(&new).body(), 3600).unwrap()
+        let body = Record::new(&new).body();
+        Value { revision: Revision("new".to_owned()), body, ttl: 3600 }
     };
-    let (claimed, renewed, ended) =
-        (record(1, State::Claimed), record(2, State::Claimed), record(3, State::Completed));
-    let replace = |old: &Value, new: &Value| Change::Replace {
-        name: name("p:1"),
-        old: old.revision.clone(),
-        new: new.clone(),
-        is_take_over: false,
+    let (name, old) = (name("p:1"), Revision("old".to_owned()));
+    let replace = |state, is_take_over| {
+        let (name, old) = (name.clone(), old.clone());
+        Change::Replace { name, old, new: value(state), is_take_over }
     };
-    one.change_one(Change::Create { name: name("p:1"), new: claimed.clone() }).unwrap();
-    heard.recv().unwrap();
-    one.change_one(replace(&claimed, &renewed)).unwrap();
-    // Notifications come in order, so one of the renewal would be here before that of the end.
-    one.change_one(replace(&renewed, &ended)).unwrap();
-    heard.recv().unwrap();
-    one.change_one(Change::Delete { name: name("p:1"), old: ended.revision }).unwrap();
-    heard.recv().unwrap();
-    assert!(heard.try_recv().is_err());
+    let cases = [
+        (Change::Create { name: name.clone(), new: value(State::Claimed) }, true),
+        (Change::Delete { name: name.clone(), old: old.clone() }, true),
+        (replace(State::Claimed, true), true),
+        (replace(State::Completed, false), true),
+        (replace(State::Claimed, false), false),
+    ];
+    for (change, expected) in cases {
+        assert_eq!(is_news(&change), expected, "{change:?}");
+    }
 }

@@ -4,7 +4,7 @@
 //! process or a run has. Prints a line with the figures.
 #![expect(clippy::disallowed_methods, reason = "the size of the figure is in the environment")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -64,11 +64,10 @@ fn listed(client: &Postgres) -> Vec<Listed> {
 
 /// Claims free steps and ends them, until there is none.
 fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
-    let names: BTreeMap<Name, usize> = (0..size.steps).map(|nth| (step(nth), nth)).collect();
+    let all: Vec<Name> = (0..size.steps).map(step).collect();
     loop {
-        let taken: Vec<usize> = listed(client).iter().filter_map(|it| names.get(&it.name).copied()).collect();
-        let is_taken = |nth: usize| taken.contains(&nth);
-        let free: Vec<usize> = (0..size.steps).filter(|nth| !is_taken(*nth)).collect();
+        let taken: HashSet<Name> = listed(client).into_iter().map(|it| it.name).collect();
+        let free: Vec<usize> = (0..size.steps).filter(|nth| !taken.contains(&all[*nth])).collect();
         if free.is_empty() {
             return;
         }
@@ -100,7 +99,7 @@ fn observe(client: &Postgres, ledger: &Ledger, is_over: &AtomicBool) {
         }
         while heard.try_recv().is_ok() {}
         let begun: Vec<usize> = ledger.claimed_at.lock().unwrap().keys().copied().collect();
-        let names: Vec<Name> = listed(client).into_iter().map(|it| it.name).collect();
+        let names: HashSet<Name> = listed(client).into_iter().map(|it| it.name).collect();
         let mut open = ledger.claimed_at.lock().unwrap();
         for nth in begun.into_iter().filter(|nth| names.contains(&step(*nth))) {
             let since = open.remove(&nth).map(|it| it.elapsed());
