@@ -63,6 +63,8 @@ class State:
         self.tokens = {token for text in text_of.values() for token in MARK.findall(text)}
         live = [Step(text) for name, text in text_of.items() if "/step-" in name and "_archive" not in name]
         self.steps = {step.title: step for step in live if step.title}
+        removed = [Step(text) for name, text in text_of.items() if "/step-" in name and "_archive" in name]
+        self.removed = {heading for step in removed for heading in step.headings}
         self.titles = collections.Counter(step.title for step in live)
         self.holders = {}
         for step in live:
@@ -267,7 +269,9 @@ class Week:
         if how in ("merge", "stash"):
             # Of a text that two steps had, each side may have removed one.
             both = {it for it in ours.holders.keys() & theirs.holders.keys() if len(base.holders.get(it, [])) < 2}
-            new = (ours.holders.keys() | theirs.holders.keys()) - base.holders.keys()
+            # What came to both by a pick, a side may have removed since.
+            removed = ours.removed | theirs.removed
+            new = (ours.holders.keys() | theirs.holders.keys()) - base.holders.keys() - removed
             told = {heading for it in found if it["code"] == "changed-after-removal"
                     for heading in Step((path / it["path"]).read_text()).headings}
             self.count("gone", (both | new) - now.holders.keys() - told, how)
