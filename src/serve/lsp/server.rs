@@ -319,8 +319,9 @@ impl Server {
                 }
                 Catalog::load(&context)
             });
-            malloc::trim();
             events.send(Event::Loaded { root, catalog, watcher }).ok();
+            // Nobody waits for this.
+            malloc::trim();
         };
         if thread::Builder::new().name("lsp-load".to_owned()).spawn(load).is_err() {
             self.loading.clear();
