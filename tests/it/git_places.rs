@@ -119,6 +119,25 @@ fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follow
 }
 
 #[test]
+fn a_step_that_the_merge_dropped_is_back() {
+    const NEW: &str = "plans/auth/step-9.md";
+    let edits = [("id: auth:2", "id: auth:9"), ("# Schema", "# Next"), ("title: Schema", "title: Next")];
+    let new = with(BASE, &edits);
+    let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, &new)]);
+    repository.git("checkout -q main");
+    repository.commit(&[(STEP, &done())]);
+    // The strategy `ours` drops all of THEIRS, as git drops a file where two renames meet.
+    repository.git("merge -q --no-commit -s ours theirs");
+    assert!(!repository.place.file(NEW).exists());
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(repository.place.text(NEW), new);
+    check_only(&repository, STEP, &done());
+}
+
+#[test]
 fn a_step_that_was_deleted_without_a_copy_is_kept() {
     let text = done();
     let files = [(STEP, text.as_str())];

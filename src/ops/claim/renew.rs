@@ -18,7 +18,7 @@ pub use crate::api::requests::RenewRequest;
 /// A lapsed claim can be renewed until another worker claims the step.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let report = renew_here(context, request)?;
-    // Other machines are told when a part of their time has passed, and after the locks are released.
+    // The record for other machines is renewed only after a quarter of its ttl, and after the locks are released.
     let step = report.step.as_ref().and_then(|it| read_step_id(it["id"].as_str()?));
     if let Some(step) = step.filter(|_| request.mode == Mode::Write) {
         ending::renewed(context, &step);

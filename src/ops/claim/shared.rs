@@ -99,7 +99,7 @@ pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunCl
             other => return Ok(other),
         };
         let id = &begun.step.id;
-        // The run renews the record while it lives, whatever the lease is on this machine.
+        // The run renews the record until it ends; the lease on this machine does not matter.
         let local = LocalClaim { step: id, id: &begun.claim, by: ask.by, lease: 0, is_renewed: true };
         match sync.superfluous(&looked.seen).and_then(|it| sync.announce(&local, &looked.seen, &it)) {
             Ok(Announced::Won { .. }) => return Ok(RunClaim::Begun(begun)),

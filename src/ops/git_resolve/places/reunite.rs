@@ -132,15 +132,18 @@ impl Places<'_> {
         steps
     }
 
-    /// Whether a live or removed step of the plan has a step's text or title, or a live one still has a conflict.
+    /// Whether a live or removed step of the plan is this step or has its text or title, or a live one still has a conflict.
     fn is_held(&self, directory: &Path, step: &[u8]) -> bool {
         let plans = &self.resolving.context.plans;
         let live = plans.names(directory).into_iter().map(|it| directory.join(it));
-        let removed =
-            self.settled.keys().filter(|it| is_archived(it) && plan_name(it) == directory.file_name());
+        // What was in conflict and was resolved just now is not settled yet.
+        let all = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
+        let removed = all.filter(|it| is_archived(it) && plan_name(it) == directory.file_name());
+        let identity = merge::identity(step);
         live.chain(removed.cloned()).filter(|it| number_of(it).is_some()).any(|path| {
             let is_conflict = |it: &[u8]| !is_archived(&path) && markers::pick(it, 7).is_some();
-            plans.read(&path).is_ok_and(|it| merge::holds_step(&it.bytes, step) || is_conflict(&it.bytes))
+            let holds = |it: &[u8]| merge::identity(it) == identity || merge::holds_step(it, step);
+            plans.read(&path).is_ok_and(|it| holds(&it.bytes) || is_conflict(&it.bytes))
         })
     }
 
