@@ -173,7 +173,7 @@ impl Records {
     pub fn hold(&self, name: &str, patience: Duration) -> Result<Option<HeldRecord>, DiskError> {
         let lock = || {
             make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
-            // The file stays: a lock on a file that was removed meanwhile would exclude nobody.
+            // The file stays. If it were removed, another process could lock a new file of the same name at the same time.
             self.disk.lock(&self.dir.join(format!("{name}.lock")), patience)
         };
         let lock = lock().map_err(|error| self.failed(error))?;

@@ -42,11 +42,11 @@ fn run(place: &Place, script: &str, more: &str) -> Ran {
     Ran::of(run_command(place, more).output().expect("the binary starts"))
 }
 
-fn step(place: &Place, n: &str) -> Value {
+pub(crate) fn step(place: &Place, n: &str) -> Value {
     place.run_with(&["--json", "show", &format!("p:{n}")]).json()
 }
 
-fn outcomes(place: &Place, n: &str) -> Vec<String> {
+pub(crate) fn outcomes(place: &Place, n: &str) -> Vec<String> {
     let step = step(place, n);
     let attempts = step["attempts"].as_array().expect("there is a list");
     attempts.iter().map(|it| it["outcome"].as_str().unwrap_or_default().to_owned()).collect()

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::run::{outcomes, step};
 use crate::support::{Lines, Place, Ran, lines_of};
 
 /// Ends a test where there is only a git that planwatch refuses here.
@@ -101,16 +102,6 @@ fn started(place: &Place, script: &str) -> (Child, Lines) {
 fn kill(mut child: Child) {
     child.kill().expect("it runs");
     child.wait().expect("it ends");
-}
-
-fn step(place: &Place, n: &str) -> Value {
-    place.run_with(&["--json", "show", &format!("p:{n}")]).json()
-}
-
-fn outcomes(place: &Place, n: &str) -> Vec<String> {
-    let step = step(place, n);
-    let attempts = step["attempts"].as_array().expect("there is a list");
-    attempts.iter().map(|it| it["outcome"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn statuses(place: &Place, n: usize) -> Vec<String> {

@@ -70,16 +70,16 @@ impl RemoteShare {
         let (wake, woken) = mpsc::channel();
         let own = wake.clone();
         thread::spawn(move || {
-            let (mut interval, mut is_told) = (Duration::ZERO, false);
+            let (mut interval, mut is_notified) = (Duration::ZERO, false);
             while waited(&woken, interval) {
                 let Ok(context) = (self.0)() else {
                     interval = after_failure(interval);
                     continue;
                 };
                 let listed = sync::watch(&context);
-                if listed.is_ok() && !is_told {
+                if listed.is_ok() && !is_notified {
                     let own = own.clone();
-                    is_told = sync::on_change(
+                    is_notified = sync::on_change(
                         &context,
                         Box::new(move || {
                             own.send(Wake::Look).ok();

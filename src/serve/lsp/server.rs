@@ -320,7 +320,7 @@ impl Server {
                 Catalog::load(&context)
             });
             events.send(Event::Loaded { root, catalog, watcher }).ok();
-            // Nobody waits for this.
+            // After the answer, because it takes some milliseconds.
             malloc::trim();
         };
         if thread::Builder::new().name("lsp-load".to_owned()).spawn(load).is_err() {

@@ -86,7 +86,7 @@ pub(crate) fn put_back(context: &Context, step: &StepId) {
     }
 }
 
-/// Whether nobody has changed a file since this clone wrote it.
+/// Whether a file is unchanged since this clone wrote it.
 fn is_untouched(context: &Context, file: &FileBefore) -> bool {
     context.plans.read(Path::new(&file.path)).is_ok_and(|it| read::etag(&it.bytes) == file.left)
 }

@@ -16,8 +16,8 @@ use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
 
-/// Takes back a claim, and what ended it: the file as it was before, unless somebody has changed it since. Then the step is
-/// pending again, and a note has the late result.
+/// Undoes a claim and its end: restores the file, if it is unchanged since. Otherwise sets the step to pending, and adds a
+/// note with the late result.
 pub(crate) fn take_back(
     context: &Context,
     step: &StepId,

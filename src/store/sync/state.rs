@@ -49,7 +49,7 @@ pub(crate) struct Own {
     pub(crate) file: Option<FileBefore>,
 }
 
-/// A file, to be restored if nobody has changed it since.
+/// A file, to be restored if it is unchanged since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileBefore {
     /// Relative to the plans directory.

@@ -185,7 +185,7 @@ impl Working {
         });
     }
 
-    /// Connects again while somebody listens. What was missed is unknown, so each listener looks once.
+    /// Connects again while there are listeners. Notifications may have been missed, so each listener is called once.
     async fn stay_connected(&mut self) {
         if self.channels.is_empty() || self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return;
