@@ -12,9 +12,9 @@ use crate::args::work::DryRun;
   planwatch init --editor neovim
   planwatch init --undo
 
-Without an agent it makes the plans directory. With one it writes skills, so that /ps-plan, /ps-plans and /ps-execute are \
-there, five marked lines into CLAUDE.md, AGENTS.md or GEMINI.md, and planwatch's tools into the agent's configuration \
-of this project. With an editor it writes the settings of this project that start `planwatch lsp`.
+Without an agent it creates the plans directory. With --agent it installs the skills /ps-plan, /ps-plans and /ps-execute, \
+and adds five marked lines to CLAUDE.md, AGENTS.md or GEMINI.md, and planwatch's tools to the agent's configuration of this \
+project. With --editor it adds planwatch's settings to the editor's files in this project.
 
 Every other byte of your files stays as it is. It does not remove text that you changed.")]
 pub(crate) struct Init {

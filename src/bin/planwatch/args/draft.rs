@@ -15,7 +15,7 @@ use crate::args::work::By;
 
 Agents: claude, codex, gemini, each in a read-only mode. Your own command reads the prompt on standard \
 input and answers on standard output. The plan stays a draft until `planwatch start`. Exit codes: 0 done, 1 no answer, \
-4 edited meanwhile, 124 too late, 130 interrupted; then `--continue` continues.")]
+4 edited meanwhile, 124 time limit exceeded, 130 interrupted; then `--continue` continues.")]
 pub(crate) struct Draft {
     /// Name or title of the draft
     pub(crate) name: String,
@@ -28,7 +28,7 @@ pub(crate) struct Draft {
     /// Shell command to use as the agent
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     pub(crate) command: Option<String>,
-    /// Maximum number of passes (default: 5, and one more while something changes)
+    /// Maximum number of passes (default: 6)
     #[arg(long, value_name = "N")]
     pub(crate) passes: Option<u32>,
     /// Continue an unfinished draft

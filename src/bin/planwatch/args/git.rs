@@ -59,8 +59,8 @@ pub(crate) struct GitCommit {
   planwatch git setup --dry-run
   planwatch git setup --undo
 
-The driver is a setting of this clone. The attribute is in .gitattributes, which you can commit for everyone;
-in a clone without the driver, git merges as usual.")]
+The driver is a setting of this clone. Commit `.gitattributes` to share the attribute. In a clone without the driver, git \
+merges as usual.")]
 pub(crate) struct GitSetup {
     /// Remove the driver and the attribute
     #[arg(long)]
@@ -77,7 +77,7 @@ pub(crate) struct GitSetup {
   planwatch git resolve --check
   planwatch git resolve --restore auth:2
 
-Files without a conflict left are staged. Files that you have edited since the merge stay as they are.
+Files without a conflict left are staged. Files that you have edited since the merge stay as they are. \
 Exit code 1 means that a file is still unresolved; with --check, exit code 6 means that entries were lost.")]
 pub(crate) struct GitResolve {
     /// Files in conflict (default: all plan files in conflict)

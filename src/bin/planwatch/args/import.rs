@@ -15,7 +15,7 @@ use crate::args::work::DryRun;
   planwatch template render step auth:2
 
 The project's own templates are directories in plans/_templates, its own prompts are files \
-plans/_prompts/NAME.pmt; they come before the built-in ones.")]
+plans/_prompts/NAME.pmt; they take precedence over built-in ones of the same name.")]
 pub(crate) struct Template {
     /// List templates and prompts, show one, or render one
     #[arg(value_name = "WHAT")]
@@ -77,7 +77,7 @@ pub(crate) struct Export {
     /// Plan
     #[arg(required_unless_present = "all")]
     pub(crate) plan: Option<String>,
-    /// All plans but archived ones: a directory of HTML pages with an index
+    /// Export all plans that are not archived, as a directory of HTML pages
     #[arg(long, conflicts_with = "plan", requires = "output")]
     pub(crate) all: bool,
     /// Form of the document

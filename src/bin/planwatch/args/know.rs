@@ -91,7 +91,7 @@ pub(crate) struct Insight {
   planwatch script run build
   planwatch script remove build --dry-run
 
-A script that came with the repository runs once `planwatch trust` was told so."
+A script that came with the repository runs only after `planwatch trust`."
 )]
 pub(crate) struct Script {
     #[command(subcommand)]

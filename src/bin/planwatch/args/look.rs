@@ -10,7 +10,7 @@ use planwatch::ops::show::GraphForm;
   planwatch status --all
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
-    /// Days after which a step is stale; also list steps closed since (default: 7)
+    /// Steps unchanged for N days are stale; steps closed within N days are listed (default: 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,
     /// Show all lines of each section
@@ -108,7 +108,7 @@ pub(crate) struct Stale {
 pub(crate) struct Stats {
     /// Plan whose steps to count (default: all, also archived ones)
     pub(crate) plan: Option<String>,
-    /// Count only what was recorded since a time, a date, or for a duration such as 7d or 12h
+    /// Count only what was recorded since TIME, for example 2026-11-21 or 7d
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) since: Option<String>,
     /// Also count the attempts of each worker

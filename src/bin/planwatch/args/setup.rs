@@ -41,7 +41,8 @@ pub(crate) struct Watch {
   planwatch browser feature-auth
   planwatch browser --print
 
-The daemon serves the pages; if none runs, one is started on this machine's own address. `planwatch watch --stop` ends it. The address signs in once, within a minute. What is done in the browser is done in your name.")]
+The daemon serves the pages; if none runs, one is started on 127.0.0.1. `planwatch watch --stop` ends it. \
+The address contains a one-time sign-in code that expires after a minute. Changes in the browser are recorded under your name.")]
 pub(crate) struct Browser {
     /// The plan or step to show first
     #[arg(value_name = "PLAN")]
@@ -49,7 +50,7 @@ pub(crate) struct Browser {
     /// Print the address and open no browser
     #[arg(long)]
     pub(crate) print: bool,
-    /// Pages that change nothing, for a screen on the wall
+    /// Serve read-only pages, for example for a wall display
     #[arg(long)]
     pub(crate) read_only: bool,
 }
@@ -70,10 +71,11 @@ pub(crate) struct Token {}
 
 An agent starts it and communicates over standard input and output. It ends at the end of its input.")]
 pub(crate) struct Mcp {
-    /// Tool set: all, those for working on one step, or the names that prompts for other tools use
+    /// Tool set: `all`, `executor` (only tools to work on one step) or `compat` (under the names of other
+    /// planning tools)
     #[arg(long, value_name = "SET", default_value = "all")]
     pub(crate) tools: Tools,
-    /// Only tools that read
+    /// Offer only read-only tools
     #[arg(long)]
     pub(crate) read_only: bool,
 }
@@ -157,10 +159,13 @@ pub(crate) struct Instructions {
 #[command(after_help = "Examples:
   planwatch help --all
   planwatch help done
+  planwatch help git commit
   planwatch help exit-codes")]
 pub(crate) struct Help {
     /// Verb or topic
     pub(crate) topic: Option<String>,
+    /// Verb of `git`, `script` or `sync`
+    pub(crate) verb: Option<String>,
     /// List every verb, option and topic
     #[arg(long)]
     pub(crate) all: bool,

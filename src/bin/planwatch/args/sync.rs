@@ -14,9 +14,7 @@ use crate::args::work::DryRun;
   planwatch sync
   planwatch sync status
 
-Without a verb: settles and renews the claims of this clone, and fetches those of others. Nothing but claims is pushed.
-
-`planwatch help sync` explains it."
+Without a verb: settles and renews the claims of this clone, and fetches those of others. Nothing but claims is pushed."
 )]
 pub(crate) struct Sync {
     #[command(subcommand)]

@@ -207,8 +207,8 @@ pub(crate) struct Note {
   planwatch confirm auth --phase rollout --note 'after the backup'
   planwatch confirm auth:3 --reject --note 'the numbers are wrong'
 
-Only a person at a terminal can: agents and scripts are refused with the command to type. That stops a cooperating agent, and \
-records who confirmed; it does not prevent a program from writing the file.")]
+Only a person at a terminal can confirm. Agents and scripts get an error with the command for a person to run. That stops a \
+cooperating agent, and records who confirmed; it does not prevent a program from writing the file.")]
 pub(crate) struct Confirm {
     /// Step, or the plan of a phase
     pub(crate) id: String,

@@ -298,7 +298,7 @@ pub(crate) struct Archive {
     /// Restore them
     #[arg(long)]
     pub(crate) restore: bool,
-    /// Also plans with steps that other machines have claimed
+    /// Also archive plans with steps that other machines have claimed
     #[arg(long, conflicts_with = "restore")]
     pub(crate) force: bool,
     #[command(flatten)]

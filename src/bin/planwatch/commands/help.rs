@@ -1,4 +1,4 @@
-//! `help`: the first screen, all of it, a verb, or a topic.
+//! `help`: the first screen, all of it, a verb, a verb of a verb, or a topic.
 
 use planwatch::plan::words::nearest;
 
@@ -10,16 +10,17 @@ use crate::help;
 use crate::screens::text::fitted;
 
 pub(crate) fn run(session: &Session, args: &Help) -> Result<u8, Failure> {
-    let text = match &args.topic {
-        Some(topic) => about(topic)?,
-        None if args.all => help::whole_screen(&args::command()),
-        None => help::first_screen(&args::command()).ansi().to_string(),
+    let text = match (&args.topic, &args.verb) {
+        (Some(above), Some(verb)) => about_part(above, verb)?,
+        (Some(topic), None) => about(topic)?,
+        (None, _) if args.all => help::whole_screen(&args::command()),
+        (None, _) => help::first_screen(&args::command()).ansi().to_string(),
     };
     session.output.long(&fitted(&text, session.output.width))?;
     Ok(0)
 }
 
-/// Help on a topic, else on a verb: `sql` is both, and its views are what its own help does not tell.
+/// Help on a verb or a topic. `sql` is both, and its own help does not list the views.
 fn about(topic: &str) -> Result<String, Failure> {
     let mut command = args::command();
     command.build();
@@ -35,5 +36,49 @@ fn about(topic: &str) -> Result<String, Failure> {
             let hint = hint.unwrap_or_else(|| "`planwatch help --all` lists the verbs and topics".to_owned());
             Err(Failure::usage(format!("there is no help on `{topic}`"), hint))
         }
+    }
+}
+
+/// Help on a verb of a verb, such as `git commit`.
+fn about_part(above: &str, verb: &str) -> Result<String, Failure> {
+    let mut command = args::command();
+    command.build();
+    let Some(parts) = command.find_subcommand_mut(above).filter(|it| it.has_subcommands()) else {
+        about(above)?;
+        let hint = format!("`planwatch help {above}` explains it");
+        return Err(Failure::usage(format!("`{above}` has no verbs of its own"), hint));
+    };
+    match parts.find_subcommand_mut(verb) {
+        Some(found) => Ok(found.render_help().ansi().to_string()),
+        None => {
+            let known: Vec<_> = parts.get_subcommands().map(clap::Command::get_name).collect();
+            let near = nearest(verb, known.iter().copied());
+            let hint = near.map_or_else(
+                || format!("its verbs are {}", known.join(", ")),
+                |it| format!("did you mean `{above} {it}`?"),
+            );
+            Err(Failure::usage(format!("there is no help on `{above} {verb}`"), hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_on_a_verb_of_a_verb_is_what_its_option_prints() {
+        let whole = args::command();
+        let mut count = 0;
+        for above in whole.get_subcommands() {
+            for verb in above.get_subcommands() {
+                let words = ["planwatch", above.get_name(), verb.get_name(), "--help"];
+                let printed = args::command().try_get_matches_from(words).unwrap_err();
+                let text = about_part(above.get_name(), verb.get_name()).unwrap();
+                assert_eq!(text, printed.render().ansi().to_string(), "{words:?}");
+                count += 1;
+            }
+        }
+        assert!(count >= 11, "{count}");
     }
 }

@@ -69,7 +69,8 @@ A step is
 A plan is draft, active, completed or abandoned.
 
 A pending step is ready if all its dependencies are completed or skipped, it has
-no error in its file and no confirmation is missing. `next` names the lowest one.
+no error in its file and no confirmation is missing. `next PLAN` shows the ready
+step with the lowest number.
 Synonyms are accepted too, such as done, todo, wip, cancelled; planwatch.toml
 can add a project's own under [words].
 ";
@@ -85,8 +86,8 @@ process runs. A claim without a record on this machine lapses after 24 hours.
 
 A lapsed claim belongs to its owner until another worker claims the step. Then its
 id is refused, and a late result is recorded as a note. `release` ends a claim,
-`release --expired` all lapsed ones. After three failed or lapsed attempts the
-step becomes failed; `reopen` makes it available again.
+`release --expired` all lapsed ones. After three attempts by runs or lapsed claims
+that were taken over, the step becomes failed; `reopen` makes it available again.
 
 All working trees of a git repository share their claims, on one machine. On
 other machines claims are visible; `planwatch help sync` makes them exclusive.
@@ -94,28 +95,28 @@ other machines claims are visible; `planwatch help sync` makes them exclusive.
 
 const SYNC: &str = "\
 `planwatch sync init` makes claims exclusive across all clones of a repository.
-It needs a git remote to which everyone may push, and nothing else. Commit
-planwatch.toml afterwards.
+It only needs a git remote to which everyone may push. Commit planwatch.toml
+afterwards.
 
 claim      asks the remote; a step that another machine has is not claimed
 done, fail, block, skip
            end the claim at the remote first, then in the step's file; if
-           another machine has taken the step over, nothing changes but a note
+           another machine has taken the step over, only a note is added
 release    removes the claim at the remote
 sync       sends what could not be sent, renews claims, fetches those of others
 sync status
            lists the claims of all machines
 
-A finished step stays reserved until the remote's branch shows it, and is then
-free for what depends on it.
+A finished step stays reserved until the remote's branch shows it as finished.
+Then others can start the steps that depend on it.
 
-Without a connection, `claim` is refused; `claim --offline` claims on this
-machine alone. Work that ends without a connection is kept, and sent by the next
-`planwatch sync`. If two machines claimed a step offline, the first at the remote
-has it.
+Without a connection, `claim` fails; `claim --offline` claims on this machine
+only. If work ends without a connection, the next `planwatch sync` reports it to
+the remote. If two machines claimed a step offline, the claim that reached the
+remote first wins.
 
-A claim lapses on other machines when nothing has renewed it for 4 hours, or for
-15 minutes where a run or `planwatch watch` renews it.
+Other machines treat a claim as lapsed 4 hours after its last renewal, or 15
+minutes if a run or `planwatch watch` renews it automatically.
 ";
 
 const JSON: &str = "\
