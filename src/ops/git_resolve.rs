@@ -1,6 +1,6 @@
 //! `git resolve`: merges conflicted plan files by meaning, and stages those without a conflict left.
 //!
-//! Only a file that is as git or planwatch left it is written. What a person has edited since stays.
+//! Files that a person has edited since the merge are not written.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,9 +28,9 @@ pub struct GitResolveRequest {
     /// Files as they were typed, relative to `directory`; all conflicted plan files if empty.
     pub paths: Vec<PathBuf>,
     pub directory: PathBuf,
-    /// Give THEIRS a free number where both sides added a step of one number.
+    /// If both sides added a step with the same number, give that of THEIRS a free one.
     pub renumber: bool,
-    /// Bring this step back, whose removed file was changed after the removal. Nothing else is done then.
+    /// Only restore this step, whose removed file changed after the removal.
     pub restore: Option<String>,
     pub mode: Mode,
 }
@@ -48,7 +48,7 @@ pub struct ResolvedFile {
     pub path: String,
     /// `resolved`, `conflict`, `edited`, `number-taken` or `removed`; `restored` or `carried` where a removed step is brought back.
     pub state: &'static str,
-    /// What the merge chose.
+    /// The decisions of the merge, for people.
     pub decided: Vec<String>,
     /// The path that THEIRS has now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ impl GitResolveReport {
     }
 }
 
-/// Merges by lines without a conflict: where both sides changed the same lines, both versions stay.
+/// Merges by lines without conflicts: if both sides changed the same lines, the result has both versions.
 struct Both<'a>(&'a LineMerge);
 
 impl TextMerge for Both<'_> {
@@ -122,7 +122,8 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
 }
 
 impl Resolving<'_> {
-    /// Resolves the files under one lock. What gets new numbers comes last: the rest can be done again after a refusal.
+    /// Resolves the files under one lock. Renumbering comes last, because the rest can be repeated if it is
+    /// refused.
     fn all(
         &self,
         request: &GitResolveRequest,
@@ -222,8 +223,8 @@ impl Resolving<'_> {
         Ok(self.blobs.read(oid)?)
     }
 
-    /// A side's version of a file. Where both sides renamed files to one name, git stages texts that it merged, with longer
-    /// markers.
+    /// A side's version of a file. If both sides renamed files to one name, git stages merged texts with
+    /// longer conflict markers.
     fn own_version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
         let text = self.blob(staged)?;
         let longer = markers::SIZES.skip(1);
@@ -241,7 +242,7 @@ impl Resolving<'_> {
         Ok(own.unwrap_or(if is_ours { picked.ours } else { picked.theirs }))
     }
 
-    /// Merges the versions of a file. The texts of a removed step are both kept: no one works on it.
+    /// Merges the versions of a file. Of a removed step both texts are kept, since no one works on it.
     fn merge(&self, of: Versions<'_>) -> Merged {
         let words = &self.context.config.words;
         let merged = merge::merge(of, words, &self.lines);

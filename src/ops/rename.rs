@@ -1,4 +1,4 @@
-//! `move PLAN --to NAME`: another id for a plan, so another name of its directory; what names it follows.
+//! `move PLAN --to NAME` renames a plan: its id, its directory, and all references to it.
 
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The new id, if a directory can have it and none has.
+/// Checks that the name is valid and free.
 fn checked_name(context: &Context, own: &Plan, name: &str) -> Result<PlanId, Error> {
     let is_bad = !PlanId::is_plan_name(name)
         || name.chars().any(char::is_control)
@@ -108,7 +108,7 @@ fn checked_name(context: &Context, own: &Plan, name: &str) -> Result<PlanId, Err
     }
 }
 
-/// Names the plan's new id as the program of a child, beside what else changes in the child's file.
+/// Sets `program` in a child to the new id, together with the other changes of its file.
 fn name_program(context: &Context, child: &Plan, new: &PlanId, ops: &mut Vec<FileOp>) -> Result<(), Error> {
     let change = [set_text("program", new.as_str())];
     let edit = |bytes: &[u8]| transaction::edit(&child.path, bytes, &change, PLAN_KEYS);

@@ -1,8 +1,9 @@
-//! Claims across machines: named records at a place that all machines reach.
+//! Claims across machines: named records in a registry that all machines can reach.
 //!
-//! Exclusive claims need four operations of that place: create a record if it is absent, replace it if it has a known
-//! value, delete it if it has a known value, and list all records. [`ClaimRegistry`] has these four. `git_refs` stores
-//! records as refs of the git remote that a team shares anyway.
+//! Exclusive claims need four operations: create a record if it is absent, replace it if it has a known
+//! value, delete it if it has a known value, and list all records. [`ClaimRegistry::change`] does the first
+//! three, [`ClaimRegistry::list`] the fourth. `git_refs` stores records as refs of the git remote that a team
+//! shares anyway.
 //!
 //! # Lost answers
 //! A change whose answer is lost may have been made. Each value has a nonce, so no two values are equal. The caller stores
@@ -46,11 +47,12 @@ pub(crate) struct Value {
 /// One change of one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// If there is no such record. A lapsed record is not absent.
+    /// Fails if the record exists, even if it has lapsed.
     Create { name: Name, new: Value },
-    /// If the record has this value. A take-over is only made if that value has lapsed, where the registry can tell.
+    /// Fails if the record has another value. If the registry has a clock, a take-over also fails unless the
+    /// value has lapsed.
     Replace { name: Name, old: Revision, new: Value, is_take_over: bool },
-    /// If the record has this value. An absent record is a success.
+    /// Fails if the record has another value; an absent record is a success.
     Delete { name: Name, old: Revision },
 }
 
@@ -62,7 +64,7 @@ impl Change {
     }
 }
 
-/// What became of one change.
+/// The result of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The record has the wanted value, by this change or by an earlier attempt at it.
@@ -116,30 +118,31 @@ pub(crate) enum RegistryError {
     Local(String),
 }
 
-/// The place of the records. All calls may take seconds, so no lock of planwatch is held during one.
+/// Stores the records. All calls may take seconds, so no lock of planwatch is held during one.
 pub(crate) trait ClaimRegistry: Send + Sync {
-    /// Makes a value of a body, and stores here what a repetition of its change needs. Does not contact the registry.
+    /// Builds a value from a body, and stores locally what a retry needs. Does not contact the registry.
     fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError>;
 
-    /// Makes the changes, each of another record, in as few connections as possible. The answers have the order of the
-    /// changes.
+    /// Makes the changes in as few connections as possible. Each concerns another record. The answers have
+    /// the order of the changes.
     fn change(&self, changes: &[Change], together: Together) -> Result<Vec<Answer>, RegistryError>;
 
     /// All records below `claims/`, and the one that describes the registry.
     fn list(&self) -> Result<Vec<Listed>, RegistryError>;
 
-    /// Makes what the registry needs before its first record.
+    /// Creates what the registry needs before its first record, such as a table.
     fn prepare(&self) -> Result<(), RegistryError> {
         Ok(())
     }
 
-    /// Calls `on_change` soon after another client changed a record in another way than by renewing it, on any thread. Changes
-    /// can be missed, so the caller also lists at intervals. False: the registry reports no changes.
+    /// Calls `on_change`, on any thread, soon after another client changes a record (renewals excluded).
+    /// Changes can be missed, so the caller also lists at intervals. False: the registry reports no changes.
     fn watch(&self, _on_change: Box<dyn Fn() + Send + Sync>) -> bool {
         false
     }
 
-    /// Whether [`Self::list`] also fetches the branch that shows which work was merged; otherwise it is fetched beside it.
+    /// Whether [`Self::list`] also fetches the branch that shows which work was merged; otherwise the caller
+    /// fetches it.
     fn lists_branch(&self) -> bool {
         false
     }

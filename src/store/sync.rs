@@ -38,16 +38,16 @@ use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError,
 use seen::{News, Seen};
 use state::{Last, Own, SyncState};
 
-/// How often a change is made again if the record has changed meanwhile.
+/// How often a change is tried if the record changes meanwhile.
 const TRIES: usize = 4;
 
-/// The ttl of a record that nothing renews between two commands of its owner.
+/// The ttl of a record that only its owner's commands renew.
 const TTL: i64 = 4 * 60 * 60;
 
 /// The ttl of a record that a running process renews.
 const RENEWED_TTL: i64 = 15 * 60;
 
-/// What `registry` at the registry says.
+/// The content of the record that describes the registry.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Description {
     pub(crate) v: u32,
@@ -87,13 +87,13 @@ fn database(_: &Context, _: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Err
     Err(Error::conflict("registry-unknown", message, hint))
 }
 
-/// What became of a change of this clone's own record.
+/// The result of a change of this clone's own record.
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Done,
     /// Another clone has the record. None: it cannot be read.
     Lost(Option<Box<Record>>),
-    /// There was no answer, or a refusal; the change is stored and made again later.
+    /// There was no answer, or a refusal; the change is stored, and tried again later.
     Unsettled(RegistryError),
 }
 
@@ -127,7 +127,7 @@ impl<'a> Sync<'a> {
         Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
     }
 
-    /// Makes what the registry needs before its first record.
+    /// As [`ClaimRegistry::prepare`].
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         self.registry.prepare().map_err(|it| self.error(&it))
     }
@@ -195,7 +195,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Notes which branches of ended records the remote no longer has.
+    /// Marks ended records whose branches the remote no longer has.
     pub(crate) fn note_branches(&self) -> Result<(), Error> {
         let Some((git, url)) = &self.remote else { return Ok(()) };
         let before = self.state.seen();
@@ -244,7 +244,8 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Makes the registry what `own` wants. `others` are changes of other records that go with the first attempt.
+    /// Pushes the change that `own` wants to the registry. `others` are changes of other records, sent with
+    /// the first attempt.
     pub(crate) fn push(&self, mut own: Own, others: &[Change]) -> Result<Pushed, Error> {
         self.state.put(&own)?;
         let mut changes = others.to_vec();
@@ -291,7 +292,7 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Makes changes of records that are not this clone's, each by itself; a lost one is another clone's business.
+    /// Changes records of other clones, each independently; a change that fails is left to the other clone.
     pub(crate) fn change_others(&self, changes: &[Change]) -> Result<usize, Error> {
         let answers = self.registry.change(changes, Together::Each).map_err(|it| self.error(&it))?;
         self.note_removed(changes, &answers)?;
@@ -338,7 +339,7 @@ impl<'a> Sync<'a> {
         Ok(u128::from_le_bytes(bytes))
     }
 
-    /// A random part of a time, for waiting.
+    /// Waits for a random part of `most`.
     pub(crate) fn pause(&self, most: Duration) {
         let mut byte = [0];
         self.context.plans.random(&mut byte).ok();
@@ -373,7 +374,8 @@ impl<'a> Sync<'a> {
 
 const DIFFERS: &str = "registry-differs";
 
-/// Takes up the value that the registry has, if it is of this clone; else the result for the caller.
+/// Stores the registry's value in `own`, if this clone wrote it or there is none. Otherwise returns the loss
+/// of the record.
 fn adopt(own: &mut Own, seen: &Seen) -> Option<Pushed> {
     let Some(sighting) = seen.records.get(&own.name) else {
         own.held = None;
@@ -415,7 +417,7 @@ pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
     })
 }
 
-/// The steps on which processes of other machines work that renew their claims.
+/// The steps whose claims are renewed by a running process on another machine.
 pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let own: Vec<_> = state.all_own().into_iter().map(|it| it.claim).collect();

@@ -1,7 +1,8 @@
 //! Claims that hold on all machines.
 //!
-//! A claim is made on this machine first, as without a remote, and then announced. If another machine has the step, the
-//! claim here is taken back byte for byte, and another candidate is tried. No lock is held while the remote is asked.
+//! A claim is made on this machine first, as without a remote, and then pushed to the registry. If another
+//! machine has the step, the claim here is undone byte for byte, and another candidate is tried. No lock is
+//! held while the remote is asked.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -26,10 +27,11 @@ use crate::text::typed::shell_word;
 /// How many steps are tried before the claim gives up.
 const CANDIDATES: u32 = 6;
 
-/// After a lost step one of so many is tried, so that machines that wait for the same steps spread.
+/// After a lost step, the next one is chosen at random among this many, so that machines do not compete for
+/// the same steps.
 const SPREAD: usize = 8;
 
-/// The first pause after a lost step; it doubles each time.
+/// The longest first pause after a lost step. It doubles each time; the actual pause is a random part of it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
@@ -120,7 +122,7 @@ pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunCl
     Ok(RunClaim::Busy)
 }
 
-/// Lists the records; the first time also settles what is open.
+/// Lists the records; the first time it also sends unconfirmed changes again.
 fn look(sync: &Sync<'_>, nth: u32) -> Result<Looked, Error> {
     let looked = sync.look()?;
     if nth == 0 && sync.has_unsettled() {
@@ -147,7 +149,8 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     Ok(ClaimReport { is_offline: true, ..report })
 }
 
-/// The steps that are not to be tried: lost ones, those that the branch shows closed, and after a loss some at random.
+/// The steps to leave out: lost ones, and those that are closed on the branch. After a loss also the first
+/// few of the queue, a random number of them.
 fn skipped(
     sync: &Sync<'_>,
     plan: Option<&PlanId>,
@@ -169,7 +172,7 @@ fn skipped(
     Ok(skip)
 }
 
-/// Nothing is left but steps that other machines have.
+/// Reports that other machines have claimed or finished all ready steps.
 fn waiting(report: ClaimReport) -> ClaimReport {
     if report.state != State::Next.word() {
         return report;

@@ -1,7 +1,9 @@
-//! Conflicts about where a step is: one side removed, squashed, moved or archived it, and the other one changed it too.
+//! Conflicts about the place of a step: one side removed, squashed, moved or archived it, and the other one
+//! changed it too.
 //!
-//! What moved the file stands, and the other side's changes are merged into the moved file. A removal stands over a move. Of
-//! two removals the earlier one stays, so that all clones choose the same. A step that was deleted without a copy is kept.
+//! The file stays at its new place, and the other side's changes are merged into it. A removal takes
+//! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. A
+//! step that was deleted without a copy is kept.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -32,7 +34,7 @@ type Files = BTreeMap<PathBuf, Oid>;
 #[derive(Default)]
 pub(super) struct Placed {
     pub(super) files: Vec<ResolvedFile>,
-    /// What has to be staged.
+    /// Files to stage.
     pub(super) clean: Vec<PathBuf>,
 }
 
@@ -43,7 +45,7 @@ impl Placed {
     }
 }
 
-/// One step: where each side has it, and the paths in conflict that are about it.
+/// One step: its place on each side, and its paths in conflict.
 #[derive(Default)]
 struct Group {
     paths: Vec<PathBuf>,
@@ -62,7 +64,7 @@ struct Places<'a> {
     made: Vec<PathBuf>,
 }
 
-/// Resolves the files that lack the version of a side.
+/// Resolves conflicts in which one side has no version of the file.
 pub(super) fn place(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -94,8 +96,9 @@ fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Erro
     Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
 }
 
-/// Merges steps of THEIRS whose number is taken into the file that OURS has of them already, as in the second commit of a
-/// rebase whose first one was renumbered. Returns which were merged.
+/// Handles steps of THEIRS whose number is taken, but which OURS already has under another number, as in the
+/// second commit of a rebase whose first one was renumbered: merges them into that file. Returns the merged
+/// ones.
 pub(super) fn rehome(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -117,7 +120,7 @@ pub(super) fn rehome(
         let plans = &resolving.context.plans;
         let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
         let named = format!("plans/{}", home.to_string_lossy());
-        // Its number is what the sides differ in; at home it has the one of its place.
+        // The sides differ in the number, so both versions get the id of the existing file.
         let base = base.map(|it| with_id_of(&there, it)).transpose()?;
         let theirs = with_id_of(&there, theirs)?;
         let of = Versions { path: &named, base: base.as_deref(), ours: &there, theirs: &theirs };
@@ -135,8 +138,8 @@ pub(super) fn rehome(
     Ok(done)
 }
 
-/// Gives a step the attempts and notes of a side that are nowhere in the result: git drops them where it pairs the wrong files
-/// as a rename.
+/// Restores attempts and notes that the merge dropped. Git drops them when it pairs the wrong files as a
+/// rename.
 pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) -> Result<Placed, Error> {
     let mut placed = Placed::default();
     let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
@@ -181,7 +184,7 @@ pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) 
 }
 
 impl<'a> Places<'a> {
-    /// The files in the working tree that are a version of a step or hold it, most alike first.
+    /// The files in the working tree that are a version of a step or contain its text, most similar first.
     fn homes(&self, path: &Path, version: &[u8]) -> Result<Vec<PathBuf>, Error> {
         let plans = &self.resolving.context.plans;
         let mut found = Vec::new();
@@ -257,7 +260,7 @@ impl<'a> Places<'a> {
         Ok(groups)
     }
 
-    /// A side's own version of a file. Git stages a merged text where both sides renamed it.
+    /// A side's own version of a file. If both sides renamed it, git stages a merged text instead.
     fn version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
         let files = if is_ours { &self.ours } else { &self.theirs };
         if let Some(oid) = files.get(path) {
@@ -268,7 +271,7 @@ impl<'a> Places<'a> {
         Ok(picked.map_or(text, |it| if is_ours { it.ours } else { it.theirs }))
     }
 
-    /// The place of the file that is most like a text, among those of which `pick` names a version.
+    /// The index of the file that is most similar to a text, among those for which `pick` returns a version.
     fn alike<'p>(
         &self,
         among: &[&'p (PathBuf, Stages)],
@@ -291,7 +294,8 @@ impl<'a> Places<'a> {
         Ok(best.1)
     }
 
-    /// Where the side that lacks a file has its step: a live file first, then the copy of the last removal.
+    /// The file with the step on the side that lacks this path: a live file, else the copy of the last
+    /// removal.
     fn elsewhere(
         &self,
         path: &Path,
@@ -304,7 +308,7 @@ impl<'a> Places<'a> {
         self.most_alike(path, common, &is_of_other)
     }
 
-    /// The file without a conflict that is most like a step of the same plan.
+    /// The most similar file of the same plan without a conflict.
     fn most_alike(
         &self,
         path: &Path,
@@ -372,7 +376,7 @@ impl<'a> Places<'a> {
         Ok(())
     }
 
-    /// The other places of the step, which lose their file.
+    /// The other places of the step, whose files are removed.
     fn lost(&self, group: &Group, target: &Path) -> Vec<PathBuf> {
         let sides = group.ours.iter().chain(&group.theirs).map(|(path, _)| path);
         let mut lost: Vec<_> = sides.chain(&group.paths).filter(|it| *it != target).cloned().collect();
@@ -423,7 +427,8 @@ impl<'a> Places<'a> {
         Ok(false)
     }
 
-    /// Lets what depends on a lost number depend on the step's new number, or on what the removed step depended on.
+    /// Replaces dependencies on a lost number by the step's new number, or by the dependencies of the removed
+    /// step.
     fn follow(
         &self,
         writing: &mut Transaction<'_>,
@@ -476,7 +481,7 @@ impl<'a> Places<'a> {
         Ok(changed.into_iter().filter(is_settled).collect())
     }
 
-    /// Gives a step that `squash` made the attempts and notes that a squashed step got meanwhile.
+    /// Adds the new attempts and notes of a squashed step to the step that replaced it.
     fn carry(
         &self,
         writing: &mut Transaction<'_>,
@@ -513,8 +518,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Where a step stays that the sides have at two places. A removal stands, unless the other side squashed more steps into it:
-/// no side removed those.
+/// Chooses between the two places that the sides have for a step. A removal wins, unless the other side
+/// squashed more steps into the step: neither side removed those.
 fn chosen<'p>(
     base: Option<&[u8]>,
     (own, ours): (&'p PathBuf, &[u8]),
@@ -530,7 +535,7 @@ fn chosen<'p>(
     }
 }
 
-/// A live step with the id that its place gives it; a removed one keeps its id.
+/// Sets the id of a live step to that of its place; a removed one keeps its id.
 pub(super) fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
     let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(file) };
     if is_archived(path) || !relink::has_key(&file, "id") {

@@ -1,4 +1,5 @@
-//! Two branches added a step of one number: OURS keeps it, THEIRS gets a free one, and what depends on it follows.
+//! Two branches added a step with the same number: OURS keeps it, THEIRS gets a free one, and dependencies on
+//! it are updated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -32,7 +33,7 @@ pub(super) struct Moved {
     pub(super) others: Vec<PathBuf>,
 }
 
-/// The numbers that steps of THEIRS had, and those that they get, in one plan.
+/// The old and new numbers of steps of THEIRS, in one plan.
 type Numbers = BTreeMap<StepNumber, StepNumber>;
 
 pub(super) fn renumber(
@@ -86,7 +87,7 @@ pub(super) fn plan_of(directory: &Path) -> PlanId {
     PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
-/// A number after this one that no step has, in the working tree or on a side.
+/// A number after this one that is free in the working tree and on both sides.
 pub(super) fn free(
     resolving: &Resolving<'_>,
     directory: &Path,
@@ -112,7 +113,7 @@ fn write(writing: &mut Transaction<'_>, path: &Path, bytes: &[u8]) -> Result<(),
     written.map(drop)
 }
 
-/// The dependencies of a file, as far as they are steps of its own plan.
+/// The dependencies of a file as numbers of its own plan; none for a step of another plan.
 pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
@@ -123,7 +124,8 @@ pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>>
     list.items().map(|it| it.text().and_then(number)).collect()
 }
 
-/// The changes that let a file of THEIRS depend on the new numbers; not where `but` already named the old one.
+/// The changes that point the dependencies of a file of THEIRS to the new numbers, except those that `but`
+/// already had.
 fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Numbers) -> Vec<Change> {
     let all = own_depends(plan, file);
     let change = |(index, number): (usize, &Option<StepNumber>)| {
@@ -193,7 +195,7 @@ fn dependents(
     Ok(changed)
 }
 
-/// Merges a conflicted `plan.md` again, whose Steps list of THEIRS has the new numbers.
+/// Merges a conflicted `plan.md` again, with the new numbers in the Steps list of THEIRS.
 fn steps_list_of(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,

@@ -1,4 +1,4 @@
-//! `git resolve --restore`: brings a step back whose removed file was changed after the removal.
+//! `git resolve --restore`: restores a removed step whose file changed after the removal.
 //!
 //! A squashed step stays removed; its new attempts and notes go to the step that replaced it. A step of an archived or removed
 //! plan comes back with its plan.
@@ -43,7 +43,7 @@ pub(super) fn restore(context: &Context, name: &str, mode: Mode) -> Result<GitRe
     })
 }
 
-/// The step that an id or the path of a removed file names.
+/// Finds the removed step by its id or the path of its file.
 fn named(context: &Context, name: &str) -> Result<Changed, Error> {
     let shown = |it: &Changed| shown_path(&context.root_name(), &it.path.to_string_lossy());
     let id = id::read_step_id(name);
@@ -82,7 +82,7 @@ fn report(
     GitResolveReport { dry_run: mode == Mode::DryRun, files: vec![file], diff }
 }
 
-/// Brings the archived plan back, as `archive --restore` does.
+/// Restores the archived plan, as `archive --restore` does.
 fn with_plan(context: &Context, found: &Changed, mode: Mode) -> Result<GitResolveReport, Error> {
     let request =
         ArchiveRequest { plans: vec![found.id.plan.to_string()], restores: true, force: false, mode };
@@ -159,7 +159,7 @@ fn free(plan: &Plan, number: &StepNumber) -> Result<StepNumber, Error> {
     })
 }
 
-/// Puts the line of the step back that its removal took out, or else a new one, if the plan has a Steps list.
+/// Restores the step's line in the Steps list, or else adds a new one, if the plan has such a list.
 fn line_back(
     context: &Context,
     plan: &Plan,

@@ -1,6 +1,7 @@
 //! Merging bodies: task boxes and the Steps list by item, the rest by lines.
 //!
-//! What is decided by item is first written into all three versions, so that the lines have nothing left to conflict.
+//! The result of each item is first written into all three versions, so that it cannot conflict in the merge
+//! by lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +42,8 @@ pub(super) fn merge(
     }
 }
 
-/// Where both sides squashed a step, each with other steps: OURS and THEIRS with the parts of both, in one order. Only their
-/// titles can still differ.
+/// If both sides squashed different steps into this one, returns both texts with all parts in the same order;
+/// only the titles can differ.
 fn squash_alike([base, ours, theirs]: &Three) -> Option<[String; 2]> {
     let base = base.trim();
     // `squash` puts one heading above the text of the first step, and the other steps below it.
@@ -62,12 +63,12 @@ fn squash_alike([base, ours, theirs]: &Three) -> Option<[String; 2]> {
     Some([ours, theirs])
 }
 
-/// The result of a three-way merge that needs no look inside.
+/// The result of a three-way merge where at most one side changed, or both in the same way.
 pub(super) fn one_of<'a, T: PartialEq + ?Sized>(base: &T, ours: &'a T, theirs: &'a T) -> Option<&'a T> {
     if ours == theirs || theirs == base { Some(ours) } else { (ours == base).then_some(theirs) }
 }
 
-/// A box by the text of its item, and which of the items with this text it is.
+/// Identifies a task box by its item's text and its position among equal items.
 type BoxName = (String, usize);
 
 /// Where the mark of each box is, and whether it is ticked.
@@ -85,7 +86,7 @@ fn boxes(body: &str) -> BTreeMap<BoxName, (usize, bool)> {
     boxes
 }
 
-/// Gives the boxes of all versions the marks that the result has.
+/// Writes the merged marks of task boxes into all three versions.
 fn tick_alike(three: &mut Three) {
     let [base, ours, theirs] = [0, 1, 2].map(|it| boxes(&three[it]));
     for (name, (_, own)) in &ours {
@@ -111,7 +112,7 @@ fn tick_alike(three: &mut Three) {
     }
 }
 
-/// Gives the Steps lists of all versions the items that the result has.
+/// Writes the merged items of the Steps list into all three versions.
 fn list_alike(plan: &PlanId, three: &mut Three) {
     let lists = [0, 1, 2].map(|it| steps_list::blocks(plan, &three[it]));
     let has_twice = |list: &Vec<(StepNumber, String)>| {

@@ -13,7 +13,7 @@ pub(super) const LOGS: [&str; 3] = ["attempts", "notes", "confirmations"];
 /// The lists whose order means nothing.
 pub(super) const SETS: [&str; 6] = ["depends", "tags", "goals", "success_criteria", "files", "touches"];
 
-/// An entry of such a list: what it says, and how it is written.
+/// An entry of such a list: its content, and its text in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) value: Value,
@@ -84,7 +84,7 @@ pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: 
     Some(header_edit::reordered(&file, key, &places).unwrap_or(file))
 }
 
-/// The changes that make OURS the set that both sides together say; none if one of them is no list.
+/// The changes that turn the list of OURS into the merged set; none if one of them is no list.
 pub(super) fn set_changes(
     key: &str,
     base: Option<View<'_>>,

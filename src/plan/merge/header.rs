@@ -20,7 +20,7 @@ pub(super) struct MergedHeader {
     pub(super) decided: Vec<String>,
 }
 
-/// Keys that say when a file was changed last; the later time is right.
+/// Keys with the time of the last change; the later time is kept.
 const CHANGED_AT: [&str; 4] = ["updated", "updated_at", "last_updated", "modified"];
 
 /// None if the front matters must be merged by lines.
@@ -79,7 +79,7 @@ impl<'a> Merge<'a> {
         [base, ours, theirs]
     }
 
-    /// Decides on status, claim and confirmation; returns what only a new entry can keep.
+    /// Decides on status, claim and confirmation; returns the entries that keep what the decision drops.
     fn status(&mut self, kind: FileKind, words: &Words) -> Option<More> {
         let said = self.all().map(|it| it.text_of("status"));
         if kind == FileKind::Plan {
@@ -223,7 +223,7 @@ impl<'a> Merge<'a> {
         Some(())
     }
 
-    /// Puts the pieces together: those of OURS in their order, and what only THEIRS has after its neighbours.
+    /// Joins the pieces: those of OURS in their order, and those that only THEIRS has after their neighbours.
     fn assemble(mut self, lines: &dyn TextMerge) -> Option<MergedHeader> {
         let file = std::mem::take(&mut self.file);
         let own = Own::read(&file)?;

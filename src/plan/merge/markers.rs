@@ -15,7 +15,7 @@ enum At {
     Theirs,
 }
 
-/// The sizes of git's markers: it makes those of renamed files and of merged bases longer.
+/// The sizes of git's markers, which are longer for renamed files and merged bases.
 pub const SIZES: std::ops::RangeInclusive<usize> = 7..=15;
 
 /// Reads the markers of a text, in any of git's styles; none if there are none, or if they are incomplete.

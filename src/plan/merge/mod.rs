@@ -1,4 +1,4 @@
-//! Merging two versions of one plan file by what they mean, and the rest of it by lines.
+//! Merges two versions of a plan file: known parts by meaning, the rest by lines.
 //!
 //! Pure: the merge by lines is passed in. The result has the bytes of OURS wherever nothing had to change. A file that
 //! cannot be read on one side, or whose result would lose an entry, is merged by lines as a whole.
@@ -35,10 +35,10 @@ pub struct TextMerged {
     pub is_clean: bool,
 }
 
-/// The note of an attempt that was the later one of two claims.
+/// The note of the attempt that records the later of two claims.
 pub const CLAIMED_TWICE: &str = "claimed twice";
 
-/// What a file is, by its name.
+/// The kind of a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     Plan,
@@ -77,7 +77,7 @@ pub struct Merged {
     pub is_clean: bool,
     /// What the merge chose, for people; empty if the file was merged by lines.
     pub decided: Vec<String>,
-    /// Both sides have a file of this name, which are not versions of one file.
+    /// The sides have two different files of this name, not versions of one file.
     pub is_other_file: bool,
 }
 
@@ -87,7 +87,7 @@ impl Merged {
     }
 }
 
-/// Merges the versions of a file. Never loses a side: what cannot be decided gets conflict markers.
+/// Merges the versions of a file. Never loses a side: conflicts get markers.
 pub fn merge(of: Versions<'_>, words: &Words, lines: &dyn TextMerge) -> Merged {
     let Versions { path, base, ours, theirs } = of;
     if ours == theirs || base == Some(theirs) {
@@ -105,7 +105,7 @@ fn by_lines(base: Option<&[u8]>, ours: &[u8], theirs: &[u8], lines: &dyn TextMer
     Merged { bytes, is_clean, decided: Vec::new(), is_other_file: false }
 }
 
-/// Both sides between markers, for when nothing can merge them; what is no text stays as OURS has it.
+/// Both sides between conflict markers. If one is not a text, OURS.
 fn both(ours: &[u8], theirs: &[u8]) -> TextMerged {
     if [ours, theirs].iter().any(|it| std::str::from_utf8(it).is_err() || it.contains(&0)) {
         return TextMerged { bytes: ours.to_vec(), is_clean: false };
@@ -119,7 +119,7 @@ fn both(ours: &[u8], theirs: &[u8]) -> TextMerged {
     TextMerged { bytes, is_clean: false }
 }
 
-/// One version of a file, as far as the merge needs it.
+/// One version of a file, in the parts that the merge needs.
 struct Side<'a> {
     parts: Parts<'a>,
     tree: Option<Tree>,
@@ -179,7 +179,7 @@ fn by_meaning(
     lines: &dyn TextMerge,
 ) -> Option<Merged> {
     let eol = if uses_crlf(ours) { "\r\n" } else { "\n" };
-    // Where the branches were merged before, git makes the base of several, with conflict markers of its own.
+    // After a criss-cross merge, git's base is itself a merge and may contain conflict markers.
     let picked = base.and_then(|it| markers::SIZES.into_iter().find_map(|size| markers::pick(it, size)));
     let base = picked.as_ref().map(|it| it.ours.as_slice()).or(base);
     let base = base.map(|it| with_line_ends(it, eol)).transpose().ok()?;
@@ -219,7 +219,7 @@ struct Sides<'a> {
 impl Sides<'_> {
     /// Rename detection pairs files that look alike, and two branches can give one name to two files.
     ///
-    /// A step that was moved has another id, but was created at the same time.
+    /// A moved step has another id, but the same time of creation.
     fn are_one_file(&self) -> bool {
         let all = [self.base, self.ours, self.theirs];
         let [base, ours, theirs] = all.map(|it| it.text_of("created_at"));
@@ -266,7 +266,7 @@ fn heading(body: &str) -> Option<String> {
     markdown::sections(body).title().map(str::to_owned)
 }
 
-/// What a step keeps when it gets another number, until `squash` or a person gives it another title.
+/// Identifies a step across new numbers, until `squash` or a person changes its title.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     created_at: String,
@@ -281,8 +281,8 @@ pub fn identity(file: &[u8]) -> Option<Identity> {
 
 /// How much two files look like versions of one step; 0 if they are not.
 ///
-/// A step keeps its time of creation and its title when it gets another number. A step that `squash` made keeps its time and id,
-/// and has its former title above its text.
+/// A renumbered step keeps its time of creation and its title. A step that `squash` created keeps its time
+/// and id, and its former title becomes a heading above its text.
 pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     let (Some(a), Some(b)) = (Side::read("", one), Side::read("", other)) else { return 0 };
     let is_same = |key: &str| a.text_of(key).is_some() && a.text_of(key) == b.text_of(key);
@@ -299,15 +299,15 @@ pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     }
 }
 
-/// Whether a text holds another step's text or title, as `squash` writes it.
+/// Whether a file contains another step's text or title, as `squash` writes them.
 pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
     let (Some(file), Some(step)) = (Side::read("", file), Side::read("", step)) else { return false };
     let text = step.body.trim().replace("\r\n", "\n");
     !text.is_empty() && file.body.replace("\r\n", "\n").contains(&text) || has_heading(&file, &step)
 }
 
-/// Whether a version has parts that `squash` put into it since an earlier one: headings below its title that are not the
-/// earlier version's.
+/// Whether `squash` added parts to a version since an earlier one: headings below its title that the earlier
+/// version lacks.
 pub fn holds_more_steps(file: &[u8], earlier: &[u8]) -> bool {
     let headings = |bytes: &[u8]| -> Vec<String> {
         let Some(side) = Side::read("", bytes) else { return Vec::new() };
@@ -324,8 +324,8 @@ fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
     title.is_some_and(|it| file.body.lines().any(|line| line == it))
 }
 
-/// A step with the attempts and notes of another one that it lacks, except those that a `known` version has; none if it has
-/// them all, or cannot take them.
+/// Adds another step's attempts and notes that a step lacks, except those that a `known` version has. None if
+/// it lacks none, or if they cannot be added.
 pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<Vec<u8>> {
     let (tree, from) = (Tree::of_file(file)?, Tree::of_file(other)?);
     let known = known.and_then(Tree::of_file);

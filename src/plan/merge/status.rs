@@ -1,4 +1,4 @@
-//! Whose status and claim a merged step has.
+//! Decides which side's status and claim a merged step gets.
 
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 
@@ -16,13 +16,13 @@ pub(super) struct Tries {
     pub(super) ours: Vec<(String, String)>,
     /// Those that only THEIRS has.
     pub(super) theirs: Vec<(String, String)>,
-    /// Whether a side has some that the base lacks.
+    /// Whether each side has attempts that the base lacks.
     pub(super) are_new: [bool; 2],
 }
 
 /// Decides between the statuses of a step. `None`: only a person can.
 ///
-/// A status that is missing is `pending`; one that is no known word is never chosen over another.
+/// A missing status is `pending`. An unknown word never wins over another status.
 pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &Tries) -> Option<Winner> {
     if ours.is(&theirs) {
         return Some(Winner::Ours);
@@ -55,7 +55,7 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
     Some(if wins { Winner::Ours } else { Winner::Theirs })
 }
 
-/// The order of statuses that no attempt explains.
+/// The order of statuses without attempts; the later one wins.
 fn how_far(status: StepStatus) -> usize {
     let order = [
         StepStatus::Pending,
@@ -68,7 +68,8 @@ fn how_far(status: StepStatus) -> usize {
     order.iter().position(|it| *it == status).unwrap_or_default()
 }
 
-/// Decides between the statuses of a plan: the one that is further on. Completed and abandoned contradict each other.
+/// Decides between the statuses of a plan: the later one of draft, active, and the others. Completed and
+/// abandoned contradict each other.
 pub(super) fn of_plan(
     base: Option<PlanStatus>,
     ours: Option<PlanStatus>,

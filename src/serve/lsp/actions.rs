@@ -1,8 +1,9 @@
-//! Code actions: mending one problem, and the moves of a step.
+//! Code actions: fixing one problem, and the moves of a step.
 //!
-//! An action is a workspace edit of the open text, made by a dry run of the operation that a command would carry out. Where
-//! a claim is concerned and the text is saved, it is a command: a claim needs the lock and its record. New files are
-//! always made by a command, because an editor would leave an empty one, which is a step that others could claim.
+//! An action is a workspace edit of the open text, made by a dry run of the operation that a command would
+//! run. If a claim is involved and the text is saved, it is a command: a claim needs the lock and its record.
+//! New files are always made by a command, because an editor would leave an empty one, which is a step that
+//! others could claim.
 
 use std::ops::Range;
 use std::path::Path;
@@ -30,7 +31,7 @@ use crate::text::yaml;
 const QUICKFIX: &str = "quickfix";
 const REWRITE: &str = "refactor.rewrite";
 
-/// What stands for the text that a person writes, where the editor cannot ask for it.
+/// The placeholder for a person's text, for editors that cannot ask for it.
 const WHY_FAILED: &str = "describe what failed";
 const WHAT_TRIED: &str = "describe what was tried";
 
@@ -68,7 +69,7 @@ pub(super) fn actions(
         found.extend(asked.split_task(&chosen).filter(|_| possible.is_some()));
     }
     if !client.has_action_literals {
-        // Such a client knows commands alone.
+        // Such a client only supports commands.
         found = found.into_iter().filter_map(|it| it.get("command").cloned()).collect();
     }
     Ok(found.into())
@@ -167,7 +168,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What a missing file's command is about: the step whose line is in this file.
+    /// The target of a command for a missing file: the step whose line is in this file.
     fn missing(&self, problem: &Problem) -> Value {
         let line = self.document.line_of(super::positions::offset_of_place(
             &self.document.text,
@@ -248,7 +249,7 @@ impl Asked<'_> {
         (!is_empty).then(|| self.edit_action("Insert Steps list", REWRITE, &edit))
     }
 
-    /// On a task of a step: makes a step of it.
+    /// On a task of a step: turns it into a step.
     fn split_task(&self, chosen: &Range<usize>) -> Option<Value> {
         let line = self.document.line_of(chosen.start);
         let said = self.document.text[self.document.line(line)].trim_start();
@@ -270,7 +271,7 @@ impl Asked<'_> {
         self.dry_run(|it| update::move_steps(it, &request))
     }
 
-    /// An action with a text of a person's: the editor asks for it, or else it stands in the edit to be written over.
+    /// An action with a person's text: the editor asks for it, or else the edit has a placeholder.
     fn told(
         &self,
         title: &str,
@@ -293,7 +294,7 @@ impl Asked<'_> {
 fn known_words(typed: &str, words: &Words, role: &Role) -> Vec<String> {
     fn of<S: Status>(typed: &str, words: &Words) -> Vec<String> {
         let typed = typed.trim_matches(['"', '\'']);
-        // What is near may be a word that only means a status.
+        // The nearest word may be a synonym of a status.
         let nearest = words.nearest::<S>(typed);
         let meant = nearest.as_deref().and_then(|it| words.read::<S>(it)).map(|it| it.word().to_owned());
         let mut found: Vec<String> =

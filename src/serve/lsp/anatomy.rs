@@ -1,13 +1,13 @@
-//! What stands at a place of a text: a key, a value, an item of a list, a dependency in the body.
+//! Finds what a position in a text is part of: a key, a value, an item of a list, a dependency in the body.
 //!
-//! Works on lines, not on parsed YAML, because a text is broken most of the time while it is typed. So the answers never
-//! go blank: what was readable before a key was pressed stays readable after it.
+//! Works on lines, not on parsed YAML, because a text is broken most of the time while it is typed. The
+//! answers do not disappear when a key makes the YAML invalid.
 
 use std::ops::Range;
 
 use crate::text::front_matter::{self, Header};
 
-/// What can be written at a place.
+/// The kind of text that can be written at a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Spot {
     /// A key of the front matter.
@@ -24,7 +24,7 @@ pub(super) enum Spot {
     Empty,
 }
 
-/// Where a value stands.
+/// The syntax around a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     /// It is the value itself.

@@ -1,4 +1,4 @@
-//! What the server says it can do.
+//! The server's capabilities.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
-//! All plans of a directory in short: what completion, symbols and diagnostics of files that are not open need.
+//! A summary of all plans in a directory, for completion, symbols and diagnostics of files that are not open.
 //!
-//! Whole plans would take too much memory in a process that runs as long as the editor: of a plan only names, titles,
-//! statuses and problems are held.
+//! Whole plans would take too much memory in a process that runs as long as the editor, so only names,
+//! titles, statuses and problems of each plan are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What a client said about itself in `initialize`. Whatever is missing or of another type counts as not supported.
+//! The client's capabilities from `initialize`. A capability that is missing or has another type counts as
+//! not supported.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use super::uri;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Client {
     pub(super) encoding: Encoding,
-    /// It asks for diagnostics, and can be made to ask again. If it does not, they are sent to it, never both.
+    /// It pulls diagnostics, and supports a refresh. Otherwise they are pushed, never both.
     pub(super) pulls_diagnostics: bool,
     pub(super) refreshes_hints: bool,
     pub(super) refreshes_lenses: bool,
@@ -44,7 +45,7 @@ impl Client {
         let wants = |name: &str| params["initializationOptions"][name].as_bool().unwrap_or_default();
         Self {
             encoding: Encoding::choose(words("/general/positionEncodings")),
-            // Without a way to make it ask again, it would not learn of changes by others.
+            // Without a refresh, it would not learn of changes by others.
             pulls_diagnostics: has("/textDocument/diagnostic") && is("/workspace/diagnostics/refreshSupport"),
             refreshes_hints: is("/workspace/inlayHint/refreshSupport"),
             refreshes_lenses: is("/workspace/codeLens/refreshSupport"),

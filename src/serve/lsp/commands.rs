@@ -46,7 +46,7 @@ pub(super) const NAMES: [&str; 14] = [
     "planwatch.fix",
 ];
 
-/// A command with what it is about, as the operation takes it.
+/// A command with its target, as the operation takes it.
 struct Command {
     name: String,
     /// A plan or a step; empty for the next step of all plans.
@@ -67,7 +67,7 @@ impl Command {
     }
 }
 
-/// Starts a command; it answers itself, unless there is an answer at once.
+/// Starts a command. Its thread sends the answer, unless it is known at once.
 pub(super) fn execute(
     server: &mut Server,
     id: &RequestId,
@@ -78,7 +78,7 @@ pub(super) fn execute(
         let (outbox, events, reply_to) = (server.outbox.clone(), server.events.clone(), id.clone());
         let work = move || {
             let answer = context.map_err(Failed::from).and_then(|it| run(&it, &command));
-            // The client asks again for what it shows as soon as it has the answer.
+            // The client requests its hints and lenses again as soon as it has the answer.
             if !command.plan.is_empty() {
                 events.send(Event::Changed { root, plan: command.plan }).ok();
             }
@@ -118,7 +118,7 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
     let needs_plan = matches!(name, "planwatch.add" | "planwatch.insertStepsList");
     let id = match &file {
         Some(file) if needs_plan => plan_of(file),
-        // A path also says which of two files with one number is meant.
+        // A path is unique even if two files have the same number.
         Some(file) => tree.root.join(&file.relative).to_string_lossy().into_owned(),
         None => Some(text("id")).filter(|it| !it.is_empty()).unwrap_or_else(|| text("plan")),
     };
@@ -136,7 +136,7 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
     Ok((tree.root.clone(), tree.context(), command))
 }
 
-/// Which open files a command is about, besides those that follow a change.
+/// The open files that a command concerns, besides those that it updates.
 enum Concerned {
     Nothing,
     File(String),
@@ -162,7 +162,7 @@ fn plan_of(file: &PlanFile) -> String {
     file.key.as_ref().map(|it| it.name.clone()).unwrap_or_default()
 }
 
-/// Refuses a command on a text that is not saved: the file says something else.
+/// Refuses a command on an unsaved text, because the file differs.
 fn check_saved(tree: &Tree, documents: &Documents, concerned: &Concerned) -> Result<(), Failed> {
     let Ok(context) = tree.context() else { return Ok(()) };
     for (path, open) in tree.open_files() {

@@ -1,6 +1,6 @@
-//! What can be written at a place: keys, words, steps, plans, people, and whole files.
+//! Completion: keys, words, steps, plans, people, and whole files.
 //!
-//! A place in prose costs nothing: what can be written is decided by the text alone before any plan is looked at.
+//! In prose it costs nothing: the kind of completion is decided from the text alone, before any plan is read.
 
 use std::ops::Range;
 
@@ -30,12 +30,12 @@ const CONSTANT: u8 = 21;
 
 struct Item {
     label: String,
-    /// What is written; the label if it is empty.
+    /// The text to insert; the label if it is empty.
     text: String,
     detail: String,
     about: String,
     kind: u8,
-    /// What the typed word is compared with besides the label.
+    /// Text that the typed word is compared with, besides the label.
     also: String,
 }
 
@@ -110,7 +110,7 @@ fn list(
     typed: &str,
     mut items: Vec<Item>,
 ) -> Value {
-    // What is found by its title has to be asked for again as the word grows.
+    // Results found by their titles are incomplete, so that the client asks again as the word grows.
     let is_incomplete = items.len() > MOST || items.iter().any(|it| !it.also.is_empty());
     let wanted = typed.to_lowercase();
     if items.len() > MOST {

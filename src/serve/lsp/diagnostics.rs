@@ -50,8 +50,8 @@ fn message(problem: &Problem) -> String {
     }
 }
 
-/// The bytes that a problem is about: the YAML value that begins at its place, else the word there. One of the whole file
-/// is shown at its first line.
+/// The range of a problem: the YAML value that begins at its place, else the word there. One of the whole
+/// file is shown at its first line.
 pub(super) fn extent(text: &str, tree: Option<&Tree>, problem: &Problem) -> Range<usize> {
     let start = offset_of_place(text, Place { line: problem.line, column: problem.column });
     let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
@@ -64,7 +64,7 @@ pub(super) fn extent(text: &str, tree: Option<&Tree>, problem: &Problem) -> Rang
     };
     let value = tree.and_then(|it| begins_at(it.root(), start.checked_sub(yaml)?));
     if let Some(end) = value.map(|it| yaml + it.end).filter(|it| *it > start && *it <= text.len()) {
-        // Several lines of marks say no more than one.
+        // A mark over several lines is not more helpful than one line.
         return start..end.min(line_end.max(start));
     }
     let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');

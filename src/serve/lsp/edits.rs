@@ -28,7 +28,8 @@ pub(super) fn text_edits(document: &Document, after: &str) -> Vec<Value> {
     edits.map(|(range, text)| json!({"range": document.range(&range), "newText": text})).collect()
 }
 
-/// Makes a workspace edit of the changes of a dry run. What no edit can do is refused with the command that does it.
+/// Turns the changes of a dry run into a workspace edit. If an edit cannot express them, the error names the
+/// command.
 pub(super) fn workspace_edit(
     tree: &Tree,
     documents: &Documents,
@@ -77,7 +78,7 @@ pub(super) fn workspace_edit(
     Ok(json!({"documentChanges": changes}))
 }
 
-/// The text that an edit is about, with its version if it is open.
+/// The text to edit, with its version if it is open.
 fn document(
     tree: &Tree,
     documents: &Documents,

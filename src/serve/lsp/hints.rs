@@ -1,4 +1,4 @@
-//! What is shown between the lines and beside the words: the state of a step, its commands, the state of a dependency.
+//! Lenses and inlay hints: the state of a step, its commands, the state of a dependency.
 
 use std::ops::Range;
 
@@ -79,7 +79,7 @@ fn plan_state(judged: &Judged, plan: &Plan) -> String {
     format!("{}/{} · {said}", progress.closed(), progress.total)
 }
 
-/// What a step is, then a lens for each command that is possible now.
+/// A lens with the state of a step, then one for each command that is possible now.
 fn step_lenses(judged: &Judged, plan: &Plan, step: &Step) -> Vec<(String, &'static str)> {
     let is_ready = rules::is_ready(&judged.plans, plan, step, judged.now);
     let mut lenses = vec![(step_state(judged, plan, step, is_ready), "")];
@@ -114,7 +114,7 @@ fn step_state(judged: &Judged, plan: &Plan, step: &Step, is_ready: bool) -> Stri
     }
 }
 
-/// Whether a move is possible as far as the texts say.
+/// Whether a move is possible according to the texts.
 pub(super) fn may(judged: &Judged, plan: &Plan, step: &Step, verb: Verb) -> bool {
     let is_allowed = transitions::is_allowed(step.status.known(), verb) && !step.status.is(verb.target());
     let is_open = |it: &Obstacle| {

@@ -1,4 +1,4 @@
-//! What a place is about, in a few lines: a step, a plan, a key, a time.
+//! Hover: describes a step, a plan, a key or a time in a few lines.
 
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ fn about(judged: &Judged, plan: &Plan, step: &Step) -> String {
     if why.is_empty() { status } else { format!("{status} · {}", plain(&why)) }
 }
 
-/// What keeps a step from being ready, in a few words; empty for a step that is worked on or closed.
+/// The obstacles of a step, in a few words; empty for a step that is in progress or closed.
 pub(super) fn waits(judged: &Judged, plan: &Plan, step: &Step) -> String {
     let obstacles = rules::obstacles(&judged.plans, plan, step, judged.now);
     let steps = |it: &Obstacle| match it {
@@ -135,7 +135,7 @@ fn known_plan(judged: &Judged, id: &PlanId) -> Option<String> {
     ))
 }
 
-/// What is known of a plan that the open file does not depend on.
+/// Describes a plan that the open file does not depend on, from the catalog.
 fn from_catalog(catalog: Option<&Catalog>, target: &Target) -> Option<String> {
     let catalog = catalog?;
     match target {

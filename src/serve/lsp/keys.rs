@@ -1,4 +1,4 @@
-//! What the keys of the front matter mean, in a sentence each, and which words they take.
+//! The meanings of the keys of the front matter, in a sentence each, and their allowed words.
 
 use crate::ops::completion;
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};

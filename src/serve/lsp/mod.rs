@@ -4,10 +4,10 @@
 //! as every command. It writes a file only when a person runs a command, and starts no process.
 //!
 //! - `frames`, `queues`: bytes from and to the client, each in a thread of its own
-//! - `server`, `requests`: the order of messages, and which function answers which request
+//! - `server`, `requests`: the main loop, and the dispatch of requests
 //! - `documents`, `positions`, `uri`: what is open, and the places in it
 //! - `tree`, `catalog`: the plans with the open texts in front of their files
-//! - `anatomy`, `references`: what stands where in a text
+//! - `anatomy`, `references`: the parts of a text, and its references
 //! - the rest is one module for each capability
 
 mod actions;

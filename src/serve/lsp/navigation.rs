@@ -1,4 +1,4 @@
-//! From a name to what it names, and back: definition, references, links, highlights.
+//! Navigation between references and their targets: definition, references, links, highlights.
 
 use std::ops::Range;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn document_of(tree: &Tree, documents: &Documents, relative: &str, encoding: Enc
     Some(Document::new(uri::of_path(&path), path, 0, text, encoding))
 }
 
-/// Where a file begins to say what it is: its first heading, else its start.
+/// The first heading of a file, else its start.
 pub(super) fn heading(text: &str) -> Range<usize> {
     let start = front_matter::split(text.as_bytes()).body_start();
     let outline = markdown::sections(&text[start..]);
@@ -71,7 +71,7 @@ fn location(document: &Document, range: &Range<usize>) -> Value {
     json!({"uri": document.uri, "range": document.range(range)})
 }
 
-/// What stands at a place: a name, or the file's own heading.
+/// The item at a position: a reference, or the file's own heading.
 pub(super) fn target_at(document: &Document, file: &PlanFile, at: usize) -> Option<(Target, Range<usize>)> {
     let named = references::all(&document.text, file);
     if let Some(it) = references::at(&named, at) {
@@ -122,7 +122,8 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
     Some(document.line(document.line_of(found.range.start)))
 }
 
-/// Where a target is named, in the files of its own plan and of those that depend on it. `is_stopped` ends the search.
+/// The references to a target in its own plan and in the plans that depend on it. `is_stopped` ends the
+/// search.
 pub(super) fn all_names(
     tree: &mut Tree,
     documents: &Documents,
@@ -160,7 +161,7 @@ pub(super) fn all_names(
     found
 }
 
-/// Whether a name of a step names a plan with it.
+/// Whether a reference to a step also contains a plan.
 fn is_step_of(named: &Target, target: &Target) -> bool {
     matches!((named, target), (Target::Step(step), Target::Plan(plan)) if step.plan == *plan)
 }

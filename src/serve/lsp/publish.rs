@@ -1,7 +1,8 @@
-//! Diagnostics on their way to the client: sent when they change, or asked for.
+//! Sends diagnostics to the client: pushed when they change, or pulled.
 //!
-//! A client that asks gets none unasked; both together would show every mark twice. Files that are not open come with
-//! the request for the whole workspace, or for other clients unasked, at most 1,000.
+//! A client that pulls gets no pushed ones, because it would show every problem twice. Diagnostics of files
+//! that are not open come with the request for the whole workspace; to other clients they are pushed, for at
+//! most 1,000 files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use super::tree::{PlanFile, Tree};
 use super::uri;
 use crate::plan::problem::{Problem, Severity};
 
-/// The most files that are not open and whose diagnostics are sent unasked.
+/// The limit of files that are not open and whose diagnostics are pushed.
 const MOST_OTHERS: usize = 1_000;
 
 /// A hash of diagnostics, by which client and server know that nothing changed.
@@ -30,7 +31,7 @@ fn result_id(items: &[Value]) -> String {
 
 #[derive(Debug, Default)]
 pub(super) struct Published {
-    /// What was sent of files that are not open: the problems' hash, by the file's path.
+    /// The diagnostics that were sent for files that are not open: the problems' hash, by the file's path.
     others: HashMap<PathBuf, blake3::Hash>,
 }
 
@@ -81,7 +82,8 @@ impl Published {
         }
     }
 
-    /// Takes back what was sent of a document that is closed; what its file says comes with the other files.
+    /// Clears the diagnostics of a closed document; the problems of the saved file are sent with those of
+    /// other closed files.
     pub(super) fn closed(&mut self, outbox: &Outbox, client: &Client, uri: &str) {
         if !client.pulls_diagnostics {
             outbox.publish(uri, &json!({"uri": uri, "diagnostics": []}));
@@ -123,7 +125,7 @@ fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Val
 /// The URI of a file that is not open, and its diagnostics.
 fn of_file(tree: &Tree, encoding: Encoding, path: &Path, problems: &[Problem]) -> (String, Vec<Value>) {
     let relative = path.strip_prefix(&tree.root).unwrap_or(path);
-    // The first line of a file is where problems of the whole file are shown, so only other places need the text.
+    // Problems of a whole file are shown at its first line, so only other problems need the text.
     let needs_text = problems.iter().any(|it| (it.line, it.column) != (1, 1));
     let read = || tree.context().ok()?.plans.read(relative).ok();
     let bytes = if needs_text { read().map(|it| it.bytes).unwrap_or_default() } else { Vec::new() };
@@ -191,7 +193,7 @@ pub(super) fn pulled_workspace(
             );
         }
     }
-    // What has no problems any more is taken back.
+    // Diagnostics of files without problems are cleared.
     let empty = result_id(&[]);
     for it in previous.iter().filter(|it| it.value != empty) {
         if uri::to_path(&it.uri).is_none_or(|path| !found.contains_key(&path)) {

@@ -1,4 +1,4 @@
-//! The two threads at the pipe: one reads what the client sends, one writes what it gets.
+//! The two threads at the pipe: one reads from the client, one writes to it.
 //!
 //! Neither waits for the server. A client that does not read fills the queue, not the server's time; of several
 //! diagnostics of one document that wait there, only the last is sent. A cancelled request is marked as soon as the
@@ -144,7 +144,7 @@ impl Outbox {
         changed.notify_all();
     }
 
-    /// Sends the reply of a request; of a cancelled one that it was cancelled.
+    /// Replies to a request; to a cancelled one with that error.
     pub(super) fn reply(&self, id: &RequestId, answer: Answer) {
         self.pending.end(id);
         let mut body = json!({"jsonrpc": "2.0", "id": id});

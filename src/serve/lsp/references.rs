@@ -1,4 +1,5 @@
-//! Where a text names steps and plans: in the front matter, in the Steps list, in the Dependencies section, in links.
+//! Finds references to steps and plans in a text: in the front matter, the Steps list, the Dependencies
+//! section, and links.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ pub(super) enum Target {
     Plan(PlanId),
 }
 
-/// How a text names something.
+/// The kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// An item of `depends`.
@@ -41,7 +42,7 @@ pub(super) struct Named {
     pub(super) form: Form,
 }
 
-/// Everything that a file of a plan names, in the order of the text.
+/// All references in a file of a plan, in the order of the text.
 pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
     let Some(plan) = file.plan() else { return Vec::new() };
     let mut found = in_header(text, file, &plan);
@@ -75,7 +76,7 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
         }
     }
     found.sort_by_key(|it| (it.range.start, it.range.end));
-    // A link that is also a line's name, or a word of the section, is named once: by its innermost range.
+    // A link that is also a line's name, or a word of the section, counts once, with its innermost range.
     found.dedup_by(|b, a| {
         a.target == b.target && a.range.end >= b.range.end && a.form == Form::Link && {
             std::mem::swap(a, b);
@@ -107,7 +108,7 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
     let range = |it: View<'_>| {
         let span = it.span();
         let (from, to) = (yaml.start + span.start, yaml.start + span.end);
-        // Quotes are not part of what is named.
+        // Quotes are not part of the reference.
         let quotes = usize::from(to - from >= 2 && text[from..to].starts_with(['"', '\'']));
         from + quotes..to - quotes
     };
@@ -164,7 +165,7 @@ fn in_prose(plan: &PlanId, section: &str) -> Vec<(Range<usize>, StepId)> {
     found
 }
 
-/// What a link leads to: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`.
+/// The target of a link: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`.
 fn link_target(plan: &PlanId, target: &str) -> Option<Target> {
     let path = target.split(['#', '?']).next().unwrap_or_default().trim_start_matches("./");
     if path.contains("://") || path.starts_with('/') {

@@ -1,4 +1,4 @@
-//! Renaming a step's number or a plan's id, in every place that names it; also when the editor renames the file.
+//! Renames a step's number or a plan's id in all references; also when the editor renames the file.
 //!
 //! The edits are those of `move ID --to NAME`, made on the open texts. A client that cannot rename files for a server gets
 //! an error that names the command, never half a rename.
@@ -108,14 +108,14 @@ fn moved_plan(
     workspace_edit(tree, documents, client, &ops, (renames, &command))
 }
 
-/// Answers before the editor renames files: what else has to change.
+/// Returns the other changes that are needed, before the editor renames files.
 pub(super) fn will_rename(
     trees: &[Tree],
     documents: &Documents,
     client: &Client,
     files: &[RenamedFile],
 ) -> Answer {
-    // Several files at once may exchange their numbers, which no order of single changes does.
+    // Several files may exchange their numbers, which a series of single renames cannot do.
     let [renamed] = files else { return Ok(Value::Null) };
     let (Some(old), Some(new)) = (uri::to_path(&renamed.old_uri), uri::to_path(&renamed.new_uri)) else {
         return Ok(Value::Null);

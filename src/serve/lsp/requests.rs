@@ -1,4 +1,4 @@
-//! Which function answers which request.
+//! Dispatches requests to the functions that answer them.
 
 use lsp_server::{ErrorCode, RequestId};
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ impl Server {
         if is_stopped() { Err(Failed::cancelled()) } else { answer }
     }
 
-    /// What the extensions of planwatch itself ask for: the JSON of the command line.
+    /// Requests of planwatch's own extensions, answered with the JSON of the command line.
     fn answer_own(&mut self, method: &str, params: &Value) -> Answer {
         let folder = params["folder"].as_str().and_then(uri::to_path);
         let is_in =
@@ -173,10 +173,10 @@ impl Server {
     }
 }
 
-/// What a status bar shows.
+/// The content of a status bar.
 fn status(tree: &super::tree::Tree, context: &crate::api::context::Context) -> Value {
     use crate::plan::words::StepStatus;
-    // A status bar shows what the files say: an editor may not have read again what a command wrote.
+    // A status bar is about the files: an editor may not have reloaded them after a command.
     let saved = tree.saved();
     let plans = tree.catalog.iter().flat_map(|it| it.live_with_keys());
     let plans = plans.map(|(key, it)| saved.get(key).unwrap_or(it));

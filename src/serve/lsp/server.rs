@@ -1,7 +1,8 @@
-//! The order of messages: what is answered when, what changes between two answers, and the end.
+//! The main loop: handles messages in order, applies file changes between them, and shuts down.
 //!
 //! One thread does everything but reading, writing, loading all plans, and the commands that change files. It handles
-//! events in their order; diagnostics are sent when no event waits, so fast typing costs one judgement, not one a key.
+//! events in their order; diagnostics are sent when no event waits, so fast typing triggers one check, not
+//! one per key.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};
@@ -86,7 +87,7 @@ pub(super) struct Server {
     watchers: HashMap<PathBuf, Box<Watcher>>,
     /// Plans directories whose catalog is being loaded.
     loading: HashSet<PathBuf>,
-    /// What was seen before the watcher arrived.
+    /// Events from before the watcher was ready.
     early: Vec<(PathBuf, Vec<Raw>)>,
     changes: HashMap<PathBuf, Changes>,
     /// Requests that need a catalog that is being loaded.
@@ -95,7 +96,8 @@ pub(super) struct Server {
     n_requests: u64,
 }
 
-/// Serves one client until it says `exit` or closes its end. Returns the exit code: 0 after `shutdown`, else 1.
+/// Serves one client until it sends `exit` or closes its end. Returns the exit code: 0 after `shutdown`, else
+/// 1.
 ///
 /// Nothing else may be written to `output` meanwhile.
 pub fn serve(
@@ -173,7 +175,7 @@ impl Server {
                 return Some(self.exit_code());
             }
             Event::Frame(Some(Frame::Message(Message::Notification(it)))) => self.take_notification(it),
-            // Replies to what the server asks for say nothing that it needs.
+            // The server ignores responses to its own requests.
             Event::Frame(Some(Frame::Message(Message::Response(_)))) => {}
             Event::Loaded { root, catalog, watcher } => self.loaded(&root, catalog, watcher),
             Event::Seen { root, batch } => self.seen(root, batch),
@@ -269,7 +271,7 @@ impl Server {
                 event.removed.iter().filter_map(path).for_each(|it| self.remove_folder(&it));
                 event.added.iter().filter_map(path).for_each(|it| self.add_folder(&it));
             }
-            // Own watching sees what clients report, and what they do not report.
+            // The server's own watcher sees more than clients report.
             _ => {}
         }
         Ok(())
@@ -333,7 +335,7 @@ impl Server {
         // Before the first load, this would make it 1.4 times slower.
         malloc::give_back();
         let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) else { return };
-        // Where the plans cannot be loaded, the open ones are answered for alone.
+        // If the plans cannot be loaded, only requests about open ones are answered.
         tree.loaded(catalog.unwrap_or_default());
         self.watchers.extend(watcher.map(|it| (root.to_path_buf(), it)));
         let (early, later) = std::mem::take(&mut self.early).into_iter().partition(|it| it.0 == root);
@@ -361,7 +363,7 @@ impl Server {
                 WatchEvent::Plan(name) => self.note_plan(&root, name),
                 WatchEvent::Everything => self.note_change(&root, |it| it.is_everything = true),
                 WatchEvent::Gone => {
-                    // What is at the path next is watched anew.
+                    // The next directory at this path is watched again.
                     self.watchers.remove(&root);
                     self.note_change(&root, |it| it.is_everything = true);
                 }
@@ -413,7 +415,7 @@ impl Server {
         }
     }
 
-    /// Asks the client to ask again for what may have changed without a key.
+    /// Asks the client to refresh what may have changed without a keystroke.
     fn refresh_client(&mut self) {
         let client = &self.client;
         let wanted = [
@@ -479,7 +481,7 @@ impl Server {
         drop(catch_unwind(work));
     }
 
-    /// Does something with an open document that planwatch reads; any other one has a result that says nothing.
+    /// Answers for an open document that planwatch reads; for any other one with an empty result.
     pub(super) fn with_document(
         &mut self,
         uri: &str,

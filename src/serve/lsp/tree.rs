@@ -1,7 +1,8 @@
-//! One plans directory while an editor works in it: the open texts in front of its files, and what the plans say together.
+//! One plans directory while an editor works in it: its files, replaced by the open texts, and the resulting
+//! plans.
 //!
-//! A text that changes is read and judged again with the few plans that it depends on, not with all of them. Nothing here
-//! writes into the index: plans with unsaved texts are read from files and texts alone.
+//! A text that changes is read and checked again with the few plans that it depends on, not with all of them.
+//! Nothing here writes into the index: plans with unsaved texts are read from files and texts alone.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>
 /// More changed plans than this are read all at once.
 const MOST_REREAD: usize = 256;
 
-/// What a file in a plans directory is.
+/// The kind of a file in a plans directory.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Role {
     Plan,
@@ -80,7 +81,7 @@ fn is_beside(path: &str) -> bool {
     ["_decisions/", "_insights/", "_scripts/", "_prompts/"].iter().any(|it| path.starts_with(it))
 }
 
-/// A plan with those that it depends on, as the open texts and the files say it.
+/// A plan and its dependencies, read from the open texts and the files.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) plans: Plans,
@@ -112,7 +113,7 @@ impl Judged {
 
 pub(super) struct Tree {
     contexts: ContextsAt,
-    /// Where contexts are made from.
+    /// Creates contexts.
     directory: PathBuf,
     pub(super) root: PathBuf,
     texts: OpenTexts,
@@ -179,7 +180,7 @@ impl Tree {
         PlanFile::at(&relative)
     }
 
-    /// Takes the text of a document, if planwatch reads the file; returns whether it does.
+    /// Stores the text of a document if planwatch reads that file; returns whether it does.
     pub(super) fn put(&mut self, document: &Document) -> bool {
         let known = self.open.get(&document.path).cloned();
         let Some((real, file)) = known.or_else(|| self.place(&document.path)) else { return false };
@@ -198,7 +199,7 @@ impl Tree {
         Some((self.root.join(&relative), PlanFile::at(&relative)?))
     }
 
-    /// From here on the document's file counts.
+    /// After this, the file on disk is used instead of the open text.
     pub(super) fn close(&mut self, path: &Path) -> Option<PlanFile> {
         let (real, file) = self.open.remove(path)?;
         self.texts.remove(&real);
@@ -208,7 +209,7 @@ impl Tree {
         Some(file)
     }
 
-    /// Forgets what depends on a file.
+    /// Forgets the checked plans that depend on a file.
     fn touch(&mut self, file: &PlanFile) {
         if let Some(id) = file.plan() {
             self.forget(&id);
@@ -241,7 +242,7 @@ impl Tree {
         self.dirty.extend(self.open.keys().cloned());
     }
 
-    /// A plan with its problems, as the open texts say it.
+    /// A plan with its problems, read from the open texts.
     pub(super) fn judged(&mut self, key: &Key) -> Result<&Judged, Error> {
         if !self.judged.contains_key(key) {
             let judged = self.judge(key)?;
@@ -255,7 +256,7 @@ impl Tree {
         self.judge_in(&self.reading()?, key)
     }
 
-    /// The plans with open texts as their files say them, by their directories.
+    /// The plans that have open documents, as saved, by their directories.
     pub(super) fn saved(&self) -> HashMap<Key, PlanEntry> {
         let keys: BTreeSet<_> = self.open.values().filter_map(|(_, file)| file.key.clone()).collect();
         let Ok(context) = self.context() else { return HashMap::new() };
@@ -279,7 +280,8 @@ impl Tree {
             let mut problems = check::problems_of_plan(context, &judged.plans, plan);
             problems.sort();
             problems.dedup();
-            // A text that was opened before the claim lacks it; the file does not.
+            // An editor may still show the text from before the claim, so this problem is not reported for
+            // open files.
             let is_open = |path: &str| self.open.values().any(|(_, file)| file.relative == path);
             problems.retain(|it| it.code != Code::TakenBack || !is_open(&it.path));
             judged.problems = problems;
@@ -327,7 +329,7 @@ impl Tree {
         for key in &keys {
             let is_open = self.open.values().any(|(_, file)| file.key.as_ref() == Some(key));
             let known = self.catalog.as_ref().is_some_and(|it| it.at(key).is_some());
-            // A directory that was never a plan and is none now needs no reading.
+            // A directory that was never a plan and is none now need not be read.
             if !is_open && !known && !self.is_dir(key) {
                 continue;
             }
@@ -354,7 +356,7 @@ impl Tree {
         self.dirty.extend(beside.map(|(path, _)| path.clone()));
     }
 
-    /// The problems of a file, as the open texts say them.
+    /// The problems of a file, read from the open texts.
     pub(super) fn problems_of(&mut self, file: &PlanFile) -> Vec<Problem> {
         let all = match &file.key {
             Some(key) => self.judged(key).map(|it| it.problems.clone()).unwrap_or_default(),

@@ -44,13 +44,13 @@ struct CachedQueue {
     environment: String,
     basis: CacheKey,
     /// The files of the plans from which the steps come, by their directories, sorted by path.
-    files: HashMap<String, Vec<RecordedClaim>>,
+    files: HashMap<String, Vec<SourceFile>>,
     /// The paths of steps that were claimed since.
     claimed: HashSet<String>,
 }
 
-/// A file that a queue was made from: path, hash, and modification time, unless that does not matter.
-type RecordedClaim = (String, String, Option<Time>);
+/// A file that a queue was made from: its path, its hash, and its modification time where that matters.
+type SourceFile = (String, String, Option<Time>);
 
 /// What a queue was made from, except the files.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ fn look(context: &Context, environment: &str) -> Option<(Option<CachedQueue>, Ve
 }
 
 /// The files of the plans from which a queue's steps come.
-fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<RecordedClaim>> {
+fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<SourceFile>> {
     let names: HashSet<_> = basis.steps.iter().map(|it| directory(&it.path)).collect();
     let is_asked = |it: &&Plan| names.contains(directory(&it.path));
     let files = |plan: &Plan| {
@@ -155,8 +155,8 @@ fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<RecordedClai
 }
 
 /// Whether files are unchanged. Modification times are compared where they affect the order, for steps without a date.
-fn is_same(noted: &[RecordedClaim], now: &[(String, String, Time)]) -> bool {
-    let is_one = |((path, hash, at), now): (&RecordedClaim, &(String, String, Time))| {
+fn is_same(noted: &[SourceFile], now: &[(String, String, Time)]) -> bool {
+    let is_one = |((path, hash, at), now): (&SourceFile, &(String, String, Time))| {
         *path == now.0 && *hash == now.1 && at.is_none_or(|it| it == now.2)
     };
     noted.len() == now.len() && noted.iter().zip(now).all(is_one)

@@ -1,4 +1,4 @@
-//! Which plans a caller wants, and with what.
+//! A query for plans: the scope, the index check, and which claims to add.
 
 use super::plan_scope;
 use super::refresh::{Fresh, IndexCheck, Refresh, Wanted};
@@ -49,8 +49,9 @@ enum ClaimView {
 
 pub(crate) struct Loaded<P = Plans> {
     pub(crate) plans: P,
-    /// What no plan could be made of: broken links, unreadable directories, special files. Complete only after a
-    /// [scan](LoadQuery::scan) of all plans, or if [all problems](LoadQuery::with_other_problems) were asked for.
+    /// Problems that belong to no plan: broken links, unreadable directories, special files. Complete only
+    /// after a [scan](LoadQuery::scan) of all plans, or if [all problems](LoadQuery::with_other_problems)
+    /// were asked for.
     pub(crate) problems: Vec<Problem>,
     /// The commit of the index that holds just these plans, if there is one.
     pub(crate) commit: Option<Generation>,
@@ -68,7 +69,7 @@ impl LoadQuery<'_, All> {
         Self::new(All, ClaimView::Recorded)
     }
 
-    /// Loads the plans without most of what is in their steps; see [`PlanSummaries`].
+    /// Loads the plans without most fields of their steps; see [`PlanSummaries`].
     pub(crate) fn load_summaries(&self, context: &Context) -> Loaded<PlanSummaries> {
         let leases = self.leases(context);
         let fresh = Refresh::new(Wanted::Summaries, self.check).run(context);

@@ -14,16 +14,16 @@ use crate::api::sync_config::Namespace;
 use crate::disk::{Disk, RealDisk};
 use crate::git::{CatFile, Found, Git, GitError, Oid, PushResult, PushedRef, RefChange, RemoteError};
 
-/// Where fetched records are in this clone.
+/// The refs of fetched records in this clone.
 pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
 
-/// Where the fetched branch is in this clone.
+/// The ref of the fetched branch in this clone.
 pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
 
-/// How often a push is tried again that met another one at the server, or had no answer.
+/// How often a push is repeated after a collision with another one, or without an answer.
 const TRIES: u64 = 3;
 
-/// No clone reads more records.
+/// The limit of records that a clone reads.
 const MOST: usize = 50_000;
 
 pub(crate) struct GitRefs {
@@ -53,7 +53,8 @@ impl GitRefs {
         Ok(RefChange { name, old, new })
     }
 
-    /// Pushes; a push without an answer is repeated, because the same push tells what became of the first one.
+    /// Pushes; a push without an answer is repeated, because the repetition shows whether the first one
+    /// succeeded.
     fn push(&self, changes: &[RefChange], is_atomic: bool) -> Result<Vec<PushResult>, RegistryError> {
         let mut silence = String::new();
         for nth in 0..TRIES {
@@ -172,7 +173,7 @@ fn body_of(found: Found) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|it| it.len() <= LONGEST)
 }
 
-/// The result of each change; a ref of which nothing was reported is unknown.
+/// The result of each change; unknown for a ref that was not reported.
 fn results_of(changes: &[RefChange], pushed: &[PushedRef]) -> Vec<PushResult> {
     let of = |change: &RefChange| {
         let found = pushed.iter().find(|it| it.name == change.name);
@@ -200,7 +201,7 @@ fn unreachable(error: RemoteError) -> RegistryError {
     }
 }
 
-/// Waits a random time that grows; two pushes that met must not meet again.
+/// Waits a random time, longer after each try, so that two colliding pushes do not collide again.
 fn pause(nth: u64) {
     if nth == 0 {
         return;

@@ -31,7 +31,7 @@ impl Name {
         self.0.strip_prefix(CLAIMS).and_then(|it| it.split_once('/')).is_some_and(|it| it.0 == dir_part(dir))
     }
 
-    /// The record that says which registry is in use.
+    /// The record that describes the registry.
     pub(crate) fn registry() -> Self {
         Self("registry".to_owned())
     }
@@ -49,7 +49,7 @@ impl Name {
         self.0.starts_with(CLAIMS)
     }
 
-    /// The name of the file with what this clone knows of the record.
+    /// The name of the file with this clone's state of the record.
     pub(crate) fn key(&self) -> String {
         blake3::hash(self.0.as_bytes()).to_hex()[..16].to_owned()
     }

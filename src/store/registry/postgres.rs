@@ -1,8 +1,9 @@
 //! Records as rows of a PostgreSQL table, for teams whose claims are too many for a git host.
 //!
 //! Each change is one statement, so nothing can come between its check and its effect. Isolation is READ COMMITTED: a
-//! take-over that waits for a renewal is checked again against the renewed row. The server's clock alone says how old a record
-//! is. `synchronous_commit` is on, since a server that is killed loses acknowledged claims without it.
+//! take-over that waits for a renewal is checked again against the renewed row. Only the server's clock
+//! determines the age of a record. `synchronous_commit` is on, since a server that is killed loses
+//! acknowledged claims without it.
 //!
 //! `address` reads the URL and decides about TLS, `session` has the connection, of which each process has one for a database.
 
@@ -25,7 +26,7 @@ use crate::api::sync_config::DatabaseLogin;
 use crate::disk::Disk;
 use session::Session;
 
-/// The table that [`ClaimRegistry::prepare`] makes. `seen` and `ttl` say until when a record holds.
+/// The table that [`ClaimRegistry::prepare`] creates. A record holds until `seen` plus `ttl`.
 const TABLE: &str = "
 create schema if not exists planwatch;
 create table if not exists planwatch.record (
@@ -55,7 +56,7 @@ pub(crate) struct Postgres {
     session: Arc<Session>,
 }
 
-/// What a session does for a registry.
+/// A job that a session runs for a registry.
 #[derive(Debug, Clone)]
 enum Job {
     Prepare,
@@ -217,7 +218,8 @@ async fn make_all(
     Ok(answers)
 }
 
-/// Whether others should look at once. Renewals are too many: commits that notify wait for one lock of the server.
+/// Whether other clients should list at once. Renewals do not notify: they are too many, and commits that
+/// notify wait for one lock of the server.
 fn is_news(change: &Change) -> bool {
     match change {
         Change::Create { .. } | Change::Delete { .. } => true,
@@ -233,7 +235,7 @@ async fn notify(client: &Client, repo: &str, changes: &[Change], answers: &[Answ
         changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && is_news(change));
     if let Some((change, _)) = news {
         let (channel, name) = (channel(repo), change.name().to_string());
-        // The change is made. Who misses this sees it at the next look.
+        // The change is made. A client that misses the notification sees it in the next listing.
         client.query_typed(NOTIFY, &[(&channel, Type::TEXT), (&name, Type::TEXT)]).await.ok();
     }
 }
@@ -252,7 +254,7 @@ async fn list(client: &Client, repo: &str) -> Result<Vec<Listed>, tokio_postgres
 }
 
 async fn prepare(client: &Client) -> Result<(), tokio_postgres::Error> {
-    // Two clients that make the same schema at once: one of them is refused, and finds it the second time.
+    // If two clients create the same schema at once, one of them is refused and finds it the second time.
     match client.batch_execute(TABLE).await {
         Ok(()) => Ok(()),
         Err(_) => client.batch_execute(TABLE).await,

@@ -7,7 +7,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
-/// No record is longer.
+/// The longest record, in bytes.
 pub(crate) const LONGEST: usize = 4096;
 
 /// The longest text in a record, in characters.
@@ -19,7 +19,7 @@ pub(crate) const LONGEST_TTL: i64 = 24 * 60 * 60;
 
 const VERSION: u32 = 1;
 
-/// How far the work is.
+/// Whether the work is going on, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
@@ -69,7 +69,7 @@ pub(crate) struct Record {
     pub(crate) host: String,
     /// `refs/heads/…`; none: a detached HEAD.
     pub(crate) branch: Option<String>,
-    /// When this value was made, by the clock of its machine. Only shown.
+    /// When this value was written, by the clock of its machine. Only shown.
     pub(crate) at: Time,
     /// In seconds.
     pub(crate) ttl: i64,
@@ -77,7 +77,7 @@ pub(crate) struct Record {
     pub(crate) state: State,
 }
 
-/// What a new record says.
+/// The content of a new record.
 pub(crate) struct NewRecord<'a> {
     pub(crate) step: &'a StepId,
     pub(crate) id: &'a str,
@@ -142,7 +142,7 @@ impl Record {
     pub(crate) fn step_id(&self) -> Option<StepId> {
         let number = self.step.parse().ok()?;
         let id = StepId { plan: PlanId::new(&self.plan), number };
-        // A number that is written in another way is not ours.
+        // planwatch only writes canonical numbers.
         (id.number.to_string() == self.step).then_some(id)
     }
 
@@ -157,7 +157,7 @@ fn is_text(text: &str) -> bool {
     text.chars().take(LONGEST_TEXT + 1).count() <= LONGEST_TEXT && !text.chars().any(char::is_control)
 }
 
-/// Whether a text can be the name of a ref; git checks the rest.
+/// A first check of a ref's name; git checks the rest.
 fn is_ref(text: &str) -> bool {
     !text.contains([' ', '~', '^', ':', '?', '*', '[', '\\']) && !text.contains("..") && !text.contains("@{")
 }

@@ -1,4 +1,4 @@
-//! Makes a claim at the registry, and gives it back.
+//! Creates, removes and renews claims at the registry.
 
 use super::seen::Seen;
 use super::state::{self, Own, Wanted};
@@ -30,9 +30,9 @@ pub(crate) enum Announced {
 }
 
 impl Sync<'_> {
-    /// Announces a claim to the registry. An error means that the claim must be taken back here.
+    /// Pushes a claim to the registry. On an error the caller must undo the claim on this machine.
     ///
-    /// `others` are changes of other records that the same connection makes.
+    /// `others` are changes of other records, sent over the same connection.
     pub(crate) fn announce(
         &self,
         claim: &LocalClaim<'_>,
@@ -67,7 +67,7 @@ impl Sync<'_> {
             Pushed::Unsettled(error) => {
                 match &error {
                     RegistryError::Refused(_) | RegistryError::Local(_) => self.state.remove(&own.name)?,
-                    // The record may be there, and no one holds the claim.
+                    // The registry may have the record of a claim that is undone here.
                     _ => self.state.put(&Own {
                         held: Some(value),
                         wanted: Some(Wanted::Gone),
@@ -80,7 +80,7 @@ impl Sync<'_> {
         }
     }
 
-    /// Removes this clone's record of a step. What is not answered is made again later.
+    /// Removes this clone's record of a step. Without an answer, the removal is tried again later.
     pub(crate) fn withdraw(&self, own: Own) -> Result<Pushed, Error> {
         let held = own.newest().cloned();
         self.push(Own { held, wanted: Some(Wanted::Gone), ..own }, &[])
@@ -97,7 +97,8 @@ impl Sync<'_> {
             let value = self.value(&record.again(record.state, self.context.now, self.nonce()?))?;
             renewed.push(Own { wanted: Some(Wanted::Value { value, from: None }), ..own });
         }
-        // A renewal is not stored before it is sent: after a lost answer the record is recognised by the claim's id.
+        // A renewal is sent without being stored: after a lost answer the record is recognised by the claim's
+        // id.
         let changes: Vec<_> = renewed.iter().filter_map(Own::change).collect();
         let answers = self.registry.change(&changes, Together::Each).map_err(|it| self.error(&it))?;
         let mut lost = Vec::new();

@@ -1,8 +1,8 @@
 //! The fence: work ends at the registry before it ends in the step's file.
 //!
-//! The record gets the state of the end, with a lease on the value that this clone holds. If another clone has taken the step
-//! over, that fails, and the late result changes nothing here. If the remote does not answer, the end is written here and
-//! stays unsettled.
+//! The record gets the final state, on the condition that it still has this clone's value. If another clone
+//! has taken the step over, that fails, and the late result is refused here. If the remote does not answer,
+//! the end is written into the file and stays unsettled.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::store::leases::{self, Leases};
 use crate::store::registry::record::State;
 use crate::store::transaction::Changed;
 
-/// What the fence says.
+/// The result of a fence.
 #[derive(Debug)]
 pub(crate) enum Fenced {
-    /// This clone has no record of the step: only the rules of this machine hold.
+    /// This clone has no record of the step, so only the rules of this machine apply.
     NoRecord,
     /// The step's file may be written now.
     Passed,
@@ -30,7 +30,8 @@ pub(crate) enum Fenced {
     Lost { claim: String },
 }
 
-/// Ends the record of a step before its file is written. A claim that differs from `claim` is not this one's to end.
+/// Ends the record of a step before its file is written. The record of another claim than `claim` is left
+/// alone.
 pub(crate) fn fence(
     context: &Context,
     step: &StepId,
@@ -70,7 +71,7 @@ pub(crate) fn fence(
     }
 }
 
-/// Makes the claim hold again after its file could not be written.
+/// Restores the claim's record after the step's file could not be written.
 pub(crate) fn put_back(context: &Context, step: &StepId) {
     let Some(own) = own_of(context, step).filter(|it| it.state().is_some_and(State::has_ended)) else {
         return;
@@ -122,7 +123,8 @@ pub(crate) struct Fences {
 }
 
 impl Fences {
-    /// Ends the records of these steps of this clone. `may_end` says whether the rules of this machine allow the end.
+    /// Ends this clone's records of these steps. `may_end` returns whether the rules of this machine allow
+    /// it.
     pub(crate) fn raise(
         context: &Context,
         steps: &[StepId],
@@ -150,7 +152,7 @@ impl Fences {
         Ok(fences)
     }
 
-    /// The caller, as a late one if another machine has taken the step over.
+    /// Marks the caller as late if another machine has taken the step over.
     pub(crate) fn caller(&self, step: &StepId, who: Caller) -> Caller {
         match self.lost.get(step) {
             Some(claim) => {
@@ -171,7 +173,7 @@ impl Fences {
     }
 }
 
-/// Renews a record after a change of its owner, unless that happened a moment ago.
+/// Renews a record after a change by its owner, unless it was renewed a moment ago.
 pub(crate) fn renewed(context: &Context, step: &StepId) {
     let Some(own) = own_of(context, step).filter(|it| !it.is_lost && !it.is_offline) else { return };
     let renew = || -> Result<(), Error> {
@@ -209,7 +211,7 @@ pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
 }
 
 impl Sync<'_> {
-    /// The record with another state as what is wanted; none: it has no value that can be read.
+    /// Returns `own` with the record in another state as the wanted value; none if its value cannot be read.
     pub(crate) fn in_state(&self, own: Own, state: State) -> Result<Option<Own>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
         let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;

@@ -1,4 +1,5 @@
-//! Steps that other clones have: restructuring them needs force, and work that ended nowhere is a problem of its file.
+//! Steps with records of other clones: moving or removing them needs force, and work that ended on a deleted
+//! branch is reported as a problem.
 
 use super::state::{Own, SyncState, Wanted};
 use super::{Sync, ending};
@@ -12,14 +13,14 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Answer, Change, Together};
 use crate::text::typed::shell_word;
 
-/// Lists the records again before a plan is restructured. Without an answer, the last listing counts.
+/// Lists the records again before steps are moved or removed. Without an answer, the last listing is used.
 pub(crate) fn refresh(context: &Context, mode: Mode) {
     if mode == Mode::Write && context.config.sync.is_some() {
         Sync::of(context).ok().flatten().map(|it| it.look().map(drop).ok());
     }
 }
 
-/// Refuses to restructure steps on which another clone has a record, unless that has lapsed.
+/// Refuses to move or remove steps that have a live record of another clone.
 pub(crate) fn refuse_live<'a>(
     context: &Context,
     steps: impl IntoIterator<Item = &'a StepId>,

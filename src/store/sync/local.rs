@@ -1,4 +1,4 @@
-//! Takes back in the files of this machine what another machine did first.
+//! Undoes a claim and its result in the files of this machine after another machine won the step.
 
 use super::state::FileBefore;
 use crate::api::context::Context;
@@ -35,7 +35,7 @@ pub(crate) fn take_back(
     Ok(())
 }
 
-/// Writes the file as it was, if it still is what this clone left in it.
+/// Restores the file if it is unchanged since this clone wrote it.
 fn restore(context: &Context, file: &FileBefore) -> Result<bool, Error> {
     let mut writing = Transaction::begin(context, "claim", Mode::Write)?;
     let restored = writing.change(&file.path, &|bytes| match read::etag(bytes) == file.left {
@@ -73,7 +73,7 @@ fn release(context: &Context, id: &StepId, claim: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the step's present status is the work of this claim.
+/// Whether this claim set the step's present status.
 fn is_of(step: &Step, claim: &str) -> bool {
     let has_line = step.claim.as_ref().is_some_and(|it| it.id == claim);
     let has_ended = step.attempts.last().is_some_and(|it| it.is_of_claim(claim));

@@ -1,8 +1,8 @@
-//! What the shared branch shows: which ended records it makes superfluous, and which steps it has closed.
+//! Reads the shared branch: which ended records are no longer needed, and which steps are closed there.
 //!
-//! A record of ended work is needed until the work has arrived on the branch. That is the case when a file of the plans
-//! directory there holds an attempt of the record's claim. Commits are not compared, because a squash merge or a
-//! cherry-pick makes new ones.
+//! A record of ended work is needed until the work has arrived on the branch: until a file of the plans
+//! directory there contains an attempt of the record's claim. Commits are not compared, because a squash
+//! merge or a cherry-pick makes new ones.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Sync<'_> {
         }
     }
 
-    /// Of these steps, those that the branch shows closed although the files here do not know that yet.
+    /// Those of these steps that are closed on the branch, but not yet in the files here.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => self.closed_on(git, &tip, steps),
@@ -66,7 +66,7 @@ impl Sync<'_> {
         Ok(git.find_revision(&format!("{LOCAL_BRANCH}{branch}"))?.map(|tip| (git, tip)))
     }
 
-    /// The ids of those claims of which the branch has an attempt.
+    /// The claims of which the branch has an attempt.
     fn attempts_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<String>, Error> {
         let mut shown = HashSet::new();
         if records.is_empty() {

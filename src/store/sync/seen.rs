@@ -1,8 +1,9 @@
-//! What the last listings showed: the records, since when each has had its value, and which have lapsed.
+//! The state after the last listings: the records, when each value was first listed, and which records have
+//! lapsed.
 //!
-//! Clocks of machines differ, so no time of another machine is compared. A record has lapsed when two listings that are at
-//! least its ttl apart showed the same value, by the clock of this machine since its start. After a restart the time begins
-//! again. A registry with a clock decides itself.
+//! Clocks of machines differ, so no time of another machine is compared. A record has lapsed if two listings
+//! at least its ttl apart showed the same value, by this machine's monotonic clock. After a restart the
+//! measurement starts again. A registry with a clock decides itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::store::registry::record::{Record, State};
 use crate::store::registry::{Listed, Name, Revision};
 
-/// A moment by the clock that runs since the start of this machine.
+/// A moment by this machine's monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moment {
-    /// Which start; none: unknown, and then no time is compared.
+    /// Identifies the machine's start. None: unknown, and then no times are compared.
     pub(crate) boot: Option<String>,
     pub(crate) ms: u64,
 }
@@ -120,7 +121,7 @@ fn sighting(listed: Listed, before: Option<&Sighting>, now: &Moment) -> Sighting
             let ttl = Duration::from_secs(u64::try_from(record.ttl).unwrap_or(u64::MAX));
             before.is_some_and(|it| it.has_lapsed) || now.since(&first).is_some_and(|it| it >= ttl)
         }
-        // What cannot be read holds until it is replaced.
+        // A record that cannot be read does not lapse.
         (None, None) => false,
     };
     let is_branch_gone = before.is_some_and(|it| it.is_branch_gone);

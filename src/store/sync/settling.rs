@@ -1,4 +1,4 @@
-//! Finishes what a crash, a lost answer or work without a connection left open.
+//! Finishes changes that a crash, a lost answer or a missing connection interrupted.
 //!
 //! Each record of this clone is compared with the step's file, which is the truth about what happened here.
 
@@ -14,7 +14,7 @@ use crate::store::leases::{self, Leases};
 use crate::store::load::LoadQuery;
 use crate::store::registry::record::{Record, State};
 
-/// What became of one record of this clone.
+/// The result for one record of this clone.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Settled {
     pub(crate) step: String,
@@ -23,7 +23,7 @@ pub(crate) struct Settled {
     pub(crate) why: Option<String>,
 }
 
-/// What the files and the leases of this machine say about a claim.
+/// The state of a claim according to the files and leases of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Here {
     AtWork,
@@ -32,7 +32,7 @@ enum Here {
 }
 
 impl Sync<'_> {
-    /// Whether anything has to be settled before another change.
+    /// Whether a record of this clone must be settled before another change.
     pub(crate) fn has_unsettled(&self) -> bool {
         self.state.all_own().iter().any(|it| it.is_unsettled() || it.writer.is_some() || it.is_lost)
     }
@@ -76,7 +76,7 @@ impl Sync<'_> {
             }
             _ if own.is_unsettled() => (Some(own), "confirmed"),
             (Some(state), _) if state.has_ended() && !seen.records.contains_key(&own.name) => {
-                // Another clone has removed the record because the work is merged, or a push of a mirror has.
+                // Another clone removed the record because the work is merged, or `push --mirror` deleted it.
                 if own.record().map_or(Ok(true), |it| self.is_merged(&it))? {
                     self.state.remove(&own.name)?;
                     return Ok(None);
@@ -101,7 +101,7 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
     }
 
-    /// The claims in the files of this working tree whose leases this machine has, and of which there is no record.
+    /// The claims in this working tree that have a lease on this machine but no record.
     pub(crate) fn unknown_claims(&self) -> Result<Vec<(StepId, String)>, Error> {
         let plans = LoadQuery::all().load(self.context)?.plans;
         let leases = Leases::of(self.context);
@@ -114,10 +114,10 @@ impl Sync<'_> {
         Ok(unknown.map(|(step, claim)| (step.id.clone(), claim.id.clone())).collect())
     }
 
-    /// A claim that the registry confirmed once may have been taken over since.
+    /// Handles a claim that the registry once confirmed; it may have been taken over since.
     fn check_held(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
         let Some(there) = seen.records.get(&own.name) else {
-            // A push of a mirror has deleted it.
+            // `push --mirror` deleted it.
             let Some(own) = self.in_state(own, State::Claimed)? else { return Ok(None) };
             let what = match self.push(own, &[])? {
                 Pushed::Done => "restored",
@@ -185,7 +185,7 @@ fn has_claim(step: &Step, claim: &str) -> bool {
     step.claim.as_ref().is_some_and(|it| it.id == claim)
 }
 
-/// Who holds a record, for people.
+/// The holder of a record, as text for people.
 pub(crate) fn holder(record: Option<&Record>) -> String {
     match record {
         Some(record) => format!("{} on {}", record.by, record.host),

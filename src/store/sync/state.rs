@@ -1,4 +1,4 @@
-//! What this clone knows of the records, in files of git's common directory that all its working trees share.
+//! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
 //! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone: it is written before the
 //! registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
@@ -25,7 +25,7 @@ pub(crate) struct Own {
     pub(crate) step: StepId,
     /// The claim's id.
     pub(crate) claim: String,
-    /// The value at the registry, as far as is known; none: there is none yet.
+    /// The last known value at the registry, if any.
     pub(crate) held: Option<Value>,
     /// A change that was not answered yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub(crate) struct Own {
     /// Another clone has taken the step over. It stays known while the step's file has the claim.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_lost: bool,
-    /// How the step's file was before the claim, for a claim that may yet be lost.
+    /// The step's file before the claim, to restore it if the claim is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<FileBefore>,
 }
@@ -89,7 +89,7 @@ impl Own {
         }
     }
 
-    /// The newest value: the wanted one, or else the one that is held.
+    /// The newest value: the wanted one, or else the held one.
     pub(crate) fn newest(&self) -> Option<&Value> {
         match &self.wanted {
             Some(Wanted::Value { value, .. }) => Some(value),
@@ -110,7 +110,7 @@ impl Own {
         !self.is_lost && (self.wanted.is_some() || self.is_offline)
     }
 
-    /// The change that makes the registry what is wanted; none: it is that already.
+    /// The change that brings the registry to the wanted state; none if it is there already.
     pub(crate) fn change(&self) -> Option<Change> {
         let name = self.name.clone();
         match (self.wanted.as_ref()?, &self.held) {
@@ -127,7 +127,7 @@ impl Own {
         }
     }
 
-    /// It, after the registry has confirmed the wanted change; none: there is no record any more.
+    /// The state after the registry has confirmed the wanted change; none: the record is deleted.
     pub(crate) fn confirmed(self, now: Moment) -> Option<Self> {
         let held = match self.wanted {
             Some(Wanted::Value { value, .. }) => Some(value),
@@ -142,7 +142,7 @@ impl Own {
             held: Some(held?),
             ..self
         };
-        // A process that has ended work at the registry has yet to write the file.
+        // A process has ended the work at the registry and has not written the file yet.
         let is_ended = own.state().is_some_and(State::has_ended);
         Some(Self { writer: own.writer.clone().filter(|_| is_ended), file: None, ..own })
     }
@@ -220,7 +220,7 @@ impl SyncState {
         self.write(|it| it.remove(&name.key()))
     }
 
-    /// Removes it, or stores what is left of it.
+    /// Removes the stored record, or stores its new state.
     pub(crate) fn put_confirmed(&self, own: Own, now: Moment) -> Result<(), Error> {
         let name = own.name.clone();
         own.confirmed(now).map_or_else(|| self.remove(&name), |it| self.put(&it))

@@ -1,8 +1,9 @@
 //! Steps that are wrong after a merge although their files have no conflict.
 //!
-//! Git pairs renamed files by their lines, and short steps look alike: a step that both sides moved can be there twice, can have
-//! got another step's changes, or be gone where its text was merged into a removed step's. Here a step is known by its time of
-//! creation and its title. Only a step that a side has once is mended, and only in files that are as git left them.
+//! Git pairs renamed files by their lines, and short steps look alike. A step that both sides moved can
+//! therefore appear twice, contain another step's changes, or be missing because its text was merged into a
+//! removed step. Here a step is identified by its time of creation and its title. A step is repaired only if
+//! each side has exactly one such step and its files are unchanged since the merge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec
     }
 }
 
-/// Merges such steps again. A file that was changed since the merge stays, unless this command made it: `made`.
+/// Merges such steps again. A file that was edited since the merge is left alone; `made` are files that this
+/// command wrote.
 pub(in crate::ops::git_resolve) fn reunite(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -64,7 +66,8 @@ pub(in crate::ops::git_resolve) fn reunite(
     Ok(placed)
 }
 
-/// What has to be merged again, if the working tree has a step twice or with a status that no side gave it.
+/// The step as a group to merge again, if the working tree has it twice or with a status that neither side
+/// has.
 fn wrong(
     known: Option<&(PathBuf, Vec<u8>)>,
     own: &(PathBuf, Vec<u8>),
@@ -81,7 +84,7 @@ fn wrong(
     if !is_wrong {
         return None;
     }
-    // A step stays where the side that moved it has it; OURS decides if both did.
+    // The step stays where it was moved to; if both sides moved it, OURS wins.
     let is_moved_by_them = known.is_some_and(|it| it.0 == own.0);
     let wanted = if is_moved_by_them { &other.0 } else { &own.0 };
     let target = paths.iter().find(|it| *it == wanted).or(paths.first())?.clone();
@@ -132,11 +135,12 @@ impl Places<'_> {
         steps
     }
 
-    /// Whether a live or removed step of the plan is this step or has its text or title, or a live one still has a conflict.
+    /// Whether the step, or its text or title, is still found among the plan's live or removed steps. A live
+    /// file in conflict also counts.
     fn is_held(&self, directory: &Path, step: &[u8]) -> bool {
         let plans = &self.resolving.context.plans;
         let live = plans.names(directory).into_iter().map(|it| directory.join(it));
-        // What was in conflict and was resolved just now is not settled yet.
+        // A file that this command has just resolved is not in `settled` yet.
         let all = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
         let removed = all.filter(|it| is_archived(it) && plan_name(it) == directory.file_name());
         let identity = merge::identity(step);
@@ -147,7 +151,7 @@ impl Places<'_> {
         })
     }
 
-    /// Makes the file of a step again, with another number if its own is taken.
+    /// Creates the file of a step again, with another number if its own is taken.
     fn bring_back(
         &self,
         writing: &mut Transaction<'_>,

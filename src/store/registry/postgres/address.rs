@@ -1,4 +1,4 @@
-//! The URL of a database: who may be asked for a password, and when the connection is encrypted.
+//! The URL of a database: where the password comes from, and when the connection is encrypted.
 //!
 //! Connections that leave this machine are encrypted, and the server's certificate and name are checked; a URL cannot weaken
 //! this unless it says `planwatch_insecure=1`. A password comes from the environment or from the password file of PostgreSQL's
@@ -104,7 +104,7 @@ fn is_encrypted(read: &Parameters, is_local: bool) -> Result<bool, String> {
     }
 }
 
-/// Checks certificates by those of the system, or of a file.
+/// Checks certificates against the authorities of the system, or of a file.
 fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
     let mut store = RootCertStore::empty();
     match roots {

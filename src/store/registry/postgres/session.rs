@@ -1,7 +1,8 @@
 //! The connection to a database: one for a process, on a thread of its own, made with the first job and again when it is lost.
 //!
-//! A job whose connection breaks is done again on a new one: each change says which value it wants, so a change that was made
-//! without an answer counts as done. Statements have time limits at the server, so none of them is carried out much later.
+//! A job whose connection breaks is repeated on a new one. Each change contains the wanted value, so a change
+//! that was made without an answer counts as done. Statements have time limits at the server, so none of them
+//! runs much later.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -75,7 +76,7 @@ impl Session {
         let (answer, answered) = sync_channel(1);
         let gone = || RegistryError::Local("the thread of the database has ended".to_owned());
         self.messages.send(Message::Job(job, answer)).map_err(|_| gone())?;
-        // Jobs wait for each other, so that the limit is longer here.
+        // Jobs wait for each other, so an answer may take longer than one job.
         answered.recv_timeout(LIMIT * 3).map_err(|it| match it {
             RecvTimeoutError::Timeout => RegistryError::Unanswered("no answer in 30 seconds".to_owned()),
             RecvTimeoutError::Disconnected => gone(),
@@ -105,7 +106,7 @@ async fn work(address: Address, mut inbox: UnboundedReceiver<Message>, own: Unbo
             }
             Message::Listen(channel, on_change) => {
                 working.channels.insert(channel, on_change);
-                // The connection listens to what was known when it was made.
+                // A connection listens to the channels that were known when it was opened.
                 working.client = None;
                 working.stay_connected().await;
             }
@@ -211,7 +212,7 @@ fn silent(job: &Job, why: String) -> RegistryError {
     }
 }
 
-/// What an error means. Texts of the server are shown, so they are cut and have no control characters.
+/// Translates an error. The server's text is shown, so it is shortened and control characters are removed.
 fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
     let mut text = error.to_string();
     if let Some(cause) = std::error::Error::source(error) {
@@ -220,7 +221,7 @@ fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
     let text: String = text.chars().filter(|it| !it.is_control()).take(300).collect();
     let Some(refusal) = error.as_db_error() else { return silent(job, text) };
     match refusal.code() {
-        // The server ends or begins, or cut the connection: what it was doing may be committed.
+        // The server is stopping or starting, or cut the connection: the statement may have been committed.
         &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => silent(job, text),
         &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::TOO_MANY_CONNECTIONS
