@@ -166,7 +166,7 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
     }
 }
 
-/// What a claim may take.
+/// The step or steps that a claim may choose from.
 enum Wanted {
     Step(NamedStep),
     /// The next step of a plan, or of all.
@@ -398,7 +398,7 @@ fn take(
         }
         let update = update_for(ask, now.plans, now.step, !obstacles.is_empty());
         if update.status == Some(StepStatus::Failed) {
-            // The request's key answers with a claim, not with this.
+            // The request's key belongs to a claim, not to this change.
             idempotency::record_aside(context);
             return Ok(Decision::Write(update, None));
         }
@@ -437,7 +437,7 @@ fn withdraw_unless_made<T, L>(
     decided
 }
 
-/// Writes the claim's record, and what the request's key answers.
+/// Writes the claim's record, and the answer for the request's key.
 fn prepare(ask: &Ask<'_>, locked: &Locked<'_>, step: &Step, why: &str) -> Result<(), Error> {
     let (by, process, claim) = (ask.by, ask.process.as_ref(), ask.id.as_str());
     let (at, lease) = (ask.context.now, ask.lease);

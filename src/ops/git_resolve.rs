@@ -151,7 +151,7 @@ impl Resolving<'_> {
         }
         let partial: Vec<_> = wanted.iter().filter(|(_, stages)| !is_whole(stages)).cloned().collect();
         let mut placed = places::place(self, &mut writing, &partial)?;
-        // A dry run has not written what would be found again.
+        // In a dry run nothing was written, so these searches would find the old state.
         if request.paths.is_empty() && !dry_run {
             placed.extend(places::recover(self, &mut writing)?);
         }

@@ -71,7 +71,7 @@ pub(crate) enum Answer {
     Done,
     /// The record has another value, or none.
     Lost,
-    /// Not made, because another change of the same call could not be made.
+    /// Not tried, because another change of the same call failed.
     NotTried,
     /// The registry does not allow it.
     Refused(String),

@@ -1,12 +1,13 @@
 //! Claims that hold on all machines: the protocol between this clone and the registry that its team shares.
 //!
-//! `state` stores what this clone knows, `seen` compares listings, `claiming` makes and gives back claims, `ending` fences the
-//! end of work, `settling` finishes what was interrupted, and `merged` finds records whose work has arrived on the branch.
+//! `state` stores this clone's records, `seen` compares listings, `claiming` creates, removes and renews
+//! records, `ending` fences the end of work, `settling` finishes interrupted changes, and `merged` finds
+//! records whose work is on the branch.
 //!
 //! # Who holds a step
 //! The record at the registry decides between machines; on this machine the lease does (`store::leases`). A claim is made
 //! here first, then at the registry; if that has another record, the claim here is taken back. Work ends at the registry
-//! first, then in the step's file: a worker whose record was taken over changes nothing.
+//! first, then in the step's file, so a worker whose record was taken over cannot change the step.
 //!
 //! # Without an answer
 //! Each change is stored here before it is sent. If it is not answered, it stays *unsettled*: the next verb that writes, or

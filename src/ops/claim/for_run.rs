@@ -1,4 +1,4 @@
-//! The claim that a run makes: of a step of one plan that changes no file which a step in progress also changes.
+//! Claims a step of one plan for a run. The step must not change files that a step in progress also changes.
 
 use std::collections::HashSet;
 
@@ -138,7 +138,7 @@ fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedSt
     Ok(steps)
 }
 
-/// What a run has to do for a step as it is; none: nothing now.
+/// The task of a run for a step in its present state; none if there is nothing to do now.
 pub(crate) fn task(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Option<Task> {
     let is_verify = step.is_unverified();
     let obstacles = rules::obstacles(plans, plan, step, context.now);

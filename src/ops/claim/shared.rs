@@ -195,9 +195,9 @@ fn elsewhere(id: &StepId, holder: &str) -> Error {
     Error::conflict("claimed", format!("`{id}` is claimed by {holder}"), hint)
 }
 
-/// Undoes a claim that another machine made first.
+/// Undoes a claim whose step another machine claimed first.
 fn take_back(context: &Context, made: &MadeHere, claim: &Granted) -> Result<(), Error> {
-    // The request's key belongs to the claim that it gets.
+    // The request's key belongs to the next claim, not to undoing this one.
     idempotency::record_aside(context);
     local::take_back(context, &made.step, &claim.id, made.file.as_ref())
 }

@@ -10,7 +10,7 @@ use crate::text::yaml::{Kind, View};
 /// The lists whose entries are added and never changed.
 pub(super) const LOGS: [&str; 3] = ["attempts", "notes", "confirmations"];
 
-/// The lists whose order means nothing.
+/// The lists whose order has no meaning.
 pub(super) const SETS: [&str; 6] = ["depends", "tags", "goals", "success_criteria", "files", "touches"];
 
 /// An entry of such a list: its content, and its text in the file.
@@ -25,7 +25,7 @@ impl Entry {
         self.value.get(key)?.as_str()
     }
 
-    /// When, by whom and what; of a plain text the text.
+    /// The time, the name and the content; of a plain text the text.
     pub(super) fn brief(&self) -> String {
         let parts = ["at", "by", "outcome", "phase", "text"].iter().filter_map(|it| self.text(it));
         let brief: Vec<&str> = parts.chain(self.value.as_str()).collect();

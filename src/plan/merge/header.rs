@@ -66,7 +66,7 @@ struct Merge<'a> {
     order: &'static [&'static str],
     /// The front matter of OURS with the edits so far.
     file: Vec<u8>,
-    /// Keys whose piece is one side's as it is.
+    /// Keys whose piece is taken unchanged from one side.
     taken: BTreeMap<String, Winner>,
     /// Keys that `file` has in their final form.
     settled: Vec<String>,

@@ -217,13 +217,14 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Rename detection pairs files that look alike, and two branches can give one name to two files.
+    /// Whether the versions belong to one file. Rename detection pairs similar files, and two branches can
+    /// use one name for two files.
     ///
     /// A moved step has another id, but the same time of creation.
     fn are_one_file(&self) -> bool {
         let all = [self.base, self.ours, self.theirs];
         let [base, ours, theirs] = all.map(|it| it.text_of("created_at"));
-        // Steps that one command made have one time of creation, but not one title.
+        // Steps created by one command have the same time, but different titles.
         let [named, own_name, their_name] = all.map(Side::title);
         let is_moved = self.has_base && (named == own_name || named == their_name);
         let created_alike = ours.is_some()
@@ -232,7 +233,7 @@ impl Sides<'_> {
             && (own_name == their_name || is_moved);
         let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
         let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
-        // A file that was removed and made anew has the name and the id of the old one.
+        // A file that was removed and created again has the same name and id.
         let may_be_one = ours.is_none() || theirs.is_none() || ours == theirs;
         if self.has_base && ids_agree { may_be_one } else { created_alike }
     }

@@ -2,7 +2,7 @@
 
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 
-/// The side whose value the result takes.
+/// The side whose value is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Winner {
     Ours,

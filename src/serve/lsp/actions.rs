@@ -109,7 +109,7 @@ impl Asked<'_> {
         workspace_edit(self.tree, self.documents, self.client, &ops, (Renames::Included, "check --fix")).ok()
     }
 
-    /// The open file as the operations take it: by its path, which also tells two files with one number apart.
+    /// The open file by its path, which is unique even if two files have the same number.
     fn id(&self) -> String {
         self.tree.root.join(&self.file.relative).to_string_lossy().into_owned()
     }

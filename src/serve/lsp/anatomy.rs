@@ -60,7 +60,7 @@ pub(super) fn key_of_line(line: &str) -> Option<(&str, usize)> {
     (is_key && is_value).then_some((key, colon + 1))
 }
 
-/// The keys that stand at the left of a front matter, with their places.
+/// The keys of a front matter that are not indented, with their positions.
 pub(super) fn keys(text: &str) -> Vec<(String, Range<usize>)> {
     let Some(header) = header(text) else { return Vec::new() };
     let mut at = header.start;
@@ -208,7 +208,7 @@ fn in_body(text: &str, at: usize) -> Option<Spot> {
         .then_some(Spot::Dependencies { word })
 }
 
-/// The heading of level 2 or 3 under which a line stands.
+/// The heading of level 2 or 3 above a line.
 fn heading_above(text: &str, line: usize) -> Option<&str> {
     let above = text[..line]
         .lines()
@@ -222,7 +222,7 @@ fn heading_above(text: &str, line: usize) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// What stands at the mark `|` of a text, in short: `key status`, `value depends[2]`.
+    /// The item at the mark `|` of a text, in short: `key status`, `value depends[2]`.
     fn said(text: &str) -> String {
         let at = text.find('|').expect("a mark");
         let text = text.replacen('|', "", 1);

@@ -52,7 +52,7 @@ pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Frame>> {
         return Ok(Some(broken(Value::Null, ErrorCodeOf::Json, "the message is longer than 64 MiB")));
     }
     let mut body = Vec::new();
-    // What is allocated grows with what comes, not with what the header promises.
+    // The buffer grows with the received bytes, not with the header's length.
     from.by_ref().take(length).read_to_end(&mut body)?;
     if (body.len() as u64) < length {
         return Ok(None);
@@ -94,7 +94,7 @@ fn header(from: &mut impl BufRead) -> io::Result<Option<u64>> {
         }
         let text = String::from_utf8_lossy(&line);
         let Some((name, value)) = text.rsplit_once(':') else { continue };
-        // Garbage may stand before the name, such as the rest of a body that was longer than its header said.
+        // Garbage may precede the name, such as the rest of a body that was longer than its header said.
         if name.trim_end().to_ascii_lowercase().ends_with("content-length") {
             length = value.trim().parse().ok();
         }

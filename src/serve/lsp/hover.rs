@@ -49,7 +49,7 @@ fn shown(document: &Document, range: &std::ops::Range<usize>, text: &str) -> Val
     json!({"contents": {"kind": "markdown", "value": text}, "range": document.range(range)})
 }
 
-/// Text from a file, so that it shows as it is written: marks of Markdown in a title are no marks here.
+/// Escapes text from a file, so that Markdown in a title is shown literally.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

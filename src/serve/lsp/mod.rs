@@ -5,7 +5,7 @@
 //!
 //! - `frames`, `queues`: bytes from and to the client, each in a thread of its own
 //! - `server`, `requests`: the main loop, and the dispatch of requests
-//! - `documents`, `positions`, `uri`: what is open, and the places in it
+//! - `documents`, `positions`, `uri`: the open texts, and positions in them
 //! - `tree`, `catalog`: the plans with the open texts in front of their files
 //! - `anatomy`, `references`: the parts of a text, and its references
 //! - the rest is one module for each capability

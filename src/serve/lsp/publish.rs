@@ -36,7 +36,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Sends what has changed since the last time.
+    /// Sends the diagnostics that have changed since the last call.
     pub(super) fn publish(
         &mut self,
         outbox: &Outbox,

@@ -90,7 +90,7 @@ struct Queue {
     is_broken: bool,
 }
 
-/// The queue of what is sent to the client; copies are the same.
+/// The queue of messages to the client; clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     queue: Arc<(Mutex<Queue>, Condvar)>,
@@ -169,7 +169,7 @@ impl Outbox {
         self.put(None, json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends the diagnostics of a document, instead of those that still wait.
+    /// Sends the diagnostics of a document, and drops older ones that still wait.
     pub(super) fn publish(&self, uri: &str, params: &Value) {
         let body = json!({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params});
         self.put(Some(uri.to_owned()), body);

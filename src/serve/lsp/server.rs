@@ -233,7 +233,7 @@ impl Server {
         if self.phase != Phase::Running {
             return;
         }
-        // A notification that cannot be read changes nothing: there is no reply in which to say so.
+        // A notification that cannot be read is ignored, because there is no reply that could report it.
         let work = AssertUnwindSafe(|| self.notified(&method, params).ok());
         drop(catch_unwind(work));
     }

@@ -126,7 +126,7 @@ fn planned(text: &str, encoding: Encoding, change: &Change, order: &[&str]) -> V
     changes.iter().flat_map(|it| it["edits"].as_array().unwrap().clone()).collect()
 }
 
-/// What is judged for one plan is what `check` finds with all of them.
+/// The problems of one plan are those that `check` finds with all plans loaded.
 #[test]
 fn a_plan_is_judged_as_by_check() {
     let files = [

@@ -184,7 +184,7 @@ impl Tree {
     pub(super) fn put(&mut self, document: &Document) -> bool {
         let known = self.open.get(&document.path).cloned();
         let Some((real, file)) = known.or_else(|| self.place(&document.path)) else { return false };
-        // The clock is the disk's, and any disk has one.
+        // The time of the disk; 0 if there is no context.
         let now = self.context().map_or(0, |it| it.plans.now_ns());
         self.texts.put(&real, &document.text, now);
         self.touch(&file);

@@ -73,7 +73,7 @@ impl GitRefs {
                         return Ok(results);
                     }
                 }
-                // The first repetition settles what a broken connection left open.
+                // The connection broke; the repetition shows whether the push succeeded.
                 Err(RemoteError::Silent(text)) if nth == 0 => silence = text,
                 Err(RemoteError::Silent(text)) => {
                     silence = text;
