@@ -5,6 +5,7 @@
 //! or none of the bytes that no `sync` covered.
 
 mod beside;
+mod cases;
 mod exhaustive;
 mod linked;
 mod machine;
@@ -31,6 +32,7 @@ use rustix::io::Errno;
 use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 pub(crate) use machine::{Fault, Machine};
 pub(crate) use meddled::When;
+use sample::Sample;
 use state::State;
 
 /// What goes wrong, and when; calls are counted from 1.
@@ -114,6 +116,33 @@ struct World {
     locked: BTreeSet<u64>,
     /// Every path that was opened for reading or writing.
     opened: BTreeSet<PathBuf>,
+    kills: Kills,
+}
+
+/// What the process would leave if it were killed before a call.
+#[derive(Clone, Debug)]
+struct Kills {
+    /// The first call for which that is recorded.
+    from: u64,
+    /// Selects some of the calls.
+    sample: Sample,
+    left: Vec<(u64, Left)>,
+}
+
+impl Kills {
+    fn none() -> Self {
+        Self { from: u64::MAX, sample: Sample::all(), left: Vec::new() }
+    }
+}
+
+/// What a process leaves.
+#[derive(Clone, Debug)]
+struct Left {
+    state: State,
+    /// The tokens of the editor's completed saves.
+    saved: Vec<String>,
+    /// The editor has begun a save and not ended it.
+    is_saving: bool,
 }
 
 /// The file that the editor changes by default, and the lines that it adds.
@@ -153,6 +182,7 @@ impl ModelDisk {
             open: BTreeSet::new(),
             locked: BTreeSet::new(),
             opened: BTreeSet::new(),
+            kills: Kills::none(),
         };
         Self(Arc::new(Mutex::new(world)))
     }
@@ -195,6 +225,10 @@ impl World {
                 self.editor_saves(editor.how, TOKEN);
             }
         }
+        if self.calls >= self.kills.from && self.kills.sample.takes() {
+            let left = self.left();
+            self.kills.left.push((self.calls, left));
+        }
         if self.script.crash == Some(self.calls) {
             self.crashed = true;
             return Err(Errno::IO.into());
@@ -203,6 +237,10 @@ impl World {
             Some((call, errno)) if call == self.calls => Err(errno.into()),
             _ => Ok(()),
         }
+    }
+
+    fn left(&self) -> Left {
+        Left { state: self.state.clone(), saved: self.saved.clone(), is_saving: self.in_hand.is_some() }
     }
 
     /// Postpones the editor's action to the next call if a lease prevents it from opening the file.

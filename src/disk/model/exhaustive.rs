@@ -3,28 +3,14 @@
 //!
 //! A plain `cargo test` runs every n-th combination; `PLANWATCH_R3=full` runs all.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
+use std::collections::{BTreeSet, HashMap};
 
+use super::cases::{CASES, Case, OLD, STEP, STEP_CHANGES};
 use super::sample::sample_pairs;
 pub(super) use super::sample::{Sample, sample};
 use super::state::Unsynced;
 use super::*;
-use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
-
-/// One protocol: its start, its action, and the allowed results.
-pub(super) struct Case {
-    pub name: &'static str,
-    pub plant: fn(&mut State),
-    /// Done durably before the run.
-    pub earlier: fn(&PlansDir) -> Result<(), DiskError>,
-    pub act: fn(&PlansDir) -> Result<(), DiskError>,
-    /// The relevant file texts, before and after.
-    pub files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
-    pub lacks_exchange: bool,
-    /// Whether a torn text is allowed if the earlier text was preserved.
-    pub in_place: bool,
-}
+use crate::disk::{DiskError, PlansDir};
 
 const FAULTS: [Errno; 7] =
     [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::NOENT];
@@ -33,266 +19,15 @@ const FAULTS: [Errno; 7] =
 const FAULTS_WITH_EXCHANGE: [Errno; 4] = [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::NOENT];
 const SAVES: [Save; 5] = [Save::Rename, Save::Truncate, Save::Append, Save::Away, Save::AwayAndCreate];
 
-const OLD: &str = "old\n";
-const NEW: &str = "old\nours\n";
-const STEP: &str = "/plans/p/step-1.md";
-
-pub(super) fn plant_step(state: &mut State) {
-    state.plant(STEP, OLD.as_bytes());
-}
-
-fn plant_linked(state: &mut State) {
-    plant_step(state);
-    state.link(Path::new(STEP), Path::new("/plans/p/other.md")).unwrap();
-    state.settle();
-}
-
-pub(super) fn edit(plans: &PlansDir) -> Result<(), DiskError> {
-    let mut locked = plans.lock(&mut || {})?;
-    let changed = locked.change(Path::new("p/step-1.md"), &mut |bytes, _| {
-        let ours = bytes.windows(5).any(|it| it == b"ours\n");
-        Ok::<_, Infallible>(if ours { bytes.to_vec() } else { [bytes, b"ours\n"].concat() })
-    });
-    match changed {
-        Ok(_) => Ok(()),
-        Err(ChangeError::Disk(error)) => Err(error),
-        Err(ChangeError::Refused(never)) => match never {},
-    }
-}
-
-fn create(plans: &PlansDir) -> Result<(), DiskError> {
-    plans.lock(&mut || {})?.create(Path::new("p/step-2.md"), b"made\n").map(|_| ())
-}
-
-fn create_plan(plans: &PlansDir) -> Result<(), DiskError> {
-    let files = [("plan.md".to_string(), b"plan\n".to_vec()), ("step-1.md".to_string(), b"step\n".to_vec())];
-    plans.lock(&mut || {})?.create_dir_with(Path::new("q"), &files)
-}
-
-pub(super) fn nothing(plans: &PlansDir) -> Result<(), DiskError> {
-    plans.lock(&mut || {}).map(drop)
-}
-
-pub(super) fn plant_two_plans(state: &mut State) {
-    plant_step(state);
-    state.plant("/plans/p/step-2.md", b"second\n");
-    state.plant("/plans/q/plan.md", b"q\n");
-}
-
-pub(super) fn restructure(plans: &PlansDir) -> Result<(), DiskError> {
-    let path = PathBuf::from;
-    let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
-    let ops = vec![
-        FileOp::Create { path: path("p/step-3.md"), bytes: b"third\n".to_vec() },
-        FileOp::Change { path: path("p/step-1.md"), before: old, after: new },
-        FileOp::Discard { path: path("p/step-2.md"), before: b"second\n".to_vec() },
-        FileOp::Rename { from: path("p/step-1.md"), to: path("p/step-4.md") },
-        FileOp::Remove { path: path("q"), to: path("_archive/q") },
-    ];
-    plans.lock(&mut || {})?.batch("replace", "", ops)
-}
-
-fn undo(plans: &PlansDir) -> Result<(), DiskError> {
-    match plans.lock(&mut || {})?.undo() {
-        Ok(_) => Ok(()),
-        Err(UndoError::Disk(error)) => Err(error),
-        Err(_) => Err(DiskError::FileChanged { path: PathBuf::from(STEP) }),
-    }
-}
-
-pub(super) const RESTRUCTURED: &[(&str, Option<&str>, Option<&str>)] = &[
-    (STEP, Some(OLD), None),
-    ("/plans/p/step-2.md", Some("second\n"), None),
-    ("/plans/p/step-3.md", None, Some("third\n")),
-    ("/plans/p/step-4.md", None, Some(NEW)),
-    ("/plans/q/plan.md", Some("q\n"), None),
-    ("/plans/_archive/q/plan.md", None, Some("q\n")),
-];
-
-const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
-    (STEP, None, Some(OLD)),
-    ("/plans/p/step-2.md", None, Some("second\n")),
-    ("/plans/p/step-3.md", Some("third\n"), None),
-    ("/plans/p/step-4.md", Some(NEW), None),
-    ("/plans/q/plan.md", None, Some("q\n")),
-    ("/plans/_archive/q/plan.md", Some("q\n"), None),
-];
-
-/// As `squash` does it: the first text grows and its old version is retained, the second file moves to the archive.
-fn squash(plans: &PlansDir) -> Result<(), DiskError> {
-    let path = PathBuf::from;
-    let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
-    let ops = vec![
-        FileOp::Create { path: path("_archive/p/removed-1/step-1.md"), bytes: old.clone() },
-        FileOp::Change { path: path("p/step-1.md"), before: old, after: new },
-        FileOp::Rename { from: path("p/step-2.md"), to: path("_archive/p/removed-1/step-2.md") },
-        FileOp::Change { path: path("q/plan.md"), before: b"q\n".to_vec(), after: b"q 1\n".to_vec() },
-    ];
-    plans.lock(&mut || {})?.batch("squash", "", ops)
-}
-
-const SQUASHED: &[(&str, Option<&str>, Option<&str>)] = &[
-    (STEP, Some(OLD), Some(NEW)),
-    ("/plans/p/step-2.md", Some("second\n"), None),
-    ("/plans/_archive/p/removed-1/step-1.md", None, Some(OLD)),
-    ("/plans/_archive/p/removed-1/step-2.md", None, Some("second\n")),
-    ("/plans/q/plan.md", Some("q\n"), Some("q 1\n")),
-];
-
-/// As `archive` does it if part of the plan is already in the archive: file by file.
-fn archive(plans: &PlansDir) -> Result<(), DiskError> {
-    let names = ["step-1.md", "step-2.md"];
-    let to = Path::new("_archive/p");
-    let op = |it: &&str| FileOp::Rename { from: Path::new("p").join(it), to: to.join(it) };
-    plans.lock(&mut || {})?.batch_emptying(
-        "archive",
-        "",
-        names.iter().map(op).collect(),
-        vec![PathBuf::from("p")],
-    )
-}
-
-fn plant_with_removed(state: &mut State) {
-    plant_two_plans(state);
-    state.plant("/plans/_archive/p/removed-0/step-3.md", b"third\n");
-}
-
-const ARCHIVED: &[(&str, Option<&str>, Option<&str>)] = &[
-    (STEP, Some(OLD), None),
-    ("/plans/p/step-2.md", Some("second\n"), None),
-    ("/plans/_archive/p/step-1.md", None, Some(OLD)),
-    ("/plans/_archive/p/step-2.md", None, Some("second\n")),
-    ("/plans/_archive/p/removed-0/step-3.md", Some("third\n"), Some("third\n")),
-];
-
-pub(super) const STEP_CHANGES: &[(&str, Option<&str>, Option<&str>)] = &[(STEP, Some(OLD), Some(NEW))];
-
-const CASES: &[Case] = &[
-    Case {
-        name: "the first lock of a directory",
-        plant: plant_step,
-        earlier: |_| Ok(()),
-        act: nothing,
-        files: &[(STEP, Some(OLD), Some(OLD))],
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "the first change in a directory",
-        plant: plant_step,
-        earlier: |_| Ok(()),
-        act: edit,
-        files: STEP_CHANGES,
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "change",
-        plant: plant_step,
-        earlier: nothing,
-        act: edit,
-        files: STEP_CHANGES,
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "change without exchange",
-        plant: plant_step,
-        earlier: nothing,
-        act: edit,
-        files: STEP_CHANGES,
-        lacks_exchange: true,
-        in_place: false,
-    },
-    Case {
-        name: "change in place",
-        plant: plant_linked,
-        earlier: nothing,
-        act: edit,
-        files: STEP_CHANGES,
-        lacks_exchange: false,
-        in_place: true,
-    },
-    Case {
-        name: "create",
-        plant: plant_step,
-        earlier: nothing,
-        act: create,
-        files: &[("/plans/p/step-2.md", None, Some("made\n"))],
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "create plan",
-        plant: plant_step,
-        earlier: nothing,
-        act: create_plan,
-        files: &[("/plans/q/plan.md", None, Some("plan\n")), ("/plans/q/step-1.md", None, Some("step\n"))],
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "batch",
-        plant: plant_two_plans,
-        earlier: nothing,
-        act: restructure,
-        files: RESTRUCTURED,
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "batch without exchange",
-        plant: plant_two_plans,
-        earlier: nothing,
-        act: restructure,
-        files: RESTRUCTURED,
-        lacks_exchange: true,
-        in_place: false,
-    },
-    Case {
-        name: "squash",
-        plant: plant_two_plans,
-        earlier: nothing,
-        act: squash,
-        files: SQUASHED,
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "archive file by file",
-        plant: plant_with_removed,
-        earlier: nothing,
-        act: archive,
-        files: ARCHIVED,
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "undo of a change",
-        plant: plant_step,
-        earlier: edit,
-        act: undo,
-        files: &[(STEP, Some(NEW), Some(OLD))],
-        lacks_exchange: false,
-        in_place: false,
-    },
-    Case {
-        name: "undo of a batch",
-        plant: plant_two_plans,
-        earlier: restructure,
-        act: undo,
-        files: TAKEN_BACK,
-        lacks_exchange: false,
-        in_place: false,
-    },
-];
-
-/// A run under one script, and its result.
+/// A run under one script.
 struct Run<'a> {
     case: &'a Case,
     script: Script,
-    disk: ModelDisk,
+    calls: u64,
     answer: Result<(), DiskError>,
+    end: Left,
+    /// What is left if the process is killed before a call.
+    kills: Vec<(u64, Left)>,
 }
 
 /// What is on disk after cleanup.
@@ -324,10 +59,25 @@ fn start(case: &Case) -> State {
 }
 
 fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
+    run_with_kills(case, start, script, u64::MAX, &mut Sample::all())
+}
+
+/// A run with what is left if the process is killed before a call, for a sample of the calls from `from` on.
+fn run_with_kills<'a>(
+    case: &'a Case,
+    start: &State,
+    script: Script,
+    from: u64,
+    sample: &mut Sample,
+) -> Run<'a> {
     let script = Script { lacks_exchange: case.lacks_exchange, ..script };
     let disk = ModelDisk::new(start.clone(), script);
+    disk.world().kills = Kills { from, sample: *sample, left: Vec::new() };
     let answer = open(&disk).and_then(|plans| (case.act)(&plans));
-    Run { case, script, disk, answer }
+    let mut world = disk.world();
+    let kills = std::mem::replace(&mut world.kills, Kills::none());
+    *sample = kills.sample;
+    Run { case, script, calls: world.calls, answer, end: world.left(), kills: kills.left }
 }
 
 /// Lets later commands, a moment and then minutes later, clean up.
@@ -351,122 +101,147 @@ fn look_after(case: &Case, state: State) -> Result<After, DiskError> {
     })
 }
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Alive,
+    /// Killed before this call, so it has not answered.
+    Killed(u64),
+}
+
+/// What one end of a run leaves, if the machine runs on or its power is cut.
+struct Outcome<'a> {
+    run: &'a Run<'a>,
+    ended: Ended,
+    left: &'a Left,
+    /// The names and bytes that a power cut leaves.
+    cut: Option<(usize, Unsynced)>,
+}
+
 impl Run<'_> {
-    fn crashed(&self) -> bool {
-        self.disk.world().crashed
+    fn judge_end(&self, tally: &mut Tally) {
+        self.judge(Ended::Alive, &self.end, tally);
     }
 
-    fn calls(&self) -> u64 {
-        self.disk.world().calls
+    fn judge_kills(&self, tally: &mut Tally) {
+        self.kills.iter().for_each(|(call, left)| self.judge(Ended::Killed(*call), left, tally));
     }
 
-    /// Checks every state that may be left; returns their number.
-    fn judge(&self, faults: &mut BTreeSet<String>) -> usize {
-        let state = self.disk.world().state.clone();
-        let mut judged = 1;
-        let mut later = state.clone();
+    /// Checks every state that may be left.
+    fn judge(&self, ended: Ended, left: &Left, tally: &mut Tally) {
+        tally.runs += 1;
+        let outcome = |cut| Outcome { run: self, ended, left, cut };
+        let mut later = left.state.clone();
         later.clock += 10_000_000_000;
-        self.check(look_after(self.case, later), if self.crashed() { "killed" } else { "alive" }, faults);
-        let unsynced: &[Unsynced] = if state.has_unsynced() {
+        outcome(None).check(later, tally);
+        let unsynced: &[Unsynced] = if left.state.has_unsynced() {
             &[Unsynced::All, Unsynced::Half, Unsynced::Nothing]
         } else {
             &[Unsynced::All]
         };
-        for names in 0..=state.pending() {
+        for names in 0..=left.state.pending() {
             for &bytes in unsynced {
-                let after = look_after(self.case, state.after_cut(names, bytes));
-                self.check(after, &format!("power cut with {names} names and {bytes:?} bytes"), faults);
-                judged += 1;
+                outcome(Some((names, bytes))).check(left.state.after_cut(names, bytes), tally);
             }
         }
-        judged
     }
+}
 
-    fn check(&self, after: Result<After, DiskError>, how: &str, faults: &mut BTreeSet<String>) {
+impl Outcome<'_> {
+    fn check(&self, state: State, tally: &mut Tally) {
+        tally.states += 1;
+        let case = self.run.case;
+        let after = tally.after.entry(state.digest()).or_insert_with(|| look_after(case, state));
         let (fault, left) = match after {
             Err(error) => ("the next command fails", format!("{error:?}")),
-            Ok(after) => match self.fault(&after, how == "alive").and_then(|()| self.litter(&after, how)) {
+            Ok(after) => match self.fault(after).and_then(|()| self.litter(after)) {
                 Ok(()) => return,
                 Err(fault) => (fault, format!("{:?}, kept {:?}", after.texts, after.kept)),
             },
         };
-        let answer = (&self.answer, self.calls());
-        faults
-            .insert(format!("{}: {fault}\n    {how}; {:?}; {answer:?}; {left}", self.case.name, self.script));
+        let how = (self.ended, self.cut, self.run.script, &self.run.answer);
+        tally.faults.insert(format!("{}: {fault}\n    {how:?}; {left}", case.name));
+    }
+
+    fn is_alive(&self) -> bool {
+        self.ended == Ended::Alive && self.cut.is_none()
     }
 
     /// If removing a directory fails, it stays; a power cut may restore it.
-    fn litter(&self, after: &After, how: &str) -> Result<(), &'static str> {
-        let is_tidy = after.empty_dirs.is_empty() || self.script.editor.is_some();
-        let counts = match how {
-            "alive" => self.answer.is_err() || self.script.fault.is_none(),
-            "killed" => self.script.fault.is_none(),
-            _ => false,
-        };
+    fn litter(&self, after: &After) -> Result<(), &'static str> {
+        let Script { editor, fault, .. } = self.run.script;
+        let is_tidy = after.empty_dirs.is_empty() || editor.is_some();
+        let counts = self.cut.is_none() && (fault.is_none() || self.is_alive() && self.run.answer.is_err());
         if counts && !is_tidy { Err("an empty directory is left") } else { Ok(()) }
     }
 
     /// A power cut can tear a write in place; then the earlier text is preserved and reported.
     fn is_recoverable(&self, after: &After, old: &[Option<String>], new: &[Option<String>]) -> bool {
-        let is_forced = self.script.fault.is_some_and(|(_, error)| error == Errno::XDEV);
+        let is_forced = self.run.script.fault.is_some_and(|(_, error)| error == Errno::XDEV);
         let is_kept = |text: &Option<String>| text.as_ref().is_some_and(|it| after.kept.contains(it));
         let files = after.texts.iter().zip(old.iter().zip(new));
         let is_there = files.into_iter().all(|(text, (old, new))| text == old || text == new || is_kept(old));
-        (self.case.in_place || is_forced) && is_there
+        (self.run.case.in_place || is_forced) && is_there
     }
 
-    fn fault(&self, after: &After, alive: bool) -> Result<(), &'static str> {
-        let saved = self.disk.world().saved.clone();
+    fn fault(&self, after: &After) -> Result<(), &'static str> {
+        let Run { case, script, .. } = self.run;
         let has = |text: &str, line: &str| text.lines().any(|it| it == line);
         let somewhere =
             |token: &str| has(&after.everything, token) || after.kept.iter().any(|text| has(text, token));
-        if !saved.iter().all(|token| somewhere(token)) {
+        if !self.left.saved.iter().all(|token| somewhere(token)) {
             return Err("an editor's save is lost");
         }
-        if let Some(editor) = self.script.editor {
+        // A process that was killed has not answered.
+        let answer = (self.ended == Ended::Alive).then_some(&self.run.answer);
+        if let Some(editor) = script.editor {
             // An atomic save is never half of something: it must be in the file.
             let once = editor.how != Save::RenameTwice;
-            let calm = alive && once && editor.begins == editor.ends && self.script.fault.is_none();
-            if calm && !saved.iter().all(|token| has(&after.everything, token)) {
+            let calm = self.is_alive() && once && editor.begins == editor.ends && script.fault.is_none();
+            if calm && !self.left.saved.iter().all(|token| has(&after.everything, token)) {
                 return Err("an editor's save is not in the file itself");
             }
-            if calm && self.answer.is_ok() && self.case.files == STEP_CHANGES && !has(&after.edited, "ours") {
+            let is_done = matches!(answer, Some(Ok(())));
+            if calm && is_done && case.files == STEP_CHANGES && !has(&after.edited, "ours") {
                 return Err("an acknowledged write was overtaken");
             }
             return self.fault_beside_editor(after);
         }
-        let old: Vec<_> = self.case.files.iter().map(|(_, old, _)| old.map(str::to_string)).collect();
-        let new: Vec<_> = self.case.files.iter().map(|(.., new)| new.map(str::to_string)).collect();
+        let old: Vec<_> = case.files.iter().map(|(_, old, _)| old.map(str::to_string)).collect();
+        let new: Vec<_> = case.files.iter().map(|(.., new)| new.map(str::to_string)).collect();
         let whole = after.texts == old || after.texts == new;
         if !whole && !self.is_recoverable(after, &old, &new) {
             return Err("neither old nor new");
         }
         let certain = !matches!(
-            self.answer,
-            Err(DiskError::Uncertain { .. }
+            answer,
+            Some(Err(DiskError::Uncertain { .. }
                 | DiskError::Unsynced { .. }
-                | DiskError::Unfinished { goes_back: false, .. })
+                | DiskError::Unfinished { goes_back: false, .. }))
         );
-        match &self.answer {
-            Ok(()) if after.texts != new => Err("an acknowledged write is lost"),
-            Err(_) if alive && certain && after.texts != old => Err("a refused write is there"),
+        match answer {
+            Some(Ok(())) if after.texts != new => Err("an acknowledged write is lost"),
+            Some(Err(_)) if self.is_alive() && certain && after.texts != old => {
+                Err("a refused write is there")
+            }
             _ => Ok(()),
         }
     }
 
     /// With an editor at work, texts may be mixed by lines, but never within lines.
     fn fault_beside_editor(&self, after: &After) -> Result<(), &'static str> {
-        let world = self.disk.world();
-        let unfinished = world.in_hand.is_some();
         let whole = |text: &str| {
             text.is_empty()
                 || text.ends_with('\n')
                     && text.lines().all(|it| ["old", "ours", "first", "token"].contains(&it))
         };
-        if !self.case.in_place && !whole(&after.edited) {
+        if !self.run.case.in_place && !whole(&after.edited) {
             return Err("the edited file is torn");
         }
-        if !unfinished && !after.everything.contains(OLD) && !after.kept.iter().any(|it| it.contains(OLD)) {
+        if !self.left.is_saving
+            && !after.everything.contains(OLD)
+            && !after.kept.iter().any(|it| it.contains(OLD))
+        {
             return Err("the text from before is gone");
         }
         Ok(())
@@ -478,36 +253,28 @@ pub(super) struct Tally {
     runs: usize,
     states: usize,
     faults: BTreeSet<String>,
-}
-
-impl Tally {
-    fn judge(&mut self, run: &Run<'_>) {
-        self.runs += 1;
-        self.states += run.judge(&mut self.faults);
-    }
+    /// What later commands make of each state of the case: most runs end in the same few.
+    after: HashMap<blake3::Hash, Result<After, DiskError>>,
 }
 
 pub(super) fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
-    let calls = run(case, &start, Script::default()).calls();
-    for crash in 1..=calls + 1 {
-        tally.judge(&run(case, &start, Script { crash: Some(crash), ..Script::default() }));
-    }
-    for fault in (1..=calls).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
-        let faulty = Script { fault: Some(fault), ..Script::default() };
-        let alive = run(case, &start, faulty);
-        tally.judge(&alive);
-        for crash in fault.0 + 1..=alive.calls() {
-            if sample.takes() {
-                tally.judge(&run(case, &start, Script { crash: Some(crash), ..faulty }));
-            }
-        }
+    tally.after.clear();
+    let usual = run_with_kills(case, &start, Script::default(), 1, &mut Sample::all());
+    usual.judge_end(tally);
+    usual.judge_kills(tally);
+    for fault in (1..=usual.calls).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
+        let script = Script { fault: Some(fault), ..Script::default() };
+        let faulty = run_with_kills(case, &start, script, fault.0 + 1, sample);
+        faulty.judge_end(tally);
+        faulty.judge_kills(tally);
     }
 }
 
 pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
-    let calls = run(case, &start, Script::default()).calls();
+    tally.after.clear();
+    let calls = run(case, &start, Script::default()).calls;
     let mut pairs = sample_pairs();
     for how in SAVES {
         for (begins, ends) in
@@ -528,7 +295,7 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
                 if sample.takes() {
                     let editor = Editor { how: Save::RenameTwice, begins, again, ends };
                     let script = Script { editor: Some(editor), ..Script::default() };
-                    tally.judge(&run(case, &start, script));
+                    run(case, &start, script).judge_end(tally);
                 }
             }
         }
@@ -538,22 +305,19 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
 /// Runs one save without and with each crash and fault; returns the number of calls of the first run.
 fn with_editor(case: &Case, start: &State, editor: Editor, tally: &mut Tally, sample: &mut Sample) -> u64 {
     let script = Script { editor: Some(editor), ..Script::default() };
-    let alive = run(case, start, script);
-    let calls = alive.calls();
+    let alive = run_with_kills(case, start, script, editor.begins + 1, sample);
     if editor.begins == editor.ends || sample.takes() {
-        tally.judge(&alive);
+        alive.judge_end(tally);
     }
-    for crash in editor.begins + 1..=calls {
+    alive.judge_kills(tally);
+    for fault in
+        (editor.begins..=alive.calls).flat_map(|call| FAULTS_WITH_EXCHANGE.map(|errno| (call, errno)))
+    {
         if sample.takes() {
-            tally.judge(&run(case, start, Script { crash: Some(crash), ..script }));
+            run(case, start, Script { fault: Some(fault), ..script }).judge_end(tally);
         }
     }
-    for fault in (editor.begins..=calls).flat_map(|call| FAULTS_WITH_EXCHANGE.map(|errno| (call, errno))) {
-        if sample.takes() {
-            tally.judge(&run(case, start, Script { fault: Some(fault), ..script }));
-        }
-    }
-    calls
+    alive.calls
 }
 
 #[track_caller]
@@ -577,7 +341,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample(71));
+        editors(case, &mut tally, &mut sample(211));
     }
     report("editors", &tally);
 }

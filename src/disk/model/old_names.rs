@@ -101,16 +101,17 @@ fn start() -> State {
 }
 
 impl Renaming {
-    fn run(&self, start: &State, script: Script) -> (ModelDisk, Result<(), DiskError>) {
+    fn run(&self, start: &State, script: Script, kills: Kills) -> (ModelDisk, Result<(), DiskError>) {
         let disk = ModelDisk::new(start.clone(), script);
+        disk.world().kills = kills;
         let answer = open(&disk).and_then(|plans| (self.act)(&plans));
         (disk, answer)
     }
 
-    /// Lets the next commands resolve what is left, and checks it.
+    /// Lets the next commands resolve what is left by a process that answered, or was killed before a call, and checks it.
     #[track_caller]
-    fn judge(&self, state: State, answer: &Result<(), DiskError>, script: Script, calls: u64) {
-        let what = format!("{}: {script:?}: {answer:?}", self.name);
+    fn judge(&self, state: State, answer: Option<&Result<(), DiskError>>, script: Script, calls: u64) {
+        let what = format!("{}: {script:?}: {calls} calls: {answer:?}", self.name);
         let disk =
             ModelDisk::new(state, Script { lacks_exchange: script.lacks_exchange, ..Script::default() });
         let plans = open(&disk).unwrap();
@@ -135,7 +136,7 @@ impl Renaming {
         }
         let is_refused = match taken_back {
             Some(taken_back) => taken_back,
-            None => answer.is_err() && script.crash.is_none(),
+            None => answer.is_some_and(Result::is_err),
         };
         for (old, new, before) in self.renamed {
             if is_refused {
@@ -156,7 +157,10 @@ fn judge_all(every: usize, lacks_exchange: bool) {
     let (start, mut pairs, mut sample) = (start(), sample(every), sample(19));
     let (mut n_refused, mut n_runs) = (0, 0);
     for renaming in RENAMINGS {
-        let calls = renaming.run(&start, Script { lacks_exchange, ..Script::default() }).0.world().calls;
+        let calls = {
+            let script = Script { lacks_exchange, ..Script::default() };
+            renaming.run(&start, script, Kills::none()).0.world().calls
+        };
         for (first, second) in (1..=calls).flat_map(|first| (1..=calls + 20).map(move |it| (first, it))) {
             if !pairs.takes() {
                 continue;
@@ -165,28 +169,20 @@ fn judge_all(every: usize, lacks_exchange: bool) {
             let save = |(path, text), call| Some(BlindSave { path, text, call });
             let saves = [save(one, first), save(two, second)];
             let script = Script { saves, lacks_exchange, ..Script::default() };
-            let (disk, answer) = renaming.run(&start, script);
-            let calls = disk.world().calls;
-            let state = disk.world().state.clone();
+            let kills = Kills { from: first + 1, sample, left: Vec::new() };
+            let (disk, answer) = renaming.run(&start, script, kills);
+            let (calls, state) = (disk.world().calls, disk.world().state.clone());
+            let kills = std::mem::replace(&mut disk.world().kills, Kills::none());
+            sample = kills.sample;
             n_refused += usize::from(answer.is_err());
             n_runs += 1;
-            renaming.judge(state, &answer, script, calls);
-            for crash in first + 1..=calls {
-                if !sample.takes() {
-                    continue;
+            renaming.judge(state, Some(&answer), script, calls);
+            for (call, left) in kills.left {
+                for names in 0..=left.state.pending() {
+                    let cut = left.state.after_cut(names, super::state::Unsynced::All);
+                    renaming.judge(cut, None, script, call);
                 }
-                let script = Script { crash: Some(crash), ..script };
-                let (disk, answer) = renaming.run(&start, script);
-                let state = disk.world().state.clone();
-                for names in 0..=state.pending() {
-                    renaming.judge(
-                        state.after_cut(names, super::state::Unsynced::All),
-                        &answer,
-                        script,
-                        crash,
-                    );
-                }
-                renaming.judge(state, &answer, script, crash);
+                renaming.judge(left.state, None, script, call);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The cleanup of displaced versions over time.
 
-use super::exhaustive::{edit, open, plant_step};
+use super::cases::{edit, plant_step};
+use super::exhaustive::open;
 use super::*;
 use crate::disk::KeptWhy;
 

@@ -2,12 +2,17 @@
 #![expect(clippy::disallowed_methods, reason = "the size of the run comes from the environment")]
 
 /// Selects every n-th of a stream of combinations.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     every: usize,
     at: usize,
 }
 
 impl Sample {
+    pub(super) fn all() -> Self {
+        Self { every: 1, at: 0 }
+    }
+
     pub(super) fn takes(&mut self) -> bool {
         self.at += 1;
         self.at.is_multiple_of(self.every)
@@ -25,6 +30,6 @@ pub(super) fn sample(bounded: usize) -> Sample {
 
 /// Selects pairs of moments, of which each takes a run to learn how many calls follow. The full size takes all.
 pub(super) fn sample_pairs() -> Sample {
-    let every = if std::env::var_os("PLANWATCH_R3").is_some() { 1 } else { 8 };
+    let every = if std::env::var_os("PLANWATCH_R3").is_some() { 1 } else { 24 };
     Sample { every, at: 0 }
 }

@@ -144,6 +144,19 @@ impl State {
         next
     }
 
+    /// A hash of what a later process can see. States with the same hash differ at most in the clock, by less than a
+    /// second.
+    pub(super) fn digest(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{} {:?}", self.clock / 1_000_000_000, self.names).as_bytes());
+        for ino in self.names.values().collect::<BTreeSet<_>>() {
+            let it = &self.inodes[ino];
+            let head = (it.kind, it.mode, it.uid, it.mtime, it.ctime, it.live.len());
+            hasher.update(format!("{head:?}").as_bytes()).update(&it.live);
+        }
+        hasher.finalize()
+    }
+
     pub(super) fn find(&self, path: &Path) -> io::Result<u64> {
         let mut at = ROOT;
         for part in path.components() {
