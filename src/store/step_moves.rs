@@ -54,13 +54,13 @@ pub(crate) fn decide_move(
     if is_for_run {
         update.removes_claim = false;
     }
-    // Only a recorded `reopened` resets the count of tries.
-    let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
     let is_ended = ends.is_some() && !(is_for_run && is_same);
     if is_same && !is_ended && !is_forced && repeat::is_recent(context.now, step, who, said, None) {
         return Ok(repeat::repeated());
     }
-    let wants_attempt = request.message.is_some() || is_ended || is_forced || is_given_up && !is_same;
+    // A merge could not tell a reopened step from one that is not done yet. It also resets the count of tries.
+    let reopens = verb == Verb::Reopen && !is_same;
+    let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens;
     update.renews = fencing::is_owner(step, who);
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
