@@ -42,6 +42,15 @@ pub struct Finished {
     pub by: Option<String>,
 }
 
+/// How many steps each part of a report is about, also those that were left out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    pub attention: usize,
+    pub in_progress: usize,
+    pub ready: usize,
+    pub finished: usize,
+}
+
 /// A step, and since when it is as it is.
 #[derive(Debug, Clone)]
 pub struct Standing {
@@ -63,6 +72,7 @@ pub struct StatusReport {
     pub ready: Vec<Standing>,
     /// Finished within the days asked for, newest first.
     pub finished: Vec<Finished>,
+    pub totals: Totals,
     pub n_errors: usize,
     pub n_warnings: usize,
     /// Versions of files that a race displaced, and that are stored.
@@ -125,6 +135,11 @@ pub fn is_draft(plan: &PlanShape) -> bool {
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
+    with_most(context, request, usize::MAX)
+}
+
+/// As [`status`], but of what needs attention, is ready or was finished only the first `most` steps are described.
+pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Result<StatusReport, Error> {
     let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().with_other_problems().load(context)?;
     beside.extend(knowledge::problems(context));
     let views = Views::of(context, &plans);
@@ -137,20 +152,27 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     };
     let (n_errors, n_warnings) = count_problems(&plans, &beside);
     let open: Vec<_> = plans.live().filter(|it| is_open(it)).collect();
+    let in_progress: Vec<_> = steps(&active)
+        .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
+        .map(|(plan, it)| standing(&views, plan, it))
+        .collect();
+    let candidates = rules::candidates(&plans, context.now);
+    let ready: Vec<_> = candidates.iter().filter_map(|it| Some((it.plan, it.step?))).collect();
+    let (attention, n_attention) = attention(&views, &active, days, most);
+    let (finished, n_finished) = finished(&views, days, most);
+    let totals = Totals {
+        attention: n_attention,
+        in_progress: in_progress.len(),
+        ready: ready.len(),
+        finished: n_finished,
+    };
     let report = StatusReport {
         plans: load::map(&open, |it| views.plan(it)),
-        attention: attention(&views, &active, days),
-        in_progress: steps(&active)
-            .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
-            .map(|(plan, it)| standing(&views, plan, it))
-            .collect(),
-        ready: load::map(&rules::candidates(&plans, context.now), |it| {
-            Some(standing(&views, it.plan, it.step?))
-        })
-        .into_iter()
-        .flatten()
-        .collect(),
-        finished: finished(&views, days),
+        attention,
+        in_progress,
+        ready: load::map(first(&ready, most), |(plan, it)| standing(&views, plan, it)),
+        finished,
+        totals,
         n_errors,
         n_warnings,
         kept: kept(context),
@@ -192,17 +214,27 @@ fn steps<'a>(plans: &'a [&'a Plan]) -> impl Iterator<Item = (&'a Plan, &'a Step)
     plans.iter().flat_map(|plan| plan.steps.iter().map(|it| (*plan, it)))
 }
 
-fn attention(views: &Views<'_>, active: &[&Plan], days: u32) -> Vec<Attention> {
-    let of_plan = |plan: &&Plan| {
-        let found = plan.steps.iter().filter_map(|step| {
-            let (reason, since) = reason(views, plan, step, days)?;
-            Some(Attention { reason, step: views.step(plan, step), since, last: last_attempt(step) })
-        });
-        found.collect::<Vec<_>>()
-    };
-    let mut found: Vec<_> = load::map(active, of_plan).into_iter().flatten().collect();
-    found.sort_by_key(|it| it.reason);
-    found
+fn first<T>(all: &[T], most: usize) -> &[T] {
+    &all[..all.len().min(most)]
+}
+
+/// The first steps that need attention, and how many do.
+fn attention(views: &Views<'_>, active: &[&Plan], days: u32, most: usize) -> (Vec<Attention>, usize) {
+    let mut found: Vec<_> = load::map(active, |it| reasons(views, it, days)).into_iter().flatten().collect();
+    found.sort_by_key(|((reason, _), ..)| *reason);
+    let shown = load::map(first(&found, most), |((reason, since), plan, step)| Attention {
+        reason: *reason,
+        step: views.step(plan, step),
+        since: *since,
+        last: last_attempt(step),
+    });
+    (shown, found.len())
+}
+
+type Found<'a> = ((Reason, Option<Time>), &'a Plan, &'a Step);
+
+fn reasons<'a>(views: &Views<'_>, plan: &'a Plan, days: u32) -> Vec<Found<'a>> {
+    plan.steps.iter().filter_map(|it| Some((reason(views, plan, it, days)?, plan, it))).collect()
 }
 
 fn reason(views: &Views<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
@@ -241,7 +273,8 @@ fn last_attempt(step: &Step) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(": "))
 }
 
-fn finished(views: &Views<'_>, days: u32) -> Vec<Finished> {
+/// The steps that were finished last, and how many were finished within the days.
+fn finished(views: &Views<'_>, days: u32, most: usize) -> (Vec<Finished>, usize) {
     let is_recent = |at: &Time| views.now.seconds_since(*at) <= i64::from(days) * 86_400;
     let all = views.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
     let mut found: Vec<_> = all
@@ -250,7 +283,12 @@ fn finished(views: &Views<'_>, days: u32) -> Vec<Finished> {
         .collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
     let by = |step: &Step| step.closing_attempt().and_then(|it| it.by.clone());
-    found.into_iter().map(|(at, plan, it)| Finished { step: views.step(plan, it), at, by: by(it) }).collect()
+    let shown = first(&found, most).iter().map(|(at, plan, it)| Finished {
+        step: views.step(plan, it),
+        at: *at,
+        by: by(it),
+    });
+    (shown.collect(), found.len())
 }
 
 fn count_problems(plans: &Plans, beside: &[Problem]) -> (usize, usize) {

@@ -2,6 +2,7 @@
 
 mod all_or_nothing;
 mod files_opened;
+mod first_steps;
 mod keys;
 mod order;
 mod plan_saved;

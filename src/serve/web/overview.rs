@@ -33,7 +33,7 @@ const MOST: usize = 500;
 
 /// How the plans are listed.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct OverviewQuery {
     #[serde(default)]
     q: String,
     /// A status; `all` for every plan; empty for the open ones.
@@ -67,7 +67,11 @@ struct Plans {
     hidden: usize,
 }
 
-pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn page(
+    State(web): State<Web>,
+    visit: Visit,
+    Query(asked): Query<OverviewQuery>,
+) -> Response {
     let kept = Arc::clone(&web.overview);
     let shown = move |context: &Context| -> Result<_, Error> {
         let report = kept.status.get(context, &asked.all, || brief(context, &asked))?;
@@ -78,7 +82,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-impl Asked {
+impl OverviewQuery {
     fn key(&self) -> String {
         let Self { q, status, tag, sort, page, all: _ } = self;
         format!("{:?}", (q, status, tag, sort, page))
@@ -90,24 +94,18 @@ impl Asked {
 struct Brief {
     report: StatusReport,
     has_plans: bool,
-    n_attention: usize,
-    n_working: usize,
-    n_ready: usize,
-    n_finished: usize,
 }
 
-fn brief(context: &Context, asked: &Asked) -> Result<Brief, Error> {
-    let mut report = status::status(context, &StatusRequest::default())?;
-    let (n_attention, n_working) = (report.attention.len(), report.in_progress.len());
-    let (n_ready, n_finished, has_plans) =
-        (report.ready.len(), report.finished.len(), !report.plans.is_empty());
+fn brief(context: &Context, asked: &OverviewQuery) -> Result<Brief, Error> {
+    let mut report = status::with_most(context, &StatusRequest::default(), MOST)?;
+    let has_plans = !report.plans.is_empty();
     let most = |panel: &str| if asked.all == panel { MOST } else { FEW };
     report.plans = Vec::new();
     cut(&mut report.attention, most("attention"));
     cut(&mut report.in_progress, most("working"));
     cut(&mut report.ready, most("ready"));
     cut(&mut report.finished, most("finished"));
-    Ok(Brief { report, has_plans, n_attention, n_working, n_ready, n_finished })
+    Ok(Brief { report, has_plans })
 }
 
 /// Keeps the first ones, and the memory of no more.
@@ -116,7 +114,7 @@ fn cut<T>(list: &mut Vec<T>, most: usize) {
     list.shrink_to_fit();
 }
 
-fn plans(context: &Context, asked: &Asked) -> Result<Plans, Error> {
+fn plans(context: &Context, asked: &OverviewQuery) -> Result<Plans, Error> {
     let is_all = asked.status == "all";
     let is_archived = asked.status == "archived";
     let word = (!asked.status.is_empty() && !is_all && !is_archived).then(|| asked.status.clone());
@@ -142,8 +140,8 @@ fn plans(context: &Context, asked: &Asked) -> Result<Plans, Error> {
     Ok(Plans { found, total, page, n_pages, hidden })
 }
 
-fn main(visit: &Visit, asked: &Asked, (brief, plans): (&Brief, &Plans), now: Time) -> Markup {
-    let report = &brief.report;
+fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), now: Time) -> Markup {
+    let (report, totals) = (&brief.report, brief.report.totals);
     html! {
         h1 class="unseen" { "Overview" }
         @if report.interrupted.is_some() {
@@ -153,16 +151,16 @@ fn main(visit: &Visit, asked: &Asked, (brief, plans): (&Brief, &Plans), now: Tim
             (nothing(plans.hidden))
         } @else {
             div class="panels" {
-                (panel("attention", "Needs attention", (brief.n_attention, report.attention.len()), "Nothing needs attention.", || html! {
+                (panel("attention", "Needs attention", (totals.attention, report.attention.len()), "Nothing needs attention.", || html! {
                     @for it in &report.attention { (attention(it, now)) }
                 }))
-                (panel("working", "In progress", (brief.n_working, report.in_progress.len()), "No step is in progress.", || html! {
+                (panel("working", "In progress", (totals.in_progress, report.in_progress.len()), "No step is in progress.", || html! {
                     @for it in &report.in_progress { (standing(it, now, true)) }
                 }))
-                (panel("ready", "Ready next", (brief.n_ready, report.ready.len()), "No step is ready.", || html! {
+                (panel("ready", "Ready next", (totals.ready, report.ready.len()), "No step is ready.", || html! {
                     @for it in &report.ready { (standing(it, now, false)) }
                 }))
-                (panel("finished", "Finished", (brief.n_finished, report.finished.len()), "Nothing was finished lately.", || html! {
+                (panel("finished", "Finished", (totals.finished, report.finished.len()), "Nothing was finished lately.", || html! {
                     @for it in &report.finished { (finished(it, now)) }
                 }))
             }
@@ -264,7 +262,7 @@ const SORTS: [(&str, &str); 6] = [
     ("-created", "newest"),
 ];
 
-fn table(visit: &Visit, asked: &Asked, plans: &Plans, now: Time) -> Markup {
+fn table(visit: &Visit, asked: &OverviewQuery, plans: &Plans, now: Time) -> Markup {
     html! {
         section class="plans" id="plans" aria-labelledby="head-plans" {
             div class="list-head" {

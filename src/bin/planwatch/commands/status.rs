@@ -31,16 +31,18 @@ const LEAST: usize = 3;
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let context = session.context()?;
     let request = &StatusRequest { days: args.days, branches: args.branches };
-    let report = session.patiently(|| status::status(&context, request))?;
     let output = &session.output;
-    if output.is_json() || args.markdown {
+    let room = Room { width: output.width, height: output.height, more: args.more() };
+    let is_screen = !output.is_json() && !args.markdown;
+    let most = if is_screen { room.most() } else { usize::MAX };
+    let report = session.patiently(|| status::with_most(&context, request, most))?;
+    if !is_screen {
         session.answer("status", || report.to_json(), |_| markdown(&report))?;
     } else {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
         let client = Client::connect(&context.plans, &context::homes());
         let http = client.and_then(|mut it| it.status()).and_then(|it| it.http);
         let http = http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}"))));
-        let room = Room { width: output.width, height: output.height, more: args.more() };
         let below = http.unwrap_or_default();
         output.long(&screen(&report, closed, context.now, &room, &below))?;
     }
@@ -66,6 +68,11 @@ struct Room {
 }
 
 impl Room {
+    /// No section shows more lines than this.
+    fn most(&self) -> usize {
+        if self.more.is_none() { usize::MAX } else { self.height.unwrap_or(0).max(LINES) }
+    }
+
     /// How many lines each section shows, of those that it has, if the rest of the screen takes `others`.
     fn shares(&self, wanted: &[usize], others: usize) -> Vec<usize> {
         match (&self.more, self.height) {
@@ -116,11 +123,11 @@ fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &s
     ])
     .indented(2);
     let parts = parts(report, now);
-    let wanted: Vec<_> = parts.iter().map(|(_, lines)| lines.len()).collect();
+    let wanted: Vec<_> = parts.iter().map(|it| it.total).collect();
     // Each section has a heading below an empty line, and the prompt needs a line.
     let others = rows(&above, width) + rows(&below, width) + 2 * parts.len() + 1;
-    for ((name, lines), shown) in parts.into_iter().zip(room.shares(&wanted, others)) {
-        let rest = lines.len().saturating_sub(shown);
+    for (Part { name, lines, total }, shown) in parts.into_iter().zip(room.shares(&wanted, others)) {
+        let rest = total.saturating_sub(shown);
         table.line(format!("\n{}", paint(BOLD, name)));
         lines.into_iter().take(shown).for_each(|it| table.row(it));
         if let Some(more) = room.more.as_ref().filter(|_| rest > 0) {
@@ -145,7 +152,12 @@ fn sum(report: &StatusReport) -> String {
     }
 }
 
-type Part = (&'static str, Vec<Vec<Cell>>);
+struct Part {
+    name: &'static str,
+    /// The first ones, or all.
+    lines: Vec<Vec<Cell>>,
+    total: usize,
+}
 
 fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
     let attention = report.attention.iter().map(|it| attention(it, now)).collect();
@@ -157,15 +169,17 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
         .iter()
         .map(|it| line(short_state(&it.step), &it.step, by(it), Some(it.at), now))
         .collect();
-    let branches = report.branches.iter().flatten().map(|it| on_branch(it, now)).collect();
-    let parts: Vec<Part> = vec![
-        ("Needs attention", attention),
-        ("In progress", working),
-        ("Ready", ready),
-        ("Finished lately", finished),
-        ("On other branches", branches),
+    let branches: Vec<_> = report.branches.iter().flatten().map(|it| on_branch(it, now)).collect();
+    let (totals, n_branches) = (report.totals, branches.len());
+    let parts = [
+        ("Needs attention", attention, totals.attention),
+        ("In progress", working, totals.in_progress),
+        ("Ready", ready, totals.ready),
+        ("Finished lately", finished, totals.finished),
+        ("On other branches", branches, n_branches),
     ];
-    parts.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
+    let parts = parts.into_iter().filter(|it| it.2 > 0);
+    parts.map(|(name, lines, total)| Part { name, lines, total }).collect()
 }
 
 fn line(state: Cell, step: &StepShape, said: &str, at: Option<Time>, now: Time) -> Vec<Cell> {
