@@ -325,7 +325,8 @@ fn waits_for(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Awaited> {
     if step.is_closed() {
         return Vec::new();
     }
-    let mut all: Vec<_> = rules::waited_for(plans, plan, step).map(|it| Awaited::Step(it.clone())).collect();
+    let mut all = Vec::with_capacity(step.depends.len());
+    all.extend(rules::waited_for(plans, plan, step).map(|it| Awaited::Step(it.clone())));
     all.dedup();
     all.extend(rules::missing_confirmation(plan, step).map(|_| Awaited::Confirmation));
     all

@@ -61,6 +61,15 @@ impl<'a> Fields<'a> {
         line_index::place(self.file, self.offset + value.span().start)
     }
 
+    /// The place of a value, from that of a value before it.
+    pub(crate) fn place_behind(&self, known: Option<(View<'a>, Place)>, value: View<'a>) -> Place {
+        let at = |it: View<'a>| self.offset + it.span().start;
+        known.map_or_else(
+            || self.place(value),
+            |(before, place)| line_index::place_behind(self.file, (at(before), place), at(value)),
+        )
+    }
+
     pub(crate) fn wrong_type(&mut self, value: View<'a>, message: String, hint: &str) {
         self.report(value, Code::WrongType, message, hint);
     }

@@ -71,10 +71,24 @@ pub const STEP_KEYS: &[&str] = &[
     "attempts",
 ];
 
+type ReadStep<'a> = &'a (dyn Fn(&(StepNumber, Source)) -> Step + Sync);
+
 /// Reads a plan directory. Dependencies across plans are judged later, where all plans are known.
 pub fn read_plan(
     id: &PlanId,
     is_archived: bool,
+    sources: &PlanSources,
+    words: &Words,
+    bodies: Bodies,
+) -> Plan {
+    let map = |steps: &[_], read: ReadStep<'_>| steps.iter().map(read).collect();
+    read_plan_by(map, (id, is_archived), sources, words, bodies)
+}
+
+/// As [`read_plan`]; `map` reads all steps, in their order, possibly in several threads.
+pub fn read_plan_by(
+    map: impl Fn(&[(StepNumber, Source)], ReadStep<'_>) -> Vec<Step>,
+    (id, is_archived): (&PlanId, bool),
     sources: &PlanSources,
     words: &Words,
     bodies: Bodies,
@@ -87,7 +101,7 @@ pub fn read_plan(
         let id = StepId { plan: id.clone(), number: number.clone() };
         read_step(&id, source, (listed, &numbers), words, bodies)
     };
-    plan.steps = sources.steps.iter().map(read).collect();
+    plan.steps = map(&sources.steps, &read);
     let missing = listed.iter().filter(|it| sources.steps.iter().all(|(number, _)| *number != it.number));
     let missing: Vec<_> = missing.map(|it| missing_step(&plan, &dir, it)).collect();
     plan.steps.extend(missing);

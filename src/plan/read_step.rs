@@ -219,15 +219,18 @@ fn own_dependencies(
     numbers: &[StepNumber],
 ) -> Option<(Vec<StepId>, Vec<Place>)> {
     let key = fields.root?.get("depends")?;
-    let (mut own, mut places): (Vec<StepId>, Vec<Place>) = (Vec::new(), Vec::new());
+    let items = fields.items("depends").unwrap_or_default();
+    let (mut own, mut places) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    let mut last = None;
     // Most lists are sorted; only others need a set to find what is named twice.
     let mut known: Option<HashSet<StepId>> = None;
-    for item in fields.items("depends").unwrap_or_default() {
+    for item in items {
         match references::read_item(&id.plan, item.text().unwrap_or_default()) {
             Some(step) if is_named_before(&mut known, &own, &step) => {}
             Some(step) => {
                 // Beyond a hundred, places cost more than they help.
-                let place = (own.len() < 100).then(|| fields.place(item));
+                let place = (own.len() < 100).then(|| fields.place_behind(last, item));
+                last = place.map(|it| (item, it));
                 places.push(place.unwrap_or(Place::START));
                 own.push(step);
             }

@@ -29,6 +29,16 @@ pub fn place(bytes: &[u8], at: usize) -> Place {
     Place { line: saturate(line), column: saturate(columns(in_line) + 1) }
 }
 
+/// As [`place`], which scans all lines before it: as far from one whose place is known as both are in one line.
+pub fn place_behind(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
+    match bytes.get(from..at) {
+        Some(between) if from > 0 && !between.contains(&b'\n') => {
+            Place { column: known.column.saturating_add(saturate(columns(between))), ..known }
+        }
+        _ => place(bytes, at),
+    }
+}
+
 /// Returns the text of a line counted from 1, without its end, for showing beside a problem.
 pub fn line_text(bytes: &[u8], line: u32) -> Option<String> {
     let nth = usize::try_from(line.checked_sub(1)?).ok()?;
@@ -54,6 +64,21 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], at: usize, line: u32, column: u32) {
         assert_eq!(place(bytes, at), Place { line, column });
+    }
+
+    #[test]
+    fn a_place_behind_a_known_one_is_the_same() {
+        let text = "\u{feff}a: [1, é,\r\n  2, \u{1f600}, 3]\nb\n".as_bytes();
+        for from in 0..=text.len() {
+            for at in from..=text.len() + 1 {
+                let known = (from, place(text, from));
+                // Between the bytes of one character there is no place.
+                let is_between = |at: usize| text.get(at).is_some_and(|it| (0x80..0xC0).contains(it));
+                if !is_between(from) && !is_between(at) {
+                    assert_eq!(place_behind(text, known, at), place(text, at), "{from} {at}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::parallel;
 use super::{Meaning, PlanEntry, found_in, hash_of, meaning_of, stamp_of, take};
 use crate::api::context::{Context, Reading};
 use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
@@ -215,7 +216,16 @@ pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<
     for it in walked.into_found() {
         take(context, &it, &mut sources);
     }
-    Some(plan_of(context, key, &sources, bodies))
+    // One plan alone: what its steps depend on can be most of the work (T16).
+    let id = PlanId::new(key.name.clone());
+    let words = &context.config.words;
+    Some(read::read_plan_by(
+        |steps, read| parallel::map(steps, read),
+        (&id, key.is_archived),
+        &sources,
+        words,
+        bodies,
+    ))
 }
 
 fn read_sources(how: ReadContext<'_>, key: &Key, found: &[PlanEntry]) -> (PlanSources, Vec<FileRow>) {
