@@ -1,6 +1,7 @@
 //! The goals and success criteria in the front matter of a plan, and the boxes that some of them have.
 
 use crate::text::front_matter;
+use crate::text::line_index;
 use crate::text::yaml::{self, View};
 
 /// A goal or a success criterion, as a line of the front matter.
@@ -26,10 +27,12 @@ const LISTS: [&str; 2] = ["goals", "success_criteria"];
 pub fn aims(file: &[u8], list: &str) -> Vec<Aim> {
     let Some(matter) = Matter::of(file) else { return Vec::new() };
     let all = boxes(file);
-    let is_alone = |line: usize| all.iter().filter(|it| line_at(file, **it).0 == line).count() == 1;
+    let line_of = |at: usize| line_index::place(file, at).line;
+    let is_alone = |line: u32| all.iter().filter(|it| line_of(**it) == line).count() == 1;
     let aim = |(text, at): (String, Option<usize>)| {
         let Some((ticked, rest)) = box_of(&text) else { return Aim { text, mark: None } };
-        let place = at.map(|it| line_at(file, it)).filter(|it| is_alone(it.0));
+        let line = at.map(line_of).filter(|it| is_alone(*it));
+        let place = line.and_then(|it| Some((it as usize, line_index::line_text(file, it)?)));
         Aim { text: rest.to_owned(), mark: Some(Mark { ticked, place }) }
     };
     matter.boxes(list).into_iter().map(aim).collect()
@@ -46,15 +49,6 @@ pub(crate) fn boxes(file: &[u8]) -> Vec<usize> {
 fn box_of(text: &str) -> Option<(bool, &str)> {
     let open = text.strip_prefix("[ ] ").map(|it| (false, it));
     open.or_else(|| text.strip_prefix("[x] ").or_else(|| text.strip_prefix("[X] ")).map(|it| (true, it)))
-}
-
-/// The number of the line from 1 in which a place is, and that line.
-fn line_at(file: &[u8], at: usize) -> (usize, String) {
-    let before = &file[..at];
-    let start = before.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
-    let end = file[at..].iter().position(|it| *it == b'\n').map_or(file.len(), |it| at + it);
-    let number = before.iter().filter(|it| **it == b'\n').count() + 1;
-    (number, String::from_utf8_lossy(&file[start..end]).into_owned())
 }
 
 /// The front matter of a file, and where it begins.

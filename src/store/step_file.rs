@@ -149,8 +149,8 @@ pub(crate) fn write<T, L>(
     decide: DecideStep<'_, T, L>,
 ) -> Result<Decision<Made, T, L>, Error> {
     let id = &named.id.plan;
-    let rests = DecisionFiles::Step(&named.id);
-    let plans = LoadQuery::step(&named.id).settled(rests).load(context)?.plans;
+    let files = DecisionFiles::Step(&named.id);
+    let plans = LoadQuery::step(&named.id).settled(files).load(context)?.plans;
     let plans = match records {
         Some(records) => records.annotate(plans),
         None => Leases::of(context).annotate_for(plans, &named.id),
@@ -169,7 +169,7 @@ pub(crate) fn write<T, L>(
     };
     let decided = if step.has_file() {
         writing.change(&step.path, &|bytes| {
-            let settle = |query: &LoadQuery<'_>| Ok(query.settled(rests).load(context)?.plans);
+            let settle = |query: &LoadQuery<'_>| Ok(query.settled(files).load(context)?.plans);
             let plans = as_it_is(context, &plans, step, bytes, &settle)?;
             let (plan, step) = resolve::same_file(&plans, step)?;
             decide(Current { plans: &plans, plan, step, bytes })

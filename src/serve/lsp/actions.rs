@@ -35,7 +35,7 @@ const REWRITE: &str = "refactor.rewrite";
 const WHY_FAILED: &str = "describe what failed";
 const WHAT_TRIED: &str = "describe what was tried";
 
-struct Asked<'a> {
+struct ActionContext<'a> {
     tree: &'a Tree,
     documents: &'a Documents,
     document: &'a Document,
@@ -58,7 +58,7 @@ pub(super) fn actions(
     let mut found = Vec::new();
     let problems = tree.problems_of(file);
     let possible = possible_moves(tree, file);
-    let asked = Asked { tree, documents, document, file, client };
+    let asked = ActionContext { tree, documents, document, file, client };
     let chosen = document.offsets(range);
     if is_wanted(QUICKFIX) {
         found.extend(problems.iter().flat_map(|it| asked.fixes(it, &chosen)));
@@ -84,7 +84,7 @@ fn possible_moves(tree: &mut Tree, file: &PlanFile) -> Option<(Vec<Verb>, bool)>
     (step.unreadable().is_none()).then_some((verbs, step.claim.is_some()))
 }
 
-impl Asked<'_> {
+impl ActionContext<'_> {
     fn edit_action(&self, title: &str, kind: &str, edit: &Value) -> Value {
         json!({"title": title, "kind": kind, "edit": edit})
     }

@@ -31,13 +31,13 @@ use crate::store::transaction::ChangeReport;
 
 /// The fields of a form by name; of a name that comes twice the last one.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct Submission {
     fields: BTreeMap<String, String>,
     by: String,
     confirmer: Confirmer,
 }
 
-impl Asked {
+impl Submission {
     pub(super) fn text(&self, name: &str) -> &str {
         self.fields.get(name).map(String::as_str).unwrap_or_default()
     }
@@ -68,7 +68,7 @@ pub(super) async fn act(
     let is_part = headers.contains_key(guard::PART);
     let fields: BTreeMap<_, _> = fields.into_iter().collect();
     let confirmer = if session.opener.is_person { Confirmer::Person } else { Confirmer::Unknown };
-    let asked = Asked { fields, by: session.opener.by.clone(), confirmer };
+    let asked = Submission { fields, by: session.opener.by.clone(), confirmer };
     if let Err(problem) = may_change(&session, &asked) {
         return problem.into_response();
     }
@@ -94,7 +94,7 @@ pub(super) async fn act(
     }
 }
 
-fn may_change(session: &Session, asked: &Asked) -> Result<(), Problem> {
+fn may_change(session: &Session, asked: &Submission) -> Result<(), Problem> {
     let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
     if session.opener.is_read_only {
         return refused("read-only", "these pages are only for reading");
@@ -107,7 +107,7 @@ fn may_change(session: &Session, asked: &Asked) -> Result<(), Problem> {
     Ok(())
 }
 
-fn done(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
+fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
     let report = match asked.text("do") {
         "claim" => return claimed(context, asked),
         "undo" => {
@@ -155,7 +155,7 @@ fn done(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
     Ok(told(context, &report))
 }
 
-fn on_step(context: &Context, asked: &Asked, act: &str) -> Result<ChangeReport, Problem> {
+fn on_step(context: &Context, asked: &Submission, act: &str) -> Result<ChangeReport, Problem> {
     let (id, by) = (asked.id()?, asked.by());
     Ok(match act {
         "release" => {
@@ -193,7 +193,7 @@ fn unread(name: &str) -> Problem {
 }
 
 /// Another text for a step or a plan.
-fn saved(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
+fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem> {
     let (id, text) = (asked.id()?, asked.text("text").replace("\r\n", "\n"));
     Ok(if asked.text("id").contains(':') {
         patch::patch(
@@ -205,7 +205,7 @@ fn saved(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
     })
 }
 
-fn added(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
+fn added(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem> {
     let request = AddRequest {
         plan: asked.id()?,
         title: asked.text("title").trim().to_owned(),
@@ -218,7 +218,7 @@ fn added(context: &Context, asked: &Asked) -> Result<ChangeReport, Problem> {
     Ok(add::add(context, &request)?)
 }
 
-fn claimed(context: &Context, asked: &Asked) -> Result<Notice, Problem> {
+fn claimed(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
     let request = ClaimRequest { target: Some(asked.id()?), by: asked.by(), ..ClaimRequest::default() };
     let report = claim::claim(context, &request)?;
     let Some(step) = report.step.as_ref().filter(|_| report.claim.is_some()) else {

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
-use super::actions::Asked;
+use super::actions::Submission;
 use super::layout::{self, Page, Place, Visit};
 use super::session::Session;
 use super::text::FileText;
@@ -99,7 +99,7 @@ fn main(visit: &Visit, edited: &Edited, text: &str, above: &Markup) -> Markup {
 }
 
 /// The answer when a text was not saved: it is shown again, beside the text of the file if that changed meanwhile.
-pub(super) async fn not_saved(web: &Web, session: Session, asked: &Asked, problem: Problem) -> Response {
+pub(super) async fn not_saved(web: &Web, session: Session, asked: &Submission, problem: Problem) -> Response {
     let (status, id) = (problem.status, asked.text("id").to_owned());
     let visit = Visit { session, here: page_of(&id), is_part: false, notice: None };
     let text = asked.text("text").replace("\r\n", "\n");

@@ -22,12 +22,16 @@ use crate::plan::time::Time;
 const MOST: usize = 200;
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct DecisionsQuery {
     #[serde(default)]
     topic: String,
 }
 
-pub(super) async fn decisions(State(web): State<Web>, visit: Visit, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn decisions(
+    State(web): State<Web>,
+    visit: Visit,
+    Query(asked): Query<DecisionsQuery>,
+) -> Response {
     let shown = move |context: &Context| -> Result<_, Error> {
         let topic = (!asked.topic.is_empty()).then(|| asked.topic.clone());
         let request = DecisionsRequest { topic, limit: MOST, ..DecisionsRequest::default() };

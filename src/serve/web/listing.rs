@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::layout::Visit;
-use super::plan::Asked;
+use super::plan::PlanQuery;
 use super::{board, forms, links, words};
 use crate::api::views::StepShape;
 use crate::page::look::Look;
@@ -12,7 +12,7 @@ use crate::page::text::{isolated, one_line};
 /// Steps on a page.
 const PAGE: usize = 200;
 
-pub(super) fn steps(visit: &Visit, asked: &Asked, steps: &[StepShape]) -> Markup {
+pub(super) fn steps(visit: &Visit, asked: &PlanQuery, steps: &[StepShape]) -> Markup {
     let found: Vec<_> =
         steps.iter().filter(|it| asked.status.is_empty() || Look::of(it).words() == asked.status).collect();
     let n_pages = found.len().div_ceil(PAGE).max(1);

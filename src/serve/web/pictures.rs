@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::links;
 use super::overview::query;
-use super::plan::Asked;
+use super::plan::PlanQuery;
 use crate::api::context::Context;
 use crate::api::views::StepShape;
 use crate::ops::log::timeline::{self as history, StepTimeline};
@@ -47,7 +47,7 @@ impl Layouts {
 /// More steps than these are chosen by number, not from a list.
 const MOST_CHOICES: usize = 300;
 
-pub(super) fn graph(layouts: &Layouts, asked: &Asked, shown: &ShownPlan) -> Markup {
+pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> Markup {
     let around = around(asked, shown);
     let is_whole = !asked.whole.is_empty() && shown.steps.len() <= MOST_WHOLE;
     let view = match (&around, &asked.phase) {
@@ -77,7 +77,7 @@ pub(super) fn graph(layouts: &Layouts, asked: &Asked, shown: &ShownPlan) -> Mark
 const FEW: usize = 12;
 
 /// The step whose neighbours are asked for; its number is enough.
-fn around(asked: &Asked, shown: &ShownPlan) -> Option<String> {
+fn around(asked: &PlanQuery, shown: &ShownPlan) -> Option<String> {
     let typed = asked.around.as_ref().map(|it| it.trim()).filter(|it| !it.is_empty())?;
     let is_meant = |it: &&StepShape| it.id == typed || it.number == typed;
     Some(shown.steps.iter().find(is_meant).map_or_else(|| typed.to_owned(), |it| it.id.clone()))

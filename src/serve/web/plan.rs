@@ -18,7 +18,7 @@ use crate::serve::http::extract::plan_named;
 use crate::serve::http::problem::Problem;
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PlanQuery {
     #[serde(default)]
     pub(super) view: String,
     /// The part of the graph: a phase, empty for steps without one, or a step whose neighbours are shown.
@@ -46,7 +46,7 @@ pub(super) async fn page(
     State(web): State<Web>,
     Path(id): Path<String>,
     visit: Visit,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PlanQuery>,
 ) -> Response {
     let layouts = std::sync::Arc::clone(&web.layouts);
     let shown = move |context: &Context| -> Result<_, Problem> {
@@ -74,7 +74,7 @@ pub(super) fn read(context: &Context, id: &str) -> Result<Read, Problem> {
 fn main(
     context: &Context,
     (visit, layouts): (&Visit, &pictures::Layouts),
-    asked: &Asked,
+    asked: &PlanQuery,
     read: &Read,
 ) -> Result<Markup, Problem> {
     let shown = &*read.shown;
@@ -174,7 +174,7 @@ fn unconfirmed(shown: &ShownPlan) -> impl Iterator<Item = &String> {
     shown.plan.confirm_phases.iter().filter(is_open)
 }
 
-fn tabs(asked: &Asked, shown: &ShownPlan) -> Markup {
+fn tabs(asked: &PlanQuery, shown: &ShownPlan) -> Markup {
     html! {
         nav class="tabs" aria-label="Views" {
             @for (view, word) in VIEWS {

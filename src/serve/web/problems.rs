@@ -18,12 +18,16 @@ use crate::plan::problem::Severity;
 const PAGE: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ProblemsQuery {
     #[serde(default)]
     page: Option<usize>,
 }
 
-pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn page(
+    State(web): State<Web>,
+    visit: Visit,
+    Query(asked): Query<ProblemsQuery>,
+) -> Response {
     let shown = move |context: &Context| -> Result<_, Error> {
         let report = check::check(context, &CheckRequest::default())?;
         let main = main(&report, asked.page.unwrap_or(1), &context.root_name());

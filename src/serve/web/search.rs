@@ -16,14 +16,14 @@ use crate::page::text::{isolated, visible};
 const MOST: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct SearchQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
     kind: String,
 }
 
-pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<SearchQuery>) -> Response {
     let shown = move |context: &Context| -> Result<_, Error> {
         let kind = (!asked.kind.is_empty()).then(|| asked.kind.clone());
         let request = SearchRequest { query: asked.q.clone(), kind, since: None, limit: MOST };
@@ -34,7 +34,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn main(asked: &Asked, hits: Option<&[Hit]>) -> Markup {
+fn main(asked: &SearchQuery, hits: Option<&[Hit]>) -> Markup {
     html! {
         h1 { "Search" }
         form class="filter wide" action="/search" id="filter" {

@@ -23,7 +23,7 @@ const WEEKS: usize = 52;
 const WORKERS: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct StatsQuery {
     #[serde(default)]
     plan: String,
     #[serde(default)]
@@ -41,7 +41,7 @@ const SINCE: [(&str, &str); 5] = [
     ("365d", "of the last year"),
 ];
 
-pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<Asked>) -> Response {
+pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<StatsQuery>) -> Response {
     let shown = move |context: &Context| -> Result<_, Problem> {
         let given = |it: &str| Some(it.trim().to_owned()).filter(|it| !it.is_empty());
         let plan = given(&asked.plan).map(|it| plan_named(&it)).transpose()?;
@@ -53,7 +53,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn main(asked: &Asked, report: &StatsReport, now: Time) -> Markup {
+fn main(asked: &StatsQuery, report: &StatsReport, now: Time) -> Markup {
     let weeks: Vec<_> = report.weeks.iter().map(|it| Bar::count(&it.week, it.closed)).collect();
     let weeks = &weeks[weeks.len().saturating_sub(WEEKS)..];
     let tries = |it: &stats::Tries| {
@@ -91,7 +91,7 @@ fn main(asked: &Asked, report: &StatsReport, now: Time) -> Markup {
     }
 }
 
-fn filter(asked: &Asked) -> Markup {
+fn filter(asked: &StatsQuery) -> Markup {
     html! {
         form class="filter wide" action="/stats" data-filter="" id="filter" {
             input name="plan" value=(asked.plan) aria-label="Plan" placeholder="Plan: its id; empty for all" maxlength="200";
@@ -130,7 +130,7 @@ fn cost(of: &Effort) -> String {
 }
 
 /// What each worker did, or one of them.
-fn workers(asked: &Asked, report: &StatsReport) -> Markup {
+fn workers(asked: &StatsQuery, report: &StatsReport) -> Markup {
     let all = report.workers.as_deref().unwrap_or_default();
     let is_asked = |it: &&Worker| asked.by.is_empty() || it.by.as_deref() == Some(asked.by.as_str());
     let shown: Vec<&Worker> = all.iter().filter(is_asked).take(WORKERS).collect();

@@ -27,7 +27,7 @@ const WAITING: usize = 16;
 type Slot = Rc<OnceCell<Rc<Version>>>;
 
 /// A file of a change whose versions were asked for.
-pub(super) struct Asked {
+pub(super) struct FileVersions {
     place: Place,
     path: String,
     old: Option<Slot>,
@@ -60,7 +60,7 @@ impl<'a> Versions<'a> {
     }
 
     /// Asks for the versions of one change, newer changes before older ones.
-    pub(super) fn ask(&mut self, files: &[RawChange]) -> Vec<Asked> {
+    pub(super) fn ask(&mut self, files: &[RawChange]) -> Vec<FileVersions> {
         let mut asked = Vec::with_capacity(files.len());
         for file in files {
             let Some((place, path)) = place(self.repository, file) else { continue };
@@ -70,7 +70,7 @@ impl<'a> Versions<'a> {
                 self.last.insert(path.clone(), (oid.clone(), Rc::clone(slot)));
             }
             if old.is_some() || new.is_some() {
-                asked.push(Asked { place, path, old, new });
+                asked.push(FileVersions { place, path, old, new });
             }
         }
         asked
@@ -97,9 +97,9 @@ impl<'a> Versions<'a> {
     }
 
     /// The files of a change with their versions.
-    pub(super) fn get(&mut self, asked: Vec<Asked>) -> Result<Vec<FileChange>, Error> {
+    pub(super) fn get(&mut self, asked: Vec<FileVersions>) -> Result<Vec<FileChange>, Error> {
         let mut found = Vec::with_capacity(asked.len());
-        for Asked { place, path, old, new } in asked {
+        for FileVersions { place, path, old, new } in asked {
             let new = new.map(|it| self.version(&it)).transpose()?;
             let old = old.map(|it| self.version(&it)).transpose()?;
             found.push(FileChange { path, place, old, new });

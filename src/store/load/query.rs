@@ -152,14 +152,14 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
     }
 
     /// Refuses while a file on which the decision depends is being saved.
-    pub(crate) fn settled(self, rests: DecisionFiles<'a>) -> Self {
-        Self { settled: Some(rests), ..self }
+    pub(crate) fn settled(self, files: DecisionFiles<'a>) -> Self {
+        Self { settled: Some(files), ..self }
     }
 
     pub(crate) fn load(&self, context: &Context) -> Result<Loaded, Error> {
         match self.settled {
-            Some(rests) => {
-                settled::settled(context, || self.load_now(context), |it| Files::of(&it.plans, rests))
+            Some(files) => {
+                settled::settled(context, || self.load_now(context), |it| Files::of(&it.plans, files))
             }
             None => self.load_now(context),
         }

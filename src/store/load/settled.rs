@@ -105,14 +105,15 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn of(plans: &'a Plans, rests: DecisionFiles<'_>) -> Self {
+    pub(super) fn of(plans: &'a Plans, decision: DecisionFiles<'_>) -> Self {
         let mut files = Self::default();
         let is_changed =
-            |it: &Plan| matches!(rests, DecisionFiles::PlanFile(id) if it.id == *id) && it.etag.is_some();
+            |it: &Plan| matches!(decision, DecisionFiles::PlanFile(id) if it.id == *id) && it.etag.is_some();
         plans.iter().filter(|it| !is_changed(it)).for_each(|it| files.add_plan(it));
-        let (own, skipped) = match rests {
+        let (own, skipped) = match decision {
             DecisionFiles::All | DecisionFiles::Others(_) => {
-                let is_other = |it: &&Step| !matches!(rests, DecisionFiles::Others(path) if it.path == path);
+                let is_other =
+                    |it: &&Step| !matches!(decision, DecisionFiles::Others(path) if it.path == path);
                 plans.iter().flat_map(|it| &it.steps).filter(is_other).for_each(|it| files.add_step(it));
                 return files;
             }
