@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::squashed;
 use super::{FileKind, TextMerge, TextMerged};
 use crate::plan::id::PlanId;
 use crate::plan::step_number::StepNumber;
@@ -34,33 +35,12 @@ pub(super) fn merge(
         return Some(TextMerged { bytes: text.as_bytes().to_vec(), is_clean: true });
     }
     let merged = lines.merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())?;
-    match squash_alike(&three) {
+    match squashed::alike(&three) {
         Some([ours, theirs]) if !merged.is_clean => {
             lines.merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
         }
         _ => Some(merged),
     }
-}
-
-/// If both sides squashed different steps into this one, returns both texts with all parts in the same order;
-/// only the titles can differ.
-fn squash_alike([base, ours, theirs]: &Three) -> Option<[String; 2]> {
-    let base = base.trim();
-    // `squash` puts one heading above the text of the first step, and the other steps below it.
-    let split = |side: &'_ str| -> Option<(usize, String)> {
-        let at = side.find(base).filter(|_| !base.is_empty())?;
-        let (title, below) = (side[..at].trim(), &side[at + base.len()..]);
-        let is_heading = title.starts_with("# ") && !title.contains('\n');
-        let is_squashed = below.starts_with(['\n', '\r']) && below.trim_start().starts_with("# ");
-        (is_heading && is_squashed).then(|| (at, below.trim().to_owned()))
-    };
-    let ((own_at, own), (their_at, their)) = (split(ours)?, split(theirs)?);
-    let eol = if ours.contains("\r\n") { "\r\n" } else { "\n" };
-    let end = ours.trim_end().len();
-    let added = if own.contains(&their) { String::new() } else { format!("{eol}{eol}{their}") };
-    let ours = format!("{}{added}{}", &ours[..end], &ours[end..]);
-    let theirs = format!("{}{}", &theirs[..their_at], &ours[own_at..]);
-    Some([ours, theirs])
 }
 
 /// The result of a three-way merge where at most one side changed, or both in the same way.

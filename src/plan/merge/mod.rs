@@ -7,6 +7,7 @@ mod body;
 mod entries;
 mod header;
 pub mod markers;
+mod squashed;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -68,6 +68,13 @@ fn a_step_that_both_squashed_holds_the_parts_of_both() {
         (squashed("All", data), squashed("All", tests), Some(squashed("All", both))),
         (squashed("All", data), squashed("All", data), Some(squashed("All", data))),
         (squashed("All", both), squashed("All", data), Some(squashed("All", both))),
+        // Squashed once more on one side, and with a part that both have.
+        (squashed("All", both), squashed("All\n\n# Old", tests), Some(squashed("All\n\n# Old", both))),
+        (
+            squashed("All\n\n# Own", data),
+            squashed("All\n\n# Old", tests),
+            Some(squashed("All\n\n# Own\n\n# Old", both)),
+        ),
         // Two titles: a person decides, and the parts of both are there whichever is taken.
         (squashed("One", data), squashed("Two", tests), None),
     ];
