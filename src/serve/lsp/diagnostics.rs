@@ -10,12 +10,15 @@ use super::documents::Document;
 use super::positions::offset_of_place;
 use super::tree::Judged;
 use super::uri;
-use crate::plan::id::StepId;
-use crate::plan::model::Step;
-use crate::plan::plans::Plans;
+use crate::plan::file_name;
+use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::{self, Plans};
 use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::references;
 use crate::text::front_matter;
-use crate::text::line_index::Place;
+use crate::text::line_index::{self, Place};
+use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
 /// The diagnostics of a document. `judged` has the other places; without it there are none.
@@ -34,7 +37,7 @@ pub(super) fn all(
             "source": "planwatch",
             "message": message(it),
         });
-        let related = judged.map(|judged| related(root, judged, it)).unwrap_or_default();
+        let related = judged.map(|judged| related(root, document, judged, it)).unwrap_or_default();
         if !related.is_empty() {
             diagnostic["relatedInformation"] = related.into();
         }
@@ -90,30 +93,127 @@ fn begins_at(root: View<'_>, at: usize) -> Option<Range<usize>> {
     found
 }
 
-/// The other places that belong to a problem: the steps of a cycle, the other file with a number.
-fn related(root: &Path, judged: &Judged, problem: &Problem) -> Vec<Value> {
-    let Some((plan, step)) = judged.step(&problem.path) else { return Vec::new() };
-    let place = |path: &str, at: Place, message: String| {
-        let position = json!({"line": at.line.saturating_sub(1), "character": at.column.saturating_sub(1)});
-        let range = json!({"start": position, "end": position});
-        json!({"location": {"uri": uri::of_path(&root.join(path)), "range": range}, "message": message})
+/// A place that belongs to a problem of another place.
+struct Other {
+    /// Relative to the plans directory.
+    path: String,
+    at: Place,
+    message: String,
+}
+
+impl Other {
+    fn new(path: impl Into<String>, at: Place, message: impl Into<String>) -> Self {
+        Self { path: path.into(), at, message: message.into() }
+    }
+}
+
+/// The other places that belong to a problem: the steps of a cycle, the plan that lacks a step, the other of two files.
+fn related(root: &Path, document: &Document, judged: &Judged, problem: &Problem) -> Vec<Value> {
+    let Some(plan) = judged.plan() else { return Vec::new() };
+    let others = match problem.code {
+        Code::ProgramMissing => plan.program.iter().filter_map(|it| of_program(&judged.plans, it)).collect(),
+        Code::NameClash => spelled_alike(&judged.plans, plan),
+        Code::DependencyMissing => missing(&judged.plans, problem).into_iter().collect(),
+        _ => match judged.step(&problem.path) {
+            Some((plan, step)) => of_step(document, &judged.plans, (plan, step), problem),
+            None => Vec::new(),
+        },
     };
+    let place = |it: Other| {
+        let position =
+            json!({"line": it.at.line.saturating_sub(1), "character": it.at.column.saturating_sub(1)});
+        let range = json!({"start": position, "end": position});
+        json!({"location": {"uri": uri::of_path(&root.join(it.path)), "range": range}, "message": it.message})
+    };
+    others.into_iter().map(place).collect()
+}
+
+fn of_step(
+    document: &Document,
+    plans: &Plans,
+    (plan, step): (&Plan, &Step),
+    problem: &Problem,
+) -> Vec<Other> {
     match problem.code {
-        Code::DependencyCycle => {
-            let partners = partners(&judged.plans, step).into_iter();
-            partners
-                .map(|(it, waits_for, at)| {
-                    place(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
-                })
-                .collect()
-        }
+        Code::DependencyCycle => partners(plans, step)
+            .into_iter()
+            .map(|(it, waits_for, at)| {
+                Other::new(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
+            })
+            .collect(),
         Code::DuplicateStepNumber => {
             let others =
                 plan.steps.iter().filter(|it| it.id.number == step.id.number && it.path != step.path);
-            others.map(|it| place(&it.path, Place::START, format!("`{}` is here, too", it.id))).collect()
+            let here = |it: &Step| Other::new(&it.path, Place::START, format!("`{}` is here, too", it.id));
+            others.map(here).collect()
+        }
+        Code::WaitsForOpen => {
+            let open = step.depends.iter().filter_map(|it| plans.step(it)).filter(|it| !it.is_closed());
+            let open = open.take(MOST_SHOWN).filter_map(|it| Some((it, file_of(plans, it)?)));
+            open.map(|(it, path)| Other::new(path, Place::START, format!("`{}` is open", it.id))).collect()
+        }
+        Code::DependenciesDisagree => {
+            let section = section(&document.text).filter(|it| *it != (problem.line, problem.column));
+            vec![match section {
+                Some((line, column)) => {
+                    Other::new(&step.path, Place { line, column }, "the Dependencies section is here")
+                }
+                None => {
+                    Other::new(&plan.path, Place::START, format!("the Steps list of `{}` is here", plan.id))
+                }
+            }]
         }
         _ => Vec::new(),
     }
+}
+
+/// The file that says what a step is: its own, else its plan's.
+fn file_of<'a>(plans: &'a Plans, step: &'a Step) -> Option<&'a str> {
+    if step.has_file() { Some(&step.path) } else { plans.get(&step.id.plan).map(|it| it.path.as_str()) }
+}
+
+/// The line and column where a Dependencies section begins, as problems count them.
+fn section(text: &str) -> Option<(u32, u32)> {
+    let body = front_matter::split(text.as_bytes()).body_start();
+    let section = references::section(&markdown::outline(&text[body..]))?;
+    let Place { line, column } = line_index::place(text.as_bytes(), body + section.start);
+    Some((line, column))
+}
+
+/// The file of the plan that lacks the step which a problem names, or where the plan would be.
+fn missing(plans: &Plans, problem: &Problem) -> Option<Other> {
+    let step = problem.message.split('`').nth(1).and_then(read_step_id)?;
+    let message = match plans.get(&step.plan) {
+        Some(_) => format!("the plan `{}` has no step {}", step.plan, step.number),
+        None => format!("there is no plan `{}` here", step.plan),
+    };
+    place_of_plan(plans, &step.plan, message)
+}
+
+fn of_program(plans: &Plans, program: &PlanId) -> Option<Other> {
+    let message = match plans.get(program) {
+        Some(_) => format!("the plan `{program}` is here"),
+        None => format!("there is no plan `{program}` here"),
+    };
+    place_of_plan(plans, program, message)
+}
+
+/// The file of a plan; for a missing one the file that would make it.
+fn place_of_plan(plans: &Plans, id: &PlanId, message: String) -> Option<Other> {
+    let known = plans.get(id).map(|it| it.path.clone());
+    let new = || PlanId::is_plan_name(id.as_str()).then(|| format!("{id}/{}", file_name::PLAN_FILE));
+    known.or_else(new).map(|path| Other::new(path, Place::START, message))
+}
+
+fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Other> {
+    let folded = plans::folded_name(plan.id.as_str());
+    let is_like = |it: &&Plan| {
+        it.path != plan.path
+            && it.is_archived == plan.is_archived
+            && plans::folded_name(it.id.as_str()) == folded
+    };
+    let here = |it: &Plan| Other::new(&it.path, Place::START, format!("`{}` is here", it.id));
+    plans.iter().filter(is_like).take(MOST_SHOWN).map(here).collect()
 }
 
 /// The most steps that are followed from one step to another, and the most places that are shown.

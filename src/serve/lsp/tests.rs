@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::diagnostics;
 use super::documents::Documents;
 use super::edits::{Renames, workspace_edit};
 use super::positions::Encoding;
@@ -195,4 +196,69 @@ fn an_open_text_changes_what_is_said_of_other_files() {
     assert_eq!(codes(&mut tree), [""; 0]);
     tree.close(Path::new("/plans/a/step-1.md"));
     assert_eq!(codes(&mut tree), ["waits-for-open"]);
+}
+
+/// Each problem names the other places that it is about: the steps of a cycle, the plan that lacks a step, the other file.
+#[test]
+fn problems_have_the_places_that_they_are_about() {
+    let files = [
+        ("/plans/a/plan.md", "---\nprogram: none\n---\n# A\n\n## Steps\n- step-4: Four (depends: step-3)\n"),
+        ("/plans/a/step-1.md", "---\ndepends: [2, \"b:7\", \"gone:1\", 9]\n---\n# One\n"),
+        ("/plans/a/step-2.md", "---\ndepends: [1]\n---\n# Two\n"),
+        (
+            "/plans/a/step-3.md",
+            "---\nstatus: completed\ndepends: [\"b:1\"]\n---\n# Three\n\n## Dependencies\n\nstep-1\n",
+        ),
+        ("/plans/a/step-4.md", "# Four\n\n## Dependencies\n\nstep-1\n"),
+        ("/plans/a/step-5.md", "# Five\n"),
+        ("/plans/a/step-05.md", "# Five\n"),
+        ("/plans/A/plan.md", "# Other spelling\n"),
+        ("/plans/b/plan.md", "---\nprogram: A\n---\n# B\n"),
+        ("/plans/b/step-1.md", "# B\n"),
+    ];
+    let (mut tree, context) = tree_of(&files);
+    tree.loaded(super::catalog::Catalog::load(&context).unwrap());
+    let mut said = Vec::new();
+    for (path, text) in files {
+        let mut documents = Documents::default();
+        let uri = format!("file://{path}");
+        documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+        let document = documents.get(&uri).unwrap();
+        let file = tree.file(Path::new(path)).unwrap();
+        let problems = tree.problems_of(&file);
+        let judged = tree.judged(file.key.as_ref().unwrap()).ok();
+        for it in diagnostics::all(document, Path::new("/plans"), &problems, judged) {
+            let places = it["relatedInformation"].as_array().into_iter().flatten();
+            let place = |place: &Value| {
+                let (of, line) = (&place["location"]["uri"], &place["location"]["range"]["start"]["line"]);
+                format!(
+                    " {}:{line} {}",
+                    of.as_str().unwrap().trim_start_matches("file:///plans/"),
+                    place["message"].as_str().unwrap()
+                )
+            };
+            let code = it["code"].as_str().unwrap();
+            let name = path.trim_start_matches("/plans/");
+            said.push(format!("{name} {code}:{}", places.map(place).collect::<Vec<_>>().join(",")));
+        }
+    }
+    assert_eq!(
+        said,
+        [
+            "a/plan.md name-clash: A/plan.md:0 `A` is here",
+            "a/plan.md program-missing: none/plan.md:0 there is no plan `none` here",
+            "a/step-1.md dependency-cycle: a/step-2.md:1 `a:2` waits for `a:1`",
+            "a/step-1.md dependency-missing: b/plan.md:0 the plan `b` has no step 7",
+            "a/step-1.md dependency-missing: gone/plan.md:0 there is no plan `gone` here",
+            "a/step-1.md dependency-missing: a/plan.md:0 the plan `a` has no step 9",
+            "a/step-2.md dependency-cycle: a/step-1.md:1 `a:1` waits for `a:2`",
+            "a/step-3.md waits-for-open: b/step-1.md:0 `b:1` is open",
+            "a/step-3.md dependencies-disagree: a/step-3.md:7 the Dependencies section is here",
+            "a/step-4.md dependencies-disagree: a/plan.md:0 the Steps list of `a` is here",
+            "a/step-5.md duplicate-step-number: a/step-05.md:0 `a:5` is here, too",
+            "a/step-05.md duplicate-step-number: a/step-5.md:0 `a:5` is here, too",
+            "A/plan.md name-clash: a/plan.md:0 `a` is here",
+            "b/plan.md program-missing: A/plan.md:0 the plan `A` is here",
+        ]
+    );
 }
