@@ -10,6 +10,7 @@ use super::diagnostics;
 use super::documents::Documents;
 use super::edits::{Renames, workspace_edit};
 use super::positions::Encoding;
+use super::symbols;
 use super::tree::{ContextsAt, Tree};
 use crate::api::context::Context;
 use crate::disk::model::Machine;
@@ -261,4 +262,46 @@ fn problems_have_the_places_that_they_are_about() {
             "b/plan.md program-missing: A/plan.md:0 the plan `A` is here",
         ]
     );
+}
+
+/// The steps of a plan are below the phases that their files have, and a step's file has its phase.
+#[test]
+fn phases_are_symbols_around_their_steps() {
+    let files = [
+        (
+            "/plans/p/plan.md",
+            "# P\n\n## Steps\n- step-1: One\n- step-2: Two\n  more\n- step-3: Three\n- step-4: Four\n\n## End\n",
+        ),
+        ("/plans/p/step-1.md", "---\nphase: build\n---\n# One\n"),
+        ("/plans/p/step-2.md", "---\nphase: build\n---\n# Two\n"),
+        ("/plans/p/step-4.md", "---\nphase: build\n---\n# Four\n"),
+    ];
+    let (mut tree, _) = tree_of(&files);
+    let client = Client { nests_symbols: true, ..Client::default() };
+    let mut said = |nth: usize| {
+        let (path, text) = files[nth];
+        let mut documents = Documents::default();
+        let uri = format!("file://{path}");
+        documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+        let file = tree.file(Path::new(path)).unwrap();
+        let found =
+            symbols::document_symbols(&mut tree, documents.get(&uri).unwrap(), &file, &client).unwrap();
+        names(&found)
+    };
+    assert_eq!(
+        said(0),
+        "P 0-10 (Steps 2-9 (build 3-5 (1: One 3-3, 2: Two 4-5), 3: Three 6-6, build 7-7 (4: Four 7-7)), End 9-10)"
+    );
+    assert_eq!(said(1), "build 1-1, One 3-4");
+}
+
+/// Symbols with their lines and what is below them.
+fn names(symbols: &Value) -> String {
+    let one = |it: &Value| {
+        let line = |of: &str| it["range"][of]["line"].as_u64().unwrap();
+        let below = names(&it["children"]);
+        let below = if below.is_empty() { below } else { format!(" ({below})") };
+        format!("{} {}-{}{below}", it["name"].as_str().unwrap(), line("start"), line("end"))
+    };
+    symbols.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(", ")
 }
