@@ -350,6 +350,26 @@ fn a_typo_is_marked_while_it_is_typed_and_mended() {
 }
 
 #[test]
+fn a_lone_carriage_return_is_marked_and_converted() {
+    let place = place();
+    let mut editor = Editor::with(&place, &able());
+    let text = TWO.replace("## Tasks\n\n", "## Tasks\r\r\n");
+    editor.open(STEP, &text);
+    editor.wait_for_codes(STEP, &["lone-carriage-return"]);
+    let here = json!({"start": {"line": 7, "character": 0}, "end": {"line": 7, "character": 0}});
+    let of =
+        json!({"textDocument": {"uri": editor.uri(STEP)}, "range": here, "context": {"diagnostics": []}});
+    let actions = editor.ask("textDocument/codeAction", of);
+    let first = &actions[0];
+    assert_eq!(first["title"], "Convert line ends", "{actions}");
+    let edit = &first["edit"]["documentChanges"][0]["edits"][0];
+    editor.change(STEP, 2, json!([{"range": edit["range"], "text": edit["newText"]}]));
+    editor.wait_for_codes(STEP, &[]);
+    assert_eq!(edit["newText"], TWO.replace('\n', "\r\n"), "the file has one CRLF");
+    assert_eq!(editor.end(), 0);
+}
+
+#[test]
 fn a_change_by_somebody_else_is_seen_without_a_key() {
     let place = place();
     let mut editor = Editor::with(&place, &able());

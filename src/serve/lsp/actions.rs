@@ -10,10 +10,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::diagnostics::extent;
+use super::diagnostics::{extent, line_ends};
 use super::documents::{Document, Documents};
 use super::edits::{Renames, workspace_edit};
 use super::hints::may;
+use super::positions::{lone_return, with_equal_ends};
 use super::protocol::{Answer, Range as LspRange};
 use super::tree::{PlanFile, Role, Tree};
 use crate::api::context::Context;
@@ -61,6 +62,7 @@ pub(super) fn actions(
     let chosen = document.offsets(range);
     if is_wanted(QUICKFIX) {
         found.extend(problems.iter().flat_map(|it| asked.fixes(it, &chosen)));
+        found.extend(asked.convert_line_ends(&chosen));
     }
     if is_wanted(REWRITE) {
         found.extend(asked.moves(&possible));
@@ -165,6 +167,19 @@ impl Asked<'_> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// On the line that a carriage return alone ends: makes all lines end alike.
+    fn convert_line_ends(&self, chosen: &Range<usize>) -> Option<Value> {
+        let text = &self.document.text;
+        let line = self.document.line_of(lone_return(text)?);
+        let there = self.document.line_of(chosen.start)..=self.document.line_of(chosen.end);
+        let hint = line_ends(self.document).filter(|_| there.contains(&line))?;
+        // Editors count the lines of such a text differently, so only an edit of all of it is the same for each.
+        let edit = json!({"range": self.document.range(&(0..text.len())), "newText": with_equal_ends(text)});
+        let mut action = self.edit_action("Convert line ends", QUICKFIX, &self.edit_of(&[edit]));
+        action["diagnostics"] = json!([hint]);
+        Some(action)
     }
 
     /// What a missing file's command is about: the step whose line is in this file.

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::documents::Document;
-use super::positions::offset_of_place;
+use super::positions::{lone_return, offset_of_place};
 use super::tree::Judged;
 use super::uri;
 use crate::plan::file_name;
@@ -44,6 +44,19 @@ pub(super) fn all(
         diagnostic
     };
     problems.iter().map(one).collect()
+}
+
+/// A hint for a text in which a carriage return alone ends a line: editors and the protocol count its lines differently,
+/// so every mark below it may be misplaced.
+pub(super) fn line_ends(document: &Document) -> Option<Value> {
+    let line = document.line_of(lone_return(&document.text)?);
+    Some(json!({
+        "range": document.range(&document.line(line)),
+        "severity": 4,
+        "code": "lone-carriage-return",
+        "source": "planwatch",
+        "message": "a carriage return without line feed ends this line for some readers only; convert the line ends",
+    }))
 }
 
 fn message(problem: &Problem) -> String {

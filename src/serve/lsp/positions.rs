@@ -138,6 +138,18 @@ pub(super) fn offset_of_place(text: &str, place: Place) -> usize {
     start + mark + inside
 }
 
+/// The first carriage return without a line feed: the protocol ends a line there, some editors do not.
+pub(super) fn lone_return(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    text.match_indices('\r').map(|(at, _)| at).find(|it| bytes.get(it + 1) != Some(&b'\n'))
+}
+
+/// A text whose lines all end as the others of it do, at LF where none ends at CRLF.
+pub(super) fn with_equal_ends(text: &str) -> String {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', end)
+}
+
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -184,6 +196,20 @@ mod tests {
             assert_eq!(&text[lines.line(text, line as usize)], word);
         }
         assert_eq!(Lines::of("").len(), 1);
+    }
+
+    #[test]
+    fn lone_returns_are_found_and_replaced() {
+        for (text, at, converted) in [
+            ("a\rb\n", Some(1), "a\nb\n"),
+            ("a\r\nb\r", Some(4), "a\r\nb\r\n"),
+            ("a\r\nb\n", None, "a\r\nb\r\n"),
+            ("a\r\r\n", Some(1), "a\r\n\r\n"),
+            ("a", None, "a"),
+        ] {
+            assert_eq!(lone_return(text), at, "{text:?}");
+            assert_eq!(with_equal_ends(text), converted, "{text:?}");
+        }
     }
 
     #[test]
