@@ -1,13 +1,13 @@
 //! Problems as diagnostics: where each begins and ends in the text, and the related places.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::documents::Document;
-use super::positions::{lone_return, offset_of_place};
+use super::positions::{Places, lone_return};
 use super::tree::Judged;
 use super::uri;
 use crate::plan::file_name;
@@ -28,10 +28,13 @@ pub(super) fn all(
     problems: &[Problem],
     judged: Option<&Judged>,
 ) -> Vec<Value> {
-    let tree = Tree::of_file(document.text.as_bytes());
+    if problems.is_empty() {
+        return Vec::new();
+    }
+    let extents = Extents::of(&document.text);
     let one = |it: &Problem| {
         let mut diagnostic = json!({
-            "range": document.range(&extent(&document.text, tree.as_ref(), it)),
+            "range": document.range(&extents.at(it)),
             "severity": if it.severity() == Severity::Error { 1 } else { 2 },
             "code": it.code.text(),
             "source": "planwatch",
@@ -66,39 +69,58 @@ fn message(problem: &Problem) -> String {
     }
 }
 
-/// The bytes that a problem is about: the YAML value that begins at its place, else the word there. One of the whole file
-/// is shown at its first line.
-pub(super) fn extent(text: &str, tree: Option<&Tree>, problem: &Problem) -> Range<usize> {
-    let start = offset_of_place(text, Place { line: problem.line, column: problem.column });
-    let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
-    if (problem.line, problem.column) == (1, 1) {
-        return start..line_end;
-    }
-    let yaml = match front_matter::split(text.as_bytes()).header {
-        front_matter::Header::Present { yaml, .. } => yaml.start,
-        _ => 0,
-    };
-    let value = tree.and_then(|it| begins_at(it.root(), start.checked_sub(yaml)?));
-    if let Some(end) = value.map(|it| yaml + it.end).filter(|it| *it > start && *it <= text.len()) {
-        // Several lines of marks say no more than one.
-        return start..end.min(line_end.max(start));
-    }
-    let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');
-    let word = text[start..line_end].find(is_end).map_or(line_end, |it| start + it);
-    if word > start { start..word } else { start..line_end }
+/// What problems of a text are about; made once for all of them, because a file may have hundreds.
+pub(super) struct Extents<'a> {
+    text: &'a str,
+    places: Places<'a>,
+    /// The end of the innermost YAML value that begins at a byte.
+    values: HashMap<usize, usize>,
 }
 
-/// The innermost value that begins at a byte.
-fn begins_at(root: View<'_>, at: usize) -> Option<Range<usize>> {
+impl<'a> Extents<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let yaml = match front_matter::split(text.as_bytes()).header {
+            front_matter::Header::Present { yaml, .. } => yaml.start,
+            _ => 0,
+        };
+        let values = Tree::of_file(text.as_bytes()).map_or_else(HashMap::new, |it| values(it.root(), yaml));
+        Self { text, places: Places::of(text), values }
+    }
+
+    pub(super) fn offset(&self, problem: &Problem) -> usize {
+        self.places.offset(Place { line: problem.line, column: problem.column })
+    }
+
+    /// The bytes that a problem is about: the YAML value that begins at its place, else the word there. One of the whole
+    /// file is shown at its first line.
+    pub(super) fn at(&self, problem: &Problem) -> Range<usize> {
+        let (text, start) = (self.text, self.offset(problem));
+        let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
+        if (problem.line, problem.column) == (1, 1) {
+            return start..line_end;
+        }
+        let value = self.values.get(&start).copied();
+        if let Some(end) = value.filter(|it| *it > start && *it <= text.len()) {
+            // Several lines of marks say no more than one.
+            return start..end.min(line_end.max(start));
+        }
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');
+        let word = text[start..line_end].find(is_end).map_or(line_end, |it| start + it);
+        if word > start { start..word } else { start..line_end }
+    }
+}
+
+/// Where each value of a front matter ends, by where it begins; of several that begin at a byte, the innermost.
+fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
     let mut open = vec![root];
-    let mut found = None;
+    let mut found = HashMap::new();
     while let Some(view) = open.pop() {
         let span = view.span();
         if view.is_alias() {
             continue;
         }
-        if span.start == at && span.end > at {
-            found = Some(span);
+        if span.end > span.start {
+            found.insert(yaml + span.start, yaml + span.end);
         }
         open.extend(view.items());
         open.extend(view.own_entries().flat_map(|(key, value)| [key, value]));
@@ -233,28 +255,43 @@ fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Other> {
 const MOST_FOLLOWED: usize = 1_000;
 const MOST_SHOWN: usize = 6;
 
-/// The steps through which a step waits for itself, each with the dependency that leads on, and where it is written.
+/// The steps through which a step waits for itself on the shortest way, each with the dependency that leads on, and where it is
+/// written.
 fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, Place)> {
-    let leads_back = |from: &'a StepId| {
-        let (mut seen, mut open) = (HashSet::new(), vec![from]);
-        while let Some(id) = open.pop() {
-            if *id == step.id {
-                return true;
+    // Each step that is found, with the place of the step before it in this list and of the dependency there.
+    let mut found: Vec<(&Step, usize, usize)> = vec![(step, 0, 0)];
+    let mut seen = HashSet::new();
+    let mut at = 0;
+    while let Some((from, ..)) = found.get(at).copied() {
+        for (nth, next) in from.depends.iter().enumerate() {
+            if *next == step.id {
+                return way(&found, (at, nth));
             }
-            if seen.len() < MOST_FOLLOWED && seen.insert(id) {
-                open.extend(plans.step(id).into_iter().flat_map(|it| &it.depends));
+            if found.len() < MOST_FOLLOWED
+                && seen.insert(next)
+                && let Some(next) = plans.step(next)
+            {
+                found.push((next, at, nth));
             }
         }
-        false
-    };
-    let (mut found, mut seen, mut at) = (Vec::new(), HashSet::new(), step);
-    while seen.insert(&at.id) && found.len() < MOST_SHOWN {
-        let Some((nth, next)) = at.depends.iter().enumerate().find(|(_, it)| leads_back(it)) else { break };
-        if at.id != step.id {
-            found.push((at, next, at.depends_at.get(nth).copied().unwrap_or(Place::START)));
-        }
-        let Some(next) = plans.step(next) else { break };
-        at = next;
+        at += 1;
     }
-    found
+    Vec::new()
+}
+
+/// The steps on the way to a place in a list of steps, without the first step.
+fn way<'a>(
+    found: &[(&'a Step, usize, usize)],
+    (mut at, mut nth): (usize, usize),
+) -> Vec<(&'a Step, &'a StepId, Place)> {
+    let mut way = Vec::new();
+    while at > 0 {
+        let (step, before, leads) = found[at];
+        let place = step.depends_at.get(nth).copied().unwrap_or(Place::START);
+        way.push((step, &step.depends[nth], place));
+        (at, nth) = (before, leads);
+    }
+    way.reverse();
+    way.truncate(MOST_SHOWN);
+    way
 }

@@ -1,5 +1,6 @@
 //! From a name to what it names, and back: definition, references, links, highlights.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use super::protocol::{Answer, Position};
 use super::references::{self, Form, Named, Target};
 use super::tree::{PlanFile, Role, Tree};
 use super::uri;
+use crate::api::context::Context;
 use crate::plan::id::StepId;
 use crate::text::front_matter;
 use crate::text::markdown;
@@ -47,10 +49,12 @@ fn file_of(tree: &mut Tree, file: &PlanFile, target: &Target) -> Option<String> 
 
 /// The text of a file: the open one, else that on disk.
 fn document_of(tree: &Tree, documents: &Documents, relative: &str, encoding: Encoding) -> Option<Document> {
-    if let Some(document) = tree.open_path(relative).and_then(|it| documents.at(it)) {
-        return Some(document.clone());
-    }
-    let bytes = tree.context().ok()?.plans.read(Path::new(relative)).ok()?.bytes;
+    let open = tree.open_path(relative).and_then(|it| documents.at(it)).cloned();
+    open.or_else(|| saved_document(&tree.context().ok()?, tree, relative, encoding))
+}
+
+fn saved_document(context: &Context, tree: &Tree, relative: &str, encoding: Encoding) -> Option<Document> {
+    let bytes = context.plans.read(Path::new(relative)).ok()?.bytes;
     let (path, text) = (tree.root.join(relative), String::from_utf8(bytes).ok()?);
     Some(Document::new(uri::of_path(&path), path, 0, text, encoding))
 }
@@ -124,7 +128,7 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
 
 /// Where a target is named, in the files of its own plan and of those that depend on it. `is_stopped` ends the search.
 pub(super) fn all_names(
-    tree: &mut Tree,
+    tree: &Tree,
     documents: &Documents,
     target: &Target,
     encoding: Encoding,
@@ -144,13 +148,17 @@ pub(super) fn all_names(
     files.extend(tree.open_files().map(|(_, file)| file.relative.clone()));
     files.sort();
     files.dedup();
+    let open: HashMap<_, _> = tree.open_files().map(|(path, file)| (file.relative.as_str(), path)).collect();
+    // A plan may have hundreds of files, and a context costs more than to read one.
+    let Ok(context) = tree.context() else { return Vec::new() };
     let mut found = Vec::new();
     for relative in files {
         if is_stopped() {
             break;
         }
-        let Some(document) = document_of(tree, documents, &relative, encoding) else { continue };
-        let Some(file) = tree.file(&document.path) else { continue };
+        let typed = open.get(relative.as_str()).and_then(|it| documents.at(it)).cloned();
+        let document = typed.or_else(|| saved_document(&context, tree, &relative, encoding));
+        let (Some(document), Some(file)) = (document, PlanFile::at(Path::new(&relative))) else { continue };
         let mut named = references::all(&document.text, &file);
         named.retain(|it| it.target == *target || is_step_of(&it.target, target));
         if !named.is_empty() {

@@ -10,6 +10,8 @@ use super::diagnostics;
 use super::documents::Documents;
 use super::edits::{Renames, workspace_edit};
 use super::positions::Encoding;
+use super::protocol::Position;
+use super::rename;
 use super::symbols;
 use super::tree::{ContextsAt, Tree};
 use crate::api::context::Context;
@@ -304,4 +306,76 @@ fn names(symbols: &Value) -> String {
         format!("{} {}-{}{below}", it["name"].as_str().unwrap(), line("start"), line("end"))
     };
     symbols.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A rename in an editor changes links in texts that are not saved, too.
+#[test]
+fn links_follow_a_plan_that_an_editor_renames() {
+    let files = [
+        ("/plans/old/plan.md", "# Old\n"),
+        ("/plans/old/step-1.md", "# One\n\n[up](../old/plan.md)\n"),
+        ("/plans/other/plan.md", "# Other\n"),
+    ];
+    let (mut tree, _) = tree_of(&files);
+    let mut documents = Documents::default();
+    for (uri, text) in [
+        ("file:///plans/old/plan.md", "# Old\n"),
+        ("file:///plans/other/plan.md", "# Other\n\nSee [it](../old/step-1.md).\n"),
+    ] {
+        documents.open(uri.to_owned(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+        assert!(tree.put(documents.get(uri).unwrap()));
+    }
+    let client = Client { has_document_changes: true, renames_files: true, ..Client::default() };
+    let file = tree.file(Path::new("/plans/old/plan.md")).unwrap();
+    let document = documents.get("file:///plans/old/plan.md").unwrap();
+    let asked = (Position { line: 0, character: 2 }, "new");
+    let edit = rename::rename(&mut tree, &documents, (document, &file), &client, asked).unwrap();
+    let shown = |it: &Value| match it["kind"].as_str() {
+        Some(kind) => format!("{kind} {}", it["newUri"].as_str().unwrap()),
+        None => {
+            let uri = it["textDocument"]["uri"].as_str().unwrap();
+            let before = documents.get(uri).map_or(files[1].1, |it| it.text.as_str());
+            format!("{uri} {}", applied(before, Encoding::Utf16, it["edits"].as_array().unwrap()))
+        }
+    };
+    let mut changes: Vec<_> = edit["documentChanges"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(changes.pop().unwrap(), "rename file:///plans/new");
+    changes.sort();
+    assert_eq!(
+        changes,
+        [
+            "file:///plans/old/step-1.md # One\n\n[up](../new/plan.md)\n",
+            "file:///plans/other/plan.md # Other\n\nSee [it](../new/step-1.md).\n",
+        ]
+    );
+}
+
+/// Each of hundreds of problems is marked at its own place.
+#[test]
+fn many_problems_of_a_file_are_marked_each_at_its_place() {
+    let listed: String = (1..=300).map(|it| format!("- step-{it}: É (depends: no{it})\n")).collect();
+    let plan = format!("# P\n\n## Steps\n\n{listed}");
+    let waits: Vec<_> = (401..=480).map(|it| it.to_string()).collect();
+    let step = format!("---\ndepends:\n  - {}\n---\n# One\n", waits.join("\n  - "));
+    let files = [("/plans/p/plan.md", plan.as_str()), ("/plans/p/step-1.md", step.as_str())];
+    let (mut tree, _) = tree_of(&files);
+    for ((path, text), n) in files.into_iter().zip([299, 80]) {
+        let mut documents = Documents::default();
+        let uri = format!("file://{path}");
+        documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf8).unwrap();
+        let file = tree.file(Path::new(path)).unwrap();
+        let problems = tree.problems_of(&file);
+        let found = diagnostics::all(documents.get(&uri).unwrap(), Path::new("/plans"), &problems, None);
+        let marked = |it: &Value| {
+            let place = |of: &str, what: &str| it["range"][of][what].as_u64().unwrap() as usize;
+            let line = text.lines().nth(place("start", "line")).unwrap();
+            line[place("start", "character")..place("end", "character")].to_owned()
+        };
+        let missing = found.iter().filter(|it| it["code"] == "dependency-missing");
+        let marks: Vec<_> = missing.map(marked).collect();
+        let number = |it: &String| it.trim_start_matches("no").parse::<usize>().ok();
+        let numbers: Vec<_> = marks.iter().map(number).collect();
+        assert!(numbers.windows(2).all(|it| it[0].map(|it| it + 1) == it[1]), "{marks:?}");
+        assert!(marks.len() >= n, "{marks:?}");
+    }
 }
