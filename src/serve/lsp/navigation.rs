@@ -11,7 +11,7 @@ use super::documents::{Document, Documents};
 use super::positions::Encoding;
 use super::protocol::{Answer, Position};
 use super::references::{self, Form, Named, Target};
-use super::tree::{PlanFile, Role, Tree};
+use super::tree::{BESIDE, PlanFile, Role, Tree};
 use super::uri;
 use crate::api::context::Context;
 use crate::plan::id::StepId;
@@ -146,11 +146,12 @@ pub(super) fn all_names(
         files.extend(plans.flat_map(files_of));
     }
     files.extend(tree.open_files().map(|(_, file)| file.relative.clone()));
-    files.sort();
-    files.dedup();
     let open: HashMap<_, _> = tree.open_files().map(|(path, file)| (file.relative.as_str(), path)).collect();
     // A plan may have hundreds of files, and a context costs more than to read one.
     let Ok(context) = tree.context() else { return Vec::new() };
+    files.extend(beside(&context));
+    files.sort();
+    files.dedup();
     let mut found = Vec::new();
     for relative in files {
         if is_stopped() {
@@ -166,6 +167,16 @@ pub(super) fn all_names(
         }
     }
     found
+}
+
+/// Decisions and the like, which may name any plan.
+fn beside(context: &Context) -> Vec<String> {
+    let of = |directory: &&str| {
+        let names = context.plans.names(Path::new(directory.trim_end_matches('/'))).into_iter();
+        let names = names.filter(|it| it.ends_with(".md") && !it.starts_with('.'));
+        names.map(|it| format!("{directory}{it}")).collect::<Vec<_>>()
+    };
+    BESIDE.iter().flat_map(of).collect()
 }
 
 /// Whether a name of a step names a plan with it.

@@ -76,8 +76,11 @@ impl PlanFile {
     }
 }
 
+/// The directories of files that belong to no plan.
+pub(super) const BESIDE: [&str; 4] = ["_decisions/", "_insights/", "_scripts/", "_prompts/"];
+
 fn is_beside(path: &str) -> bool {
-    ["_decisions/", "_insights/", "_scripts/", "_prompts/"].iter().any(|it| path.starts_with(it))
+    BESIDE.iter().any(|it| path.starts_with(it))
 }
 
 /// A plan with those that it depends on, as the open texts and the files say it.
