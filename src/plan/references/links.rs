@@ -11,17 +11,18 @@ use crate::text::markdown;
 pub(crate) fn followed(file: &[u8], old: &PlanId, new: &PlanId) -> Option<Vec<u8>> {
     let start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[start..]).ok()?;
+    let bytes = body.as_bytes();
     let mut after = file[..start].to_vec();
     let mut from = 0;
     for range in markdown::destinations(body) {
         if let Some((at, len)) = name_in(&body[range.clone()], old) {
             let name = range.start + at;
-            after.extend_from_slice(body[from..name].as_bytes());
+            after.extend_from_slice(&bytes[from..name]);
             after.extend_from_slice(written(new.as_str()).as_bytes());
             from = name + len;
         }
     }
-    after.extend_from_slice(body[from..].as_bytes());
+    after.extend_from_slice(&bytes[from..]);
     (from > 0).then_some(after)
 }
 
