@@ -35,7 +35,8 @@ pub fn is_plan(context: &Context, id: &str) -> Result<bool, Error> {
     Ok(matches!(resolve::target(context, id)?, resolve::Target::Plan(_)))
 }
 
-/// Renames the directory, and corrects ids, dependencies of other plans and the `program` of its children: all of it, or nothing.
+/// Renames the directory, and corrects ids, dependencies of other plans, the `program` of its children, and links to its files: all
+/// of it, or nothing.
 pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.id)?;
     foreign::refresh(context, request.mode);
@@ -71,12 +72,14 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
             ops.push(FileOp::Change { path, before, after });
         }
     }
+    let left_links = relink::follow_links(context, &plans, (&id, &new), &mut ops);
     let names = context.plans.listed(&from)?.unwrap_or_default();
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
     writing.batch_emptying("move", ops, vec![from])?;
     report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = relinked.hints;
+    report.hints.extend(left_links);
     // No lock is held while the remote is asked.
     drop(writing);
     if request.mode == Mode::Write {
@@ -201,5 +204,40 @@ mod tests {
             "---\nprogram: large\n---\n# C\n\n## Steps\n- step-1: X (depends: large:1)\n"
         );
         assert_eq!(text("child/step-1.md"), "---\ndepends:\n  - large/step-1   # first\n---\n# X\n");
+    }
+
+    #[test]
+    fn links_to_the_files_of_a_plan_follow_it() {
+        let broken = "---\nstatus: [\n---\n[a](../old/)\n";
+        let decision = "# Topic\n\nSee [the step](../old/step-1.md).\n";
+        let machine = Machine::with(&[
+            ("/plans/old/plan.md", "# Old\n\nSee [one](step-1.md) and [two](../old/step-2.md).\n"),
+            ("/plans/old/step-1.md", "---\nid: old:1\n---\n# One\n\n[up](../old/plan.md) old/step-2\n"),
+            ("/plans/other/plan.md", "\u{feff}# O\r\n\r\n![p](../old/p.png) `[x](../old/)` old\r\n"),
+            (
+                "/plans/other/step-1.md",
+                "---\ndepends: [\"old:1\"]\n---\n# X\n\n[r]: <../old/step-1.md> 'old'\n",
+            ),
+            ("/plans/other/step-2.md", broken),
+            ("/plans/_archive/gone/step-1.md", "[a](../old/)\n"),
+            ("/plans/_decisions/20261121T091403.250Z-topic.md", decision),
+        ]);
+        let context = Context::on_model(&machine);
+        let request =
+            RenameRequest { id: "old".to_owned(), to: "new".to_owned(), ..RenameRequest::default() };
+        let report = rename(&context, &request).unwrap();
+        let text = |path: &str| String::from_utf8(context.plans.read(path.as_ref()).unwrap().bytes).unwrap();
+        assert_eq!(text("new/plan.md"), "# Old\n\nSee [one](step-1.md) and [two](../new/step-2.md).\n");
+        assert_eq!(text("new/step-1.md"), "---\nid: new:1\n---\n# One\n\n[up](../new/plan.md) old/step-2\n");
+        assert_eq!(text("other/plan.md"), "\u{feff}# O\r\n\r\n![p](../new/p.png) `[x](../old/)` old\r\n");
+        assert_eq!(
+            text("other/step-1.md"),
+            "---\ndepends: [\"new:1\"]\n---\n# X\n\n[r]: <../new/step-1.md> 'old'\n"
+        );
+        assert_eq!(text("other/step-2.md"), broken);
+        assert_eq!(text("_archive/gone/step-1.md"), "[a](../old/)\n");
+        assert_eq!(text("_decisions/20261121T091403.250Z-topic.md"), decision);
+        let hint = "links to `old` in plans/other/step-2.md, plans/_decisions/20261121T091403.250Z-topic.md stay, because planwatch does not edit them";
+        assert_eq!(report.hints, [hint]);
     }
 }

@@ -1,9 +1,12 @@
 //! Dependencies in prose: `(depends: …)` in a Steps list, `step-N` in a Dependencies section.
 
+mod links;
 mod mentions;
 
 use std::collections::HashMap;
 use std::ops::Range;
+
+pub(crate) use links::followed as followed_links;
 
 use crate::plan::id::{PlanId, StepId, read_number, read_step_id};
 use crate::plan::ranges::StepRange;

@@ -112,9 +112,8 @@ fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
 
 /// The step that has to be closed first because the plan is sequential.
 pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
-    (plan.order == Order::Sequential)
-        .then(|| plan.steps.iter().rfind(|it| it.id.number < step.id.number))
-        .flatten()
+    let first = || plan.steps.partition_point(|it| it.id.number < step.id.number);
+    (plan.order == Order::Sequential).then(|| plan.steps[..first()].last()).flatten()
 }
 
 /// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.

@@ -1,10 +1,12 @@
-//! Updates dependencies when a step is renumbered or removed. Prose is not changed.
+//! Updates dependencies when a step is renumbered or removed. Prose is not changed, except links to a renamed plan.
 
+mod links;
 mod orphans;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+pub(crate) use links::follow_links;
 pub(crate) use orphans::{MOST_NAMED, Orphans, quoted, waiting_for_plan};
 
 use crate::api::context::Context;

@@ -3,11 +3,13 @@
 //! CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and nothing
 //! is ever rendered back: edits of bodies are made on the source by their byte ranges.
 
+mod destinations;
 mod fast_path;
 mod masked;
 
 use std::ops::Range;
 
+pub use destinations::destinations;
 pub use masked::masked;
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 

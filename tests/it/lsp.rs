@@ -350,6 +350,58 @@ fn a_typo_is_marked_while_it_is_typed_and_mended() {
 }
 
 #[test]
+fn a_decision_leads_to_what_it_is_about_and_back() {
+    const DECISION: &str = "plans/_decisions/20261121T091403.250Z-schema.md";
+    let text = "---\nplan: auth\nstep: auth:2\n---\n# Schema\n\nSee [the page](../web/step-1.md).\n";
+    let place = place();
+    place.write(DECISION, text);
+    let mut editor = Editor::with(&place, &able());
+    editor.ask("workspace/symbol", json!({"query": "x"}));
+    editor.open(DECISION, text);
+    for (mark, file, title) in [
+        ("auth\n", "auth/plan.md", "Auth"),
+        ("auth:2", "auth/step-2.md", "Migrate"),
+        ("the page", "web/step-1.md", "Page"),
+    ] {
+        let at = editor.at(DECISION, text, mark);
+        let found = editor.ask("textDocument/definition", at.clone());
+        assert_eq!(found["uri"], editor.uri(&format!("plans/{file}")), "{mark}");
+        let hover = editor.ask("textDocument/hover", at);
+        assert!(hover["contents"]["value"].as_str().is_some_and(|it| it.contains(title)), "{hover}");
+    }
+    let of = json!({"textDocument": {"uri": editor.uri(DECISION)}});
+    assert_eq!(editor.ask("textDocument/documentLink", of.clone()).as_array().map(Vec::len), Some(3));
+    editor.tell("textDocument/didClose", of);
+    editor.open(STEP, TWO);
+    let mut params = editor.at(STEP, TWO, "# Migrate");
+    params["context"] = json!({"includeDeclaration": false});
+    let found = editor.ask("textDocument/references", params);
+    let uri = editor.uri(DECISION);
+    assert!(found.as_array().is_some_and(|it| it.iter().any(|it| it["uri"] == uri)), "{found}");
+    assert_eq!(editor.end(), 0);
+}
+
+#[test]
+fn a_lone_carriage_return_is_marked_and_converted() {
+    let place = place();
+    let mut editor = Editor::with(&place, &able());
+    let text = TWO.replace("## Tasks\n\n", "## Tasks\r\r\n");
+    editor.open(STEP, &text);
+    editor.wait_for_codes(STEP, &["lone-carriage-return"]);
+    let here = json!({"start": {"line": 7, "character": 0}, "end": {"line": 7, "character": 0}});
+    let of =
+        json!({"textDocument": {"uri": editor.uri(STEP)}, "range": here, "context": {"diagnostics": []}});
+    let actions = editor.ask("textDocument/codeAction", of);
+    let first = &actions[0];
+    assert_eq!(first["title"], "Convert line ends", "{actions}");
+    let edit = &first["edit"]["documentChanges"][0]["edits"][0];
+    editor.change(STEP, 2, json!([{"range": edit["range"], "text": edit["newText"]}]));
+    editor.wait_for_codes(STEP, &[]);
+    assert_eq!(edit["newText"], TWO.replace('\n', "\r\n"), "the file has one CRLF");
+    assert_eq!(editor.end(), 0);
+}
+
+#[test]
 fn a_change_by_somebody_else_is_seen_without_a_key() {
     let place = place();
     let mut editor = Editor::with(&place, &able());

@@ -11,10 +11,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::diagnostics::extent;
+use super::diagnostics::{Extents, line_ends};
 use super::documents::{Document, Documents};
 use super::edits::{Renames, workspace_edit};
 use super::hints::may;
+use super::positions::{lone_return, with_equal_ends};
 use super::protocol::{Answer, Range as LspRange};
 use super::tree::{PlanFile, Role, Tree};
 use crate::api::context::Context;
@@ -26,7 +27,6 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, Words};
 use crate::store::transaction::{ChangeReport, Mode};
-use crate::text::yaml;
 
 const QUICKFIX: &str = "quickfix";
 const REWRITE: &str = "refactor.rewrite";
@@ -61,7 +61,9 @@ pub(super) fn actions(
     let asked = ActionContext { tree, documents, document, file, client };
     let chosen = document.offsets(range);
     if is_wanted(QUICKFIX) {
-        found.extend(problems.iter().flat_map(|it| asked.fixes(it, &chosen)));
+        let extents = Extents::of(&document.text);
+        found.extend(problems.iter().flat_map(|it| asked.fixes(it, &extents, &chosen)));
+        found.extend(asked.convert_line_ends(&chosen));
     }
     if is_wanted(REWRITE) {
         found.extend(asked.moves(&possible));
@@ -120,9 +122,8 @@ impl ActionContext<'_> {
         saved.is_some_and(|it| self.document.is_saved_as(&it.bytes))
     }
 
-    fn fixes(&self, problem: &Problem, chosen: &Range<usize>) -> Vec<Value> {
-        let parsed = yaml::Tree::of_file(self.document.text.as_bytes());
-        let extent = extent(&self.document.text, parsed.as_ref(), problem);
+    fn fixes(&self, problem: &Problem, extents: &Extents<'_>, chosen: &Range<usize>) -> Vec<Value> {
+        let extent = extents.at(problem);
         let lines = |it: &Range<usize>| self.document.line_of(it.start)..=self.document.line_of(it.end);
         let (here, there) = (lines(&extent), lines(chosen));
         if here.end() < there.start() || there.end() < here.start() {
@@ -161,20 +162,29 @@ impl ActionContext<'_> {
                 } else {
                     "Make plan.md"
                 };
-                let more = self.missing(problem);
+                let more = self.missing(extents.offset(problem));
                 vec![of_problem(self.command_action(title, QUICKFIX, "planwatch.fix", more), true)]
             }
             _ => Vec::new(),
         }
     }
 
+    /// On the line that a carriage return alone ends: makes all lines end alike.
+    fn convert_line_ends(&self, chosen: &Range<usize>) -> Option<Value> {
+        let text = &self.document.text;
+        let line = self.document.line_of(lone_return(text)?);
+        let there = self.document.line_of(chosen.start)..=self.document.line_of(chosen.end);
+        let hint = line_ends(self.document).filter(|_| there.contains(&line))?;
+        // Editors count the lines of such a text differently, so only an edit of all of it is the same for each.
+        let edit = json!({"range": self.document.range(&(0..text.len())), "newText": with_equal_ends(text)});
+        let mut action = self.edit_action("Convert line ends", QUICKFIX, &self.edit_of(&[edit]));
+        action["diagnostics"] = json!([hint]);
+        Some(action)
+    }
+
     /// The target of a command for a missing file: the step whose line is in this file.
-    fn missing(&self, problem: &Problem) -> Value {
-        let line = self.document.line_of(super::positions::offset_of_place(
-            &self.document.text,
-            crate::text::line_index::Place { line: problem.line, column: problem.column },
-        ));
-        let line = self.document.line(line);
+    fn missing(&self, at: usize) -> Value {
+        let line = self.document.line(self.document.line_of(at));
         let named = super::references::all(&self.document.text, self.file);
         let here = named.iter().find(|it| line.contains(&it.range.start));
         match here.map(|it| &it.target) {

@@ -88,7 +88,8 @@ impl PlanEntry {
     }
 
     pub(super) fn step(&self, number: &StepNumber) -> Option<&StepEntry> {
-        self.steps.iter().find(|it| it.number == *number)
+        let at = self.steps.partition_point(|it| it.number < *number);
+        self.steps.get(at).filter(|it| it.number == *number)
     }
 
     pub(super) fn n_closed(&self) -> usize {

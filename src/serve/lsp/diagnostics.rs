@@ -1,21 +1,24 @@
 //! Problems as diagnostics: where each begins and ends in the text, and the related places.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::documents::Document;
-use super::positions::offset_of_place;
+use super::positions::{Places, lone_return};
 use super::tree::Judged;
 use super::uri;
-use crate::plan::id::StepId;
-use crate::plan::model::Step;
-use crate::plan::plans::Plans;
+use crate::plan::file_name;
+use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::{self, Plans};
 use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::references;
 use crate::text::front_matter;
-use crate::text::line_index::Place;
+use crate::text::line_index::{self, Place};
+use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
 /// The diagnostics of a document. `judged` has the other places; without it there are none.
@@ -25,22 +28,38 @@ pub(super) fn all(
     problems: &[Problem],
     judged: Option<&Judged>,
 ) -> Vec<Value> {
-    let tree = Tree::of_file(document.text.as_bytes());
+    if problems.is_empty() {
+        return Vec::new();
+    }
+    let extents = Extents::of(&document.text);
     let one = |it: &Problem| {
         let mut diagnostic = json!({
-            "range": document.range(&extent(&document.text, tree.as_ref(), it)),
+            "range": document.range(&extents.at(it)),
             "severity": if it.severity() == Severity::Error { 1 } else { 2 },
             "code": it.code.text(),
             "source": "planwatch",
             "message": message(it),
         });
-        let related = judged.map(|judged| related(root, judged, it)).unwrap_or_default();
+        let related = judged.map(|judged| related(root, document, judged, it)).unwrap_or_default();
         if !related.is_empty() {
             diagnostic["relatedInformation"] = related.into();
         }
         diagnostic
     };
     problems.iter().map(one).collect()
+}
+
+/// A hint for a text in which a carriage return alone ends a line: editors and the protocol count its lines differently,
+/// so every mark below it may be misplaced.
+pub(super) fn line_ends(document: &Document) -> Option<Value> {
+    let line = document.line_of(lone_return(&document.text)?);
+    Some(json!({
+        "range": document.range(&document.line(line)),
+        "severity": 4,
+        "code": "lone-carriage-return",
+        "source": "planwatch",
+        "message": "a carriage return without line feed ends this line for some readers only; convert the line ends",
+    }))
 }
 
 fn message(problem: &Problem) -> String {
@@ -50,39 +69,58 @@ fn message(problem: &Problem) -> String {
     }
 }
 
-/// The range of a problem: the YAML value that begins at its place, else the word there. One of the whole
-/// file is shown at its first line.
-pub(super) fn extent(text: &str, tree: Option<&Tree>, problem: &Problem) -> Range<usize> {
-    let start = offset_of_place(text, Place { line: problem.line, column: problem.column });
-    let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
-    if (problem.line, problem.column) == (1, 1) {
-        return start..line_end;
-    }
-    let yaml = match front_matter::split(text.as_bytes()).header {
-        front_matter::Header::Present { yaml, .. } => yaml.start,
-        _ => 0,
-    };
-    let value = tree.and_then(|it| begins_at(it.root(), start.checked_sub(yaml)?));
-    if let Some(end) = value.map(|it| yaml + it.end).filter(|it| *it > start && *it <= text.len()) {
-        // A mark over several lines is not more helpful than one line.
-        return start..end.min(line_end.max(start));
-    }
-    let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');
-    let word = text[start..line_end].find(is_end).map_or(line_end, |it| start + it);
-    if word > start { start..word } else { start..line_end }
+/// The bytes that the problems of a text mark; made once for all of them, because a file may have hundreds.
+pub(super) struct Extents<'a> {
+    text: &'a str,
+    places: Places<'a>,
+    /// The end of the innermost YAML value that begins at a byte.
+    values: HashMap<usize, usize>,
 }
 
-/// The innermost value that begins at a byte.
-fn begins_at(root: View<'_>, at: usize) -> Option<Range<usize>> {
+impl<'a> Extents<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let yaml = match front_matter::split(text.as_bytes()).header {
+            front_matter::Header::Present { yaml, .. } => yaml.start,
+            _ => 0,
+        };
+        let values = Tree::of_file(text.as_bytes()).map_or_else(HashMap::new, |it| values(it.root(), yaml));
+        Self { text, places: Places::of(text), values }
+    }
+
+    pub(super) fn offset(&self, problem: &Problem) -> usize {
+        self.places.offset(Place { line: problem.line, column: problem.column })
+    }
+
+    /// The bytes that a problem marks: the YAML value that begins at its place, else the word there. One of the whole
+    /// file is shown at its first line.
+    pub(super) fn at(&self, problem: &Problem) -> Range<usize> {
+        let (text, start) = (self.text, self.offset(problem));
+        let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
+        if (problem.line, problem.column) == (1, 1) {
+            return start..line_end;
+        }
+        let value = self.values.get(&start).copied();
+        if let Some(end) = value.filter(|it| *it > start && *it <= text.len()) {
+            // A mark over several lines is not more helpful than one line.
+            return start..end.min(line_end.max(start));
+        }
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');
+        let word = text[start..line_end].find(is_end).map_or(line_end, |it| start + it);
+        if word > start { start..word } else { start..line_end }
+    }
+}
+
+/// Where each value of a front matter ends, by where it begins; of several that begin at a byte, the innermost.
+fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
     let mut open = vec![root];
-    let mut found = None;
+    let mut found = HashMap::new();
     while let Some(view) = open.pop() {
         let span = view.span();
         if view.is_alias() {
             continue;
         }
-        if span.start == at && span.end > at {
-            found = Some(span);
+        if span.end > span.start {
+            found.insert(yaml + span.start, yaml + span.end);
         }
         open.extend(view.items());
         open.extend(view.own_entries().flat_map(|(key, value)| [key, value]));
@@ -90,58 +128,170 @@ fn begins_at(root: View<'_>, at: usize) -> Option<Range<usize>> {
     found
 }
 
-/// The other places that belong to a problem: the steps of a cycle, the other file with a number.
-fn related(root: &Path, judged: &Judged, problem: &Problem) -> Vec<Value> {
-    let Some((plan, step)) = judged.step(&problem.path) else { return Vec::new() };
-    let place = |path: &str, at: Place, message: String| {
-        let position = json!({"line": at.line.saturating_sub(1), "character": at.column.saturating_sub(1)});
-        let range = json!({"start": position, "end": position});
-        json!({"location": {"uri": uri::of_path(&root.join(path)), "range": range}, "message": message})
+/// A place that belongs to a problem of another place.
+struct Other {
+    /// Relative to the plans directory.
+    path: String,
+    at: Place,
+    message: String,
+}
+
+impl Other {
+    fn new(path: impl Into<String>, at: Place, message: impl Into<String>) -> Self {
+        Self { path: path.into(), at, message: message.into() }
+    }
+}
+
+/// The other places that belong to a problem: the steps of a cycle, the plan that lacks a step, the other of two files.
+fn related(root: &Path, document: &Document, judged: &Judged, problem: &Problem) -> Vec<Value> {
+    let Some(plan) = judged.plan() else { return Vec::new() };
+    let others = match problem.code {
+        Code::ProgramMissing => plan.program.iter().filter_map(|it| of_program(&judged.plans, it)).collect(),
+        Code::NameClash => spelled_alike(&judged.plans, plan),
+        Code::DependencyMissing => missing(&judged.plans, problem).into_iter().collect(),
+        _ => match judged.step(&problem.path) {
+            Some((plan, step)) => of_step(document, &judged.plans, (plan, step), problem),
+            None => Vec::new(),
+        },
     };
+    let place = |it: Other| {
+        let position =
+            json!({"line": it.at.line.saturating_sub(1), "character": it.at.column.saturating_sub(1)});
+        let range = json!({"start": position, "end": position});
+        json!({"location": {"uri": uri::of_path(&root.join(it.path)), "range": range}, "message": it.message})
+    };
+    others.into_iter().map(place).collect()
+}
+
+fn of_step(
+    document: &Document,
+    plans: &Plans,
+    (plan, step): (&Plan, &Step),
+    problem: &Problem,
+) -> Vec<Other> {
     match problem.code {
-        Code::DependencyCycle => {
-            let partners = partners(&judged.plans, step).into_iter();
-            partners
-                .map(|(it, waits_for, at)| {
-                    place(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
-                })
-                .collect()
-        }
+        Code::DependencyCycle => partners(plans, step)
+            .into_iter()
+            .map(|(it, waits_for, at)| {
+                Other::new(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
+            })
+            .collect(),
         Code::DuplicateStepNumber => {
             let others =
                 plan.steps.iter().filter(|it| it.id.number == step.id.number && it.path != step.path);
-            others.map(|it| place(&it.path, Place::START, format!("`{}` is here, too", it.id))).collect()
+            let here = |it: &Step| Other::new(&it.path, Place::START, format!("`{}` is here, too", it.id));
+            others.map(here).collect()
+        }
+        Code::WaitsForOpen => {
+            let open = step.depends.iter().filter_map(|it| plans.step(it)).filter(|it| !it.is_closed());
+            let open = open.take(MOST_SHOWN).filter_map(|it| Some((it, file_of(plans, it)?)));
+            open.map(|(it, path)| Other::new(path, Place::START, format!("`{}` is open", it.id))).collect()
+        }
+        Code::DependenciesDisagree => {
+            let section = section(&document.text).filter(|it| *it != (problem.line, problem.column));
+            vec![match section {
+                Some((line, column)) => {
+                    Other::new(&step.path, Place { line, column }, "the Dependencies section is here")
+                }
+                None => {
+                    Other::new(&plan.path, Place::START, format!("the Steps list of `{}` is here", plan.id))
+                }
+            }]
         }
         _ => Vec::new(),
     }
+}
+
+/// The file that says what a step is: its own, else its plan's.
+fn file_of<'a>(plans: &'a Plans, step: &'a Step) -> Option<&'a str> {
+    if step.has_file() { Some(&step.path) } else { plans.get(&step.id.plan).map(|it| it.path.as_str()) }
+}
+
+/// The line and column where a Dependencies section begins, as problems count them.
+fn section(text: &str) -> Option<(u32, u32)> {
+    let body = front_matter::split(text.as_bytes()).body_start();
+    let section = references::section(&markdown::outline(&text[body..]))?;
+    let Place { line, column } = line_index::place(text.as_bytes(), body + section.start);
+    Some((line, column))
+}
+
+/// The file of the plan that lacks the step which a problem names, or where the plan would be.
+fn missing(plans: &Plans, problem: &Problem) -> Option<Other> {
+    let step = problem.message.split('`').nth(1).and_then(read_step_id)?;
+    let message = match plans.get(&step.plan) {
+        Some(_) => format!("the plan `{}` has no step {}", step.plan, step.number),
+        None => format!("there is no plan `{}` here", step.plan),
+    };
+    place_of_plan(plans, &step.plan, message)
+}
+
+fn of_program(plans: &Plans, program: &PlanId) -> Option<Other> {
+    let message = match plans.get(program) {
+        Some(_) => format!("the plan `{program}` is here"),
+        None => format!("there is no plan `{program}` here"),
+    };
+    place_of_plan(plans, program, message)
+}
+
+/// The file of a plan; for a missing one the file that would make it.
+fn place_of_plan(plans: &Plans, id: &PlanId, message: String) -> Option<Other> {
+    let known = plans.get(id).map(|it| it.path.clone());
+    let new = || PlanId::is_plan_name(id.as_str()).then(|| format!("{id}/{}", file_name::PLAN_FILE));
+    known.or_else(new).map(|path| Other::new(path, Place::START, message))
+}
+
+fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Other> {
+    let folded = plans::folded_name(plan.id.as_str());
+    let is_like = |it: &&Plan| {
+        it.path != plan.path
+            && it.is_archived == plan.is_archived
+            && plans::folded_name(it.id.as_str()) == folded
+    };
+    let here = |it: &Plan| Other::new(&it.path, Place::START, format!("`{}` is here", it.id));
+    plans.iter().filter(is_like).take(MOST_SHOWN).map(here).collect()
 }
 
 /// The most steps that are followed from one step to another, and the most places that are shown.
 const MOST_FOLLOWED: usize = 1_000;
 const MOST_SHOWN: usize = 6;
 
-/// The steps through which a step waits for itself, each with the dependency that leads on, and where it is written.
+/// The steps through which a step waits for itself on the shortest way, each with the dependency that leads on, and where it is
+/// written.
 fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, Place)> {
-    let leads_back = |from: &'a StepId| {
-        let (mut seen, mut open) = (HashSet::new(), vec![from]);
-        while let Some(id) = open.pop() {
-            if *id == step.id {
-                return true;
+    // Each step that is found, with the place of the step before it in this list and of the dependency there.
+    let mut found: Vec<(&Step, usize, usize)> = vec![(step, 0, 0)];
+    let mut seen = HashSet::new();
+    let mut at = 0;
+    while let Some((from, ..)) = found.get(at).copied() {
+        for (nth, next) in from.depends.iter().enumerate() {
+            if *next == step.id {
+                return way(&found, (at, nth));
             }
-            if seen.len() < MOST_FOLLOWED && seen.insert(id) {
-                open.extend(plans.step(id).into_iter().flat_map(|it| &it.depends));
+            if found.len() < MOST_FOLLOWED
+                && seen.insert(next)
+                && let Some(next) = plans.step(next)
+            {
+                found.push((next, at, nth));
             }
         }
-        false
-    };
-    let (mut found, mut seen, mut at) = (Vec::new(), HashSet::new(), step);
-    while seen.insert(&at.id) && found.len() < MOST_SHOWN {
-        let Some((nth, next)) = at.depends.iter().enumerate().find(|(_, it)| leads_back(it)) else { break };
-        if at.id != step.id {
-            found.push((at, next, at.depends_at.get(nth).copied().unwrap_or(Place::START)));
-        }
-        let Some(next) = plans.step(next) else { break };
-        at = next;
+        at += 1;
     }
-    found
+    Vec::new()
+}
+
+/// The steps on the way to a place in a list of steps, without the first step.
+fn way<'a>(
+    found: &[(&'a Step, usize, usize)],
+    (mut at, mut nth): (usize, usize),
+) -> Vec<(&'a Step, &'a StepId, Place)> {
+    let mut way = Vec::new();
+    while at > 0 {
+        let (step, before, leads) = found[at];
+        let place = step.depends_at.get(nth).copied().unwrap_or(Place::START);
+        way.push((step, &step.depends[nth], place));
+        (at, nth) = (before, leads);
+    }
+    way.reverse();
+    way.truncate(MOST_SHOWN);
+    way
 }

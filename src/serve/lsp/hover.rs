@@ -10,25 +10,31 @@ use super::documents::Document;
 use super::keys;
 use super::protocol::{Answer, Position};
 use super::references::{self, Target};
-use super::tree::{Judged, PlanFile, Tree};
+use super::tree::{Judged, PlanFile, Role, Tree};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 
 pub(super) fn hover(tree: &mut Tree, document: &Document, file: &PlanFile, position: Position) -> Answer {
-    let Some(key) = file.key.clone() else { return Ok(Value::Null) };
     let at = document.offset(position);
     let named = references::all(&document.text, file);
     if let Some(named) = references::at(&named, at) {
-        let judged = tree.judged(&key)?;
-        let said = match &named.target {
+        let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
+        let said = judged.and_then(|judged| match &named.target {
             Target::Step(step) => known_step(judged, step),
             Target::Plan(plan) => known_plan(judged, plan),
-        };
+        });
         let said = said.or_else(|| from_catalog(tree.catalog.as_ref(), &named.target));
+        // Before all plans are loaded, what a file beside them names may exist.
+        if said.is_none() && file.key.is_none() && tree.catalog.is_none() {
+            return Ok(Value::Null);
+        }
         let said = said.unwrap_or_else(|| missing(&named.target));
         return Ok(shown(document, &named.range, &said));
+    }
+    if file.role == Role::Beside {
+        return Ok(Value::Null);
     }
     match anatomy::spot(&document.text, at) {
         Some(Spot::Key { word }) => {

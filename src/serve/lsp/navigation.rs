@@ -1,5 +1,6 @@
 //! Navigation between references and their targets: definition, references, links, highlights.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -10,8 +11,9 @@ use super::documents::{Document, Documents};
 use super::positions::Encoding;
 use super::protocol::{Answer, Position};
 use super::references::{self, Form, Named, Target};
-use super::tree::{PlanFile, Role, Tree};
+use super::tree::{BESIDE, PlanFile, Role, Tree};
 use super::uri;
+use crate::api::context::Context;
 use crate::plan::id::StepId;
 use crate::text::front_matter;
 use crate::text::markdown;
@@ -47,10 +49,12 @@ fn file_of(tree: &mut Tree, file: &PlanFile, target: &Target) -> Option<String> 
 
 /// The text of a file: the open one, else that on disk.
 fn document_of(tree: &Tree, documents: &Documents, relative: &str, encoding: Encoding) -> Option<Document> {
-    if let Some(document) = tree.open_path(relative).and_then(|it| documents.at(it)) {
-        return Some(document.clone());
-    }
-    let bytes = tree.context().ok()?.plans.read(Path::new(relative)).ok()?.bytes;
+    let open = tree.open_path(relative).and_then(|it| documents.at(it)).cloned();
+    open.or_else(|| saved_document(&tree.context().ok()?, tree, relative, encoding))
+}
+
+fn saved_document(context: &Context, tree: &Tree, relative: &str, encoding: Encoding) -> Option<Document> {
+    let bytes = context.plans.read(Path::new(relative)).ok()?.bytes;
     let (path, text) = (tree.root.join(relative), String::from_utf8(bytes).ok()?);
     Some(Document::new(uri::of_path(&path), path, 0, text, encoding))
 }
@@ -125,7 +129,7 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
 /// The references to a target in its own plan and in the plans that depend on it. `is_stopped` ends the
 /// search.
 pub(super) fn all_names(
-    tree: &mut Tree,
+    tree: &Tree,
     documents: &Documents,
     target: &Target,
     encoding: Encoding,
@@ -143,6 +147,10 @@ pub(super) fn all_names(
         files.extend(plans.flat_map(files_of));
     }
     files.extend(tree.open_files().map(|(_, file)| file.relative.clone()));
+    let open: HashMap<_, _> = tree.open_files().map(|(path, file)| (file.relative.as_str(), path)).collect();
+    // A plan may have hundreds of files, and a context costs more than to read one.
+    let Ok(context) = tree.context() else { return Vec::new() };
+    files.extend(beside(&context));
     files.sort();
     files.dedup();
     let mut found = Vec::new();
@@ -150,8 +158,9 @@ pub(super) fn all_names(
         if is_stopped() {
             break;
         }
-        let Some(document) = document_of(tree, documents, &relative, encoding) else { continue };
-        let Some(file) = tree.file(&document.path) else { continue };
+        let typed = open.get(relative.as_str()).and_then(|it| documents.at(it)).cloned();
+        let document = typed.or_else(|| saved_document(&context, tree, &relative, encoding));
+        let (Some(document), Some(file)) = (document, PlanFile::at(Path::new(&relative))) else { continue };
         let mut named = references::all(&document.text, &file);
         named.retain(|it| it.target == *target || is_step_of(&it.target, target));
         if !named.is_empty() {
@@ -159,6 +168,16 @@ pub(super) fn all_names(
         }
     }
     found
+}
+
+/// The paths of decisions, insights, scripts and prompts, which may name any plan.
+fn beside(context: &Context) -> Vec<String> {
+    let of = |directory: &&str| {
+        let names = context.plans.names(Path::new(directory.trim_end_matches('/'))).into_iter();
+        let names = names.filter(|it| it.ends_with(".md") && !it.starts_with('.'));
+        names.map(|it| format!("{directory}{it}")).collect::<Vec<_>>()
+    };
+    BESIDE.iter().flat_map(of).collect()
 }
 
 /// Whether a reference to a step also contains a plan.

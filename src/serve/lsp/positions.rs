@@ -126,16 +126,41 @@ impl Lines {
     }
 }
 
-/// The offset of a place that a problem names: lines end at LF, columns are characters, and a byte order mark has none.
-pub(super) fn offset_of_place(text: &str, place: Place) -> usize {
-    let nth = place.line.saturating_sub(1) as usize;
-    let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
-    let Some(start) = starts.into_iter().nth(nth) else { return text.len() };
-    let line = text[start..].split('\n').next().unwrap_or_default();
-    let mark = if start == 0 && line.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let characters = place.column.saturating_sub(1) as usize;
-    let inside = line[mark..].char_indices().nth(characters).map_or(line.len() - mark, |(at, _)| at);
-    start + mark + inside
+/// Where the lines of a text begin as problems count them: they end at LF.
+#[derive(Debug)]
+pub(super) struct Places<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, starts }
+    }
+
+    /// The offset of a place that a problem names: columns are characters, and a byte order mark has none.
+    pub(super) fn offset(&self, place: Place) -> usize {
+        let nth = place.line.saturating_sub(1) as usize;
+        let Some(start) = self.starts.get(nth).copied() else { return self.text.len() };
+        let line = self.text[start..].split('\n').next().unwrap_or_default();
+        let mark = if start == 0 && line.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let characters = place.column.saturating_sub(1) as usize;
+        let inside = line[mark..].char_indices().nth(characters).map_or(line.len() - mark, |(at, _)| at);
+        start + mark + inside
+    }
+}
+
+/// The first carriage return without a line feed: the protocol ends a line there, some editors do not.
+pub(super) fn lone_return(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    text.match_indices('\r').map(|(at, _)| at).find(|it| bytes.get(it + 1) != Some(&b'\n'))
+}
+
+/// A text whose lines all end as the others of it do, at LF where none ends at CRLF.
+pub(super) fn with_equal_ends(text: &str) -> String {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', end)
 }
 
 fn floor(text: &str, at: usize) -> usize {
@@ -187,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn lone_returns_are_found_and_replaced() {
+        for (text, at, converted) in [
+            ("a\rb\n", Some(1), "a\nb\n"),
+            ("a\r\nb\r", Some(4), "a\r\nb\r\n"),
+            ("a\r\nb\n", None, "a\r\nb\r\n"),
+            ("a\r\r\n", Some(1), "a\r\n\r\n"),
+            ("a", None, "a"),
+        ] {
+            assert_eq!(lone_return(text), at, "{text:?}");
+            assert_eq!(with_equal_ends(text), converted, "{text:?}");
+        }
+    }
+
+    #[test]
     fn positions_that_are_not_there_are_moved_to_the_nearest() {
         let text = "a🚀b\nc";
         let lines = Lines::of(text);
@@ -224,7 +263,7 @@ mod tests {
         fn a_place_of_a_problem_is_found_again(text in "\u{feff}?[aé🚀\r\n]{0,20}") {
             for offset in (0..=text.len()).filter(|it| text.is_char_boundary(*it)) {
                 let place = line_index::place(text.as_bytes(), offset);
-                let found = offset_of_place(&text, place);
+                let found = Places::of(&text).offset(place);
                 prop_assert_eq!(line_index::place(text.as_bytes(), found), place);
             }
         }

@@ -18,7 +18,7 @@ use super::protocol::{Answer, Failed, PreviousResult};
 use super::queues::{Outbox, Pending};
 use super::tree::{PlanFile, Tree};
 use super::uri;
-use crate::plan::problem::{Problem, Severity};
+use crate::plan::problem::{Code, Problem, Severity};
 
 /// The limit of files that are not open and whose diagnostics are pushed.
 const MOST_OTHERS: usize = 1_000;
@@ -119,7 +119,12 @@ fn others(tree: &Tree) -> BTreeMap<PathBuf, Vec<&Problem>> {
 fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Value> {
     let (root, problems) = (tree.root.clone(), tree.problems_of(file));
     let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
-    diagnostics::all(document, &root, &problems, judged)
+    let mut items = diagnostics::all(document, &root, &problems, judged);
+    // A file beyond the limits has one mark.
+    if problems.iter().all(|it| it.code != Code::TooLarge) {
+        items.extend(diagnostics::line_ends(document));
+    }
+    items
 }
 
 /// The URI of a file that is not open, and its diagnostics.

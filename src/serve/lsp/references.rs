@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::tree::{PlanFile, Role};
-use crate::plan::id::{PlanId, StepId, read_step_path};
+use crate::plan::id::{PlanId, StepId, read_number, read_step_id, read_step_path};
 use crate::plan::references as prose;
 use crate::plan::steps_list;
 use crate::text::front_matter;
@@ -23,6 +23,8 @@ pub(super) enum Form {
     /// An item of `depends`.
     Depends,
     Program,
+    /// The plan or step that a file beside the plans is about.
+    About,
     /// The file's own `id`.
     Id,
     /// The number of a line of the Steps list.
@@ -42,9 +44,9 @@ pub(super) struct Named {
     pub(super) form: Form,
 }
 
-/// All references in a file of a plan, in the order of the text.
+/// All references in a file, in the order of the text.
 pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
-    let Some(plan) = file.plan() else { return Vec::new() };
+    let Some(plan) = file.plan() else { return beside(text, file) };
     let mut found = in_header(text, file, &plan);
     let start = front_matter::split(text.as_bytes()).body_start();
     let body = &text[start..];
@@ -71,7 +73,7 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
         }));
     }
     for (range, target) in markdown::links(body) {
-        if let Some(target) = link_target(&plan, &target) {
+        if let Some(target) = link_target(Some(&plan), &target) {
             found.push(Named { range: moved(range), target, form: Form::Link });
         }
     }
@@ -83,6 +85,39 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
             true
         }
     });
+    found
+}
+
+/// What a decision, an insight, a script or a prompt names: the plan and the step that it is about, and links.
+fn beside(text: &str, file: &PlanFile) -> Vec<Named> {
+    let about = |key: &str| {
+        let front_matter::Header::Present { yaml, .. } = front_matter::split(text.as_bytes()).header else {
+            return None;
+        };
+        let tree = Tree::of_file(text.as_bytes())?;
+        let value = tree.root().get(key)?;
+        Some((range_of(text, yaml.start, value), value.text()?.to_owned()))
+    };
+    let plan = about("plan");
+    let step = about("step").and_then(|(range, said)| {
+        let number = || Some((PlanId::new(&plan.as_ref()?.1), read_number(&said)?));
+        let own = || number().map(|(plan, number)| StepId { plan, number });
+        Some((range, read_step_id(&said).or_else(own)?))
+    });
+    let named = |range, target| Named { range, target, form: Form::About };
+    let mut found: Vec<_> =
+        plan.iter().map(|(range, name)| named(range.clone(), Target::Plan(PlanId::new(name)))).collect();
+    found.extend(step.map(|(range, step)| named(range, Target::Step(step))));
+    // From a deeper directory the same link leads elsewhere.
+    if file.relative.matches('/').count() == 1 {
+        let start = front_matter::split(text.as_bytes()).body_start();
+        let links = markdown::links(&text[start..]).into_iter();
+        found.extend(links.filter_map(|(range, target)| {
+            let range = range.start + start..range.end + start;
+            Some(Named { range, target: link_target(None, &target)?, form: Form::Link })
+        }));
+    }
+    found.sort_by_key(|it| it.range.start);
     found
 }
 
@@ -105,13 +140,7 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
         return Vec::new();
     };
     let Some(tree) = Tree::of_file(text.as_bytes()) else { return Vec::new() };
-    let range = |it: View<'_>| {
-        let span = it.span();
-        let (from, to) = (yaml.start + span.start, yaml.start + span.end);
-        // Quotes are not part of the reference.
-        let quotes = usize::from(to - from >= 2 && text[from..to].starts_with(['"', '\'']));
-        from + quotes..to - quotes
-    };
+    let range = |it| range_of(text, yaml.start, it);
     let mut found = Vec::new();
     if let Some(list) = tree.root().get("depends") {
         let items: Vec<_> = if list.text().is_some() { vec![list] } else { list.items().collect() };
@@ -137,6 +166,14 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
         found.push(Named { range: range(item), target: Target::Step(step), form: Form::Id });
     }
     found
+}
+
+/// The bytes of a value of the front matter, which begins at `yaml`. Quotes are not part of what is named.
+fn range_of(text: &str, yaml: usize, value: View<'_>) -> Range<usize> {
+    let span = value.span();
+    let (from, to) = (yaml + span.start, yaml + span.end);
+    let quotes = usize::from(to - from >= 2 && text[from..to].starts_with(['"', '\'']));
+    from + quotes..to - quotes
 }
 
 /// The words of a section that name a step: `step-2`, `plan:2`, `plan/step-2`.
@@ -165,8 +202,9 @@ fn in_prose(plan: &PlanId, section: &str) -> Vec<(Range<usize>, StepId)> {
     found
 }
 
-/// The target of a link: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`.
-fn link_target(plan: &PlanId, target: &str) -> Option<Target> {
+/// The target of a link: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`. A file without a plan has no steps of
+/// its own.
+fn link_target(plan: Option<&PlanId>, target: &str) -> Option<Target> {
     let path = target.split(['#', '?']).next().unwrap_or_default().trim_start_matches("./");
     if path.contains("://") || path.starts_with('/') {
         return None;
@@ -177,11 +215,11 @@ fn link_target(plan: &PlanId, target: &str) -> Option<Target> {
         return None;
     }
     if let Some((of, number)) = read_step_path(path) {
-        let plan = of.filter(|_| !own).unwrap_or_else(|| plan.clone());
+        let plan = of.filter(|_| !own).or_else(|| plan.cloned())?;
         return Some(Target::Step(StepId { plan, number }));
     }
     match outside {
-        None if path == "plan.md" => Some(Target::Plan(plan.clone())),
+        None if path == "plan.md" => plan.cloned().map(Target::Plan),
         None => None,
         Some(outside) => {
             let (name, file) = outside.split_once('/').unwrap_or((outside, ""));
@@ -214,6 +252,33 @@ mod tests {
     fn check(text: &str, role: Role, expected: &[(&str, &str)]) {
         let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         assert_eq!(found(text, role), expected, "{text}");
+    }
+
+    #[test]
+    fn a_decision_names_what_it_is_about() {
+        let names = |relative: &str, text: &str| {
+            let file = PlanFile { relative: relative.to_owned(), role: Role::Beside, key: None };
+            let shown = |it: Named| (text[it.range].to_owned(), it.target);
+            all(text, &file).into_iter().map(shown).collect::<Vec<_>>()
+        };
+        let step = |plan: &str, number: u32| {
+            Target::Step(StepId { plan: PlanId::new(plan), number: StepNumber::whole(number) })
+        };
+        let text =
+            "---\nplan: \"p\"\nstep: 2\n---\n# x\n\n[a](../q/step-3.md) [b](step-1.md) [c](plan.md) step-4\n";
+        assert_eq!(
+            names("_decisions/x.md", text),
+            [
+                ("p".to_owned(), Target::Plan(PlanId::new("p"))),
+                ("2".to_owned(), step("p", 2)),
+                ("[a](../q/step-3.md)".to_owned(), step("q", 3)),
+            ]
+        );
+        assert_eq!(
+            names("_prompts/a/x.md", "---\nstep: q:7\n---\n[a](../q/)\n"),
+            [("q:7".to_owned(), step("q", 7))]
+        );
+        assert!(names("_decisions/x.md", "---\nstep: 7\n---\n").is_empty());
     }
 
     #[test]

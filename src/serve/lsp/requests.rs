@@ -83,8 +83,8 @@ impl Server {
     fn answer_of_document(&mut self, method: &str, params: Value) -> Answer {
         let OfDocument { text_document: of, previous_result_id: previous } = read(params)?;
         self.with_document(&of.uri, |tree, document, file, client| match method {
-            "textDocument/documentSymbol" => symbols::document_symbols(document, file, client),
-            "textDocument/foldingRange" => symbols::folding(document, file),
+            "textDocument/documentSymbol" => symbols::document_symbols(tree, document, file, client),
+            "textDocument/foldingRange" => symbols::folding(tree, document, file),
             "textDocument/documentLink" => navigation::links(tree, document, file),
             "textDocument/codeLens" => hints::code_lenses(tree, document, file),
             _ => publish::pulled(tree, document, file, previous.as_deref()),

@@ -1,5 +1,6 @@
 //! The parts of a text, and the plans and steps of a workspace by their titles.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use lsp_server::RequestId;
@@ -12,7 +13,8 @@ use super::protocol::{Answer, Failed};
 use super::queues::Pending;
 use super::tree::{PlanFile, Role, Tree};
 use super::uri;
-use crate::plan::steps_list;
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list::{self, Listed};
 use crate::text::front_matter;
 use crate::text::markdown;
 
@@ -21,8 +23,12 @@ const MOST: usize = 500;
 
 // The kinds of the protocol.
 const MODULE: u8 = 2;
+const NAMESPACE: u8 = 3;
 const STRING: u8 = 15;
 const EVENT: u8 = 24;
+
+/// A step of the Steps list is below every heading.
+const STEP_LEVEL: u8 = 7;
 
 struct Symbol {
     name: String,
@@ -33,8 +39,25 @@ struct Symbol {
     level: u8,
 }
 
-/// Headings with what is below them, and the lines of a Steps list below theirs.
-fn symbols(document: &Document, file: &PlanFile) -> Vec<Symbol> {
+impl Symbol {
+    fn of_phase(name: &str, range: Range<usize>, selection: Range<usize>, level: u8) -> Self {
+        let name = if name.is_empty() { "(no name)" } else { name };
+        Self { name: name.to_owned(), detail: "phase".to_owned(), kind: NAMESPACE, range, selection, level }
+    }
+}
+
+/// The phases of a plan's steps, by number.
+type Phases = HashMap<StepNumber, String>;
+
+/// The phases that the steps of a file have, as their texts say it.
+fn phases(tree: &mut Tree, file: &PlanFile) -> Phases {
+    let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
+    let steps = judged.and_then(|it| it.plan()).into_iter().flat_map(|it| &it.steps);
+    steps.filter_map(|it| Some((it.id.number.clone(), it.phase.clone()?))).collect()
+}
+
+/// Headings with what is below them, the lines of a Steps list below theirs, and phases around their steps.
+fn symbols(document: &Document, file: &PlanFile, phases: &Phases) -> Vec<Symbol> {
     let text = &document.text;
     let start = front_matter::split(text.as_bytes()).body_start();
     let body = &text[start..];
@@ -55,26 +78,60 @@ fn symbols(document: &Document, file: &PlanFile) -> Vec<Symbol> {
         });
     }
     if let Some(plan) = file.plan().filter(|_| file.role == Role::Plan) {
-        for line in steps_list::read(&plan, &outline) {
-            let span = line.span();
-            let end = span.start + body[span.clone()].trim_end().len();
-            let first = span.start + body[span.start..end].find(['\r', '\n']).unwrap_or(end - span.start);
-            found.push(Symbol {
-                name: format!("{}: {}", line.number, line.title),
-                detail: "step".to_owned(),
-                kind: EVENT,
-                range: start + span.start..start + end,
-                selection: start + span.start..start + first,
-                level: 7,
-            });
-        }
+        let lines = steps_list::read(&plan, &outline);
+        found.extend(listed(body, start, &lines, phases));
     }
-    found.sort_by_key(|it| it.range.start);
+    found.extend(own_phase(document, file, phases));
+    found.sort_by_key(|it| (it.range.start, it.level));
     found
 }
 
-pub(super) fn document_symbols(document: &Document, file: &PlanFile, client: &Client) -> Answer {
-    let found = symbols(document, file);
+/// The lines of a Steps list. Lines that follow each other and have one phase are below a symbol of that phase.
+fn listed(body: &str, start: usize, lines: &[Listed], phases: &Phases) -> Vec<Symbol> {
+    let mut found: Vec<Symbol> = Vec::new();
+    // The phase of the line before, and the place of its symbol.
+    let mut open: Option<(&str, usize)> = None;
+    for line in lines {
+        let span = line.span();
+        let end = span.start + body[span.clone()].trim_end().len();
+        let first = span.start + body[span.start..end].find(['\r', '\n']).unwrap_or(end - span.start);
+        let (range, selection) = (start + span.start..start + end, start + span.start..start + first);
+        let phase = phases.get(&line.number).map(String::as_str);
+        match (phase, open) {
+            (Some(phase), Some((same, nth))) if phase == same => found[nth].range.end = range.end,
+            (Some(phase), _) => {
+                open = Some((phase, found.len()));
+                found.push(Symbol::of_phase(phase, range.clone(), selection.clone(), STEP_LEVEL));
+            }
+            (None, _) => open = None,
+        }
+        found.push(Symbol {
+            name: format!("{}: {}", line.number, line.title),
+            detail: "step".to_owned(),
+            kind: EVENT,
+            range,
+            selection,
+            level: STEP_LEVEL + u8::from(phase.is_some()),
+        });
+    }
+    found
+}
+
+/// The line of a step's file that names its phase.
+fn own_phase(document: &Document, file: &PlanFile, phases: &Phases) -> Option<Symbol> {
+    let phase = phases.get(&file.step()?.number)?;
+    let (_, key) = anatomy::keys(&document.text).into_iter().find(|it| it.0 == "phase")?;
+    let line = document.line(document.line_of(key.start));
+    Some(Symbol::of_phase(phase, line.clone(), line, 1))
+}
+
+pub(super) fn document_symbols(
+    tree: &mut Tree,
+    document: &Document,
+    file: &PlanFile,
+    client: &Client,
+) -> Answer {
+    let found = symbols(document, file, &phases(tree, file));
     if !client.nests_symbols {
         let flat = |it: &Symbol| {
             let location = json!({"uri": document.uri, "range": document.range(&it.range)});
@@ -107,7 +164,7 @@ fn nested(document: &Document, rest: &mut &[Symbol], level: u8) -> Vec<Value> {
     found
 }
 
-pub(super) fn folding(document: &Document, file: &PlanFile) -> Answer {
+pub(super) fn folding(tree: &mut Tree, document: &Document, file: &PlanFile) -> Answer {
     let mut found = Vec::new();
     let mut fold = |range: &Range<usize>, kind: &str| {
         let text = document.text[range.clone()].trim_end();
@@ -123,7 +180,7 @@ pub(super) fn folding(document: &Document, file: &PlanFile) -> Answer {
             fold(&(document.line(first).start..document.line(last).end), "region");
         }
     }
-    for symbol in symbols(document, file) {
+    for symbol in symbols(document, file, &phases(tree, file)) {
         fold(&symbol.range, "region");
     }
     Ok(found.into())

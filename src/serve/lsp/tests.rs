@@ -6,9 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::diagnostics;
 use super::documents::Documents;
 use super::edits::{Renames, workspace_edit};
 use super::positions::Encoding;
+use super::protocol::Position;
+use super::rename;
+use super::symbols;
 use super::tree::{ContextsAt, Tree};
 use crate::api::context::Context;
 use crate::disk::model::Machine;
@@ -195,4 +199,183 @@ fn an_open_text_changes_what_is_said_of_other_files() {
     assert_eq!(codes(&mut tree), [""; 0]);
     tree.close(Path::new("/plans/a/step-1.md"));
     assert_eq!(codes(&mut tree), ["waits-for-open"]);
+}
+
+/// Each problem names the other places that it is about: the steps of a cycle, the plan that lacks a step, the other file.
+#[test]
+fn problems_have_the_places_that_they_are_about() {
+    let files = [
+        ("/plans/a/plan.md", "---\nprogram: none\n---\n# A\n\n## Steps\n- step-4: Four (depends: step-3)\n"),
+        ("/plans/a/step-1.md", "---\ndepends: [2, \"b:7\", \"gone:1\", 9]\n---\n# One\n"),
+        ("/plans/a/step-2.md", "---\ndepends: [1]\n---\n# Two\n"),
+        (
+            "/plans/a/step-3.md",
+            "---\nstatus: completed\ndepends: [\"b:1\"]\n---\n# Three\n\n## Dependencies\n\nstep-1\n",
+        ),
+        ("/plans/a/step-4.md", "# Four\n\n## Dependencies\n\nstep-1\n"),
+        ("/plans/a/step-5.md", "# Five\n"),
+        ("/plans/a/step-05.md", "# Five\n"),
+        ("/plans/A/plan.md", "# Other spelling\n"),
+        ("/plans/b/plan.md", "---\nprogram: A\n---\n# B\n"),
+        ("/plans/b/step-1.md", "# B\n"),
+    ];
+    let (mut tree, context) = tree_of(&files);
+    tree.loaded(super::catalog::Catalog::load(&context).unwrap());
+    let mut said = Vec::new();
+    for (path, text) in files {
+        let mut documents = Documents::default();
+        let uri = format!("file://{path}");
+        documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+        let document = documents.get(&uri).unwrap();
+        let file = tree.file(Path::new(path)).unwrap();
+        let problems = tree.problems_of(&file);
+        let judged = tree.judged(file.key.as_ref().unwrap()).ok();
+        for it in diagnostics::all(document, Path::new("/plans"), &problems, judged) {
+            let places = it["relatedInformation"].as_array().into_iter().flatten();
+            let place = |place: &Value| {
+                let (of, line) = (&place["location"]["uri"], &place["location"]["range"]["start"]["line"]);
+                format!(
+                    " {}:{line} {}",
+                    of.as_str().unwrap().trim_start_matches("file:///plans/"),
+                    place["message"].as_str().unwrap()
+                )
+            };
+            let code = it["code"].as_str().unwrap();
+            let name = path.trim_start_matches("/plans/");
+            said.push(format!("{name} {code}:{}", places.map(place).collect::<Vec<_>>().join(",")));
+        }
+    }
+    assert_eq!(
+        said,
+        [
+            "a/plan.md name-clash: A/plan.md:0 `A` is here",
+            "a/plan.md program-missing: none/plan.md:0 there is no plan `none` here",
+            "a/step-1.md dependency-cycle: a/step-2.md:1 `a:2` waits for `a:1`",
+            "a/step-1.md dependency-missing: b/plan.md:0 the plan `b` has no step 7",
+            "a/step-1.md dependency-missing: gone/plan.md:0 there is no plan `gone` here",
+            "a/step-1.md dependency-missing: a/plan.md:0 the plan `a` has no step 9",
+            "a/step-2.md dependency-cycle: a/step-1.md:1 `a:1` waits for `a:2`",
+            "a/step-3.md waits-for-open: b/step-1.md:0 `b:1` is open",
+            "a/step-3.md dependencies-disagree: a/step-3.md:7 the Dependencies section is here",
+            "a/step-4.md dependencies-disagree: a/plan.md:0 the Steps list of `a` is here",
+            "a/step-5.md duplicate-step-number: a/step-05.md:0 `a:5` is here, too",
+            "a/step-05.md duplicate-step-number: a/step-5.md:0 `a:5` is here, too",
+            "A/plan.md name-clash: a/plan.md:0 `a` is here",
+            "b/plan.md program-missing: A/plan.md:0 the plan `A` is here",
+        ]
+    );
+}
+
+/// The steps of a plan are below the phases that their files have, and a step's file has its phase.
+#[test]
+fn phases_are_symbols_around_their_steps() {
+    let files = [
+        (
+            "/plans/p/plan.md",
+            "# P\n\n## Steps\n- step-1: One\n- step-2: Two\n  more\n- step-3: Three\n- step-4: Four\n\n## End\n",
+        ),
+        ("/plans/p/step-1.md", "---\nphase: build\n---\n# One\n"),
+        ("/plans/p/step-2.md", "---\nphase: build\n---\n# Two\n"),
+        ("/plans/p/step-4.md", "---\nphase: build\n---\n# Four\n"),
+    ];
+    let (mut tree, _) = tree_of(&files);
+    let client = Client { nests_symbols: true, ..Client::default() };
+    let mut said = |nth: usize| {
+        let (path, text) = files[nth];
+        let mut documents = Documents::default();
+        let uri = format!("file://{path}");
+        documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+        let file = tree.file(Path::new(path)).unwrap();
+        let found =
+            symbols::document_symbols(&mut tree, documents.get(&uri).unwrap(), &file, &client).unwrap();
+        names(&found)
+    };
+    assert_eq!(
+        said(0),
+        "P 0-10 (Steps 2-9 (build 3-5 (1: One 3-3, 2: Two 4-5), 3: Three 6-6, build 7-7 (4: Four 7-7)), End 9-10)"
+    );
+    assert_eq!(said(1), "build 1-1, One 3-4");
+}
+
+/// Symbols with their lines and what is below them.
+fn names(symbols: &Value) -> String {
+    let one = |it: &Value| {
+        let line = |of: &str| it["range"][of]["line"].as_u64().unwrap();
+        let below = names(&it["children"]);
+        let below = if below.is_empty() { below } else { format!(" ({below})") };
+        format!("{} {}-{}{below}", it["name"].as_str().unwrap(), line("start"), line("end"))
+    };
+    symbols.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A rename in an editor changes links in texts that are not saved, too.
+#[test]
+fn links_follow_a_plan_that_an_editor_renames() {
+    let files = [
+        ("/plans/old/plan.md", "# Old\n"),
+        ("/plans/old/step-1.md", "# One\n\n[up](../old/plan.md)\n"),
+        ("/plans/other/plan.md", "# Other\n"),
+    ];
+    let (mut tree, _) = tree_of(&files);
+    let mut documents = Documents::default();
+    for (uri, text) in [
+        ("file:///plans/old/plan.md", "# Old\n"),
+        ("file:///plans/other/plan.md", "# Other\n\nSee [it](../old/step-1.md).\n"),
+    ] {
+        documents.open(uri.to_owned(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+        assert!(tree.put(documents.get(uri).unwrap()));
+    }
+    let client = Client { has_document_changes: true, renames_files: true, ..Client::default() };
+    let file = tree.file(Path::new("/plans/old/plan.md")).unwrap();
+    let document = documents.get("file:///plans/old/plan.md").unwrap();
+    let asked = (Position { line: 0, character: 2 }, "new");
+    let edit = rename::rename(&mut tree, &documents, (document, &file), &client, asked).unwrap();
+    let shown = |it: &Value| match it["kind"].as_str() {
+        Some(kind) => format!("{kind} {}", it["newUri"].as_str().unwrap()),
+        None => {
+            let uri = it["textDocument"]["uri"].as_str().unwrap();
+            let before = documents.get(uri).map_or(files[1].1, |it| it.text.as_str());
+            format!("{uri} {}", applied(before, Encoding::Utf16, it["edits"].as_array().unwrap()))
+        }
+    };
+    let mut changes: Vec<_> = edit["documentChanges"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(changes.pop().unwrap(), "rename file:///plans/new");
+    changes.sort();
+    assert_eq!(
+        changes,
+        [
+            "file:///plans/old/step-1.md # One\n\n[up](../new/plan.md)\n",
+            "file:///plans/other/plan.md # Other\n\nSee [it](../new/step-1.md).\n",
+        ]
+    );
+}
+
+/// Each of hundreds of problems is marked at its own place.
+#[test]
+fn many_problems_of_a_file_are_marked_each_at_its_place() {
+    let listed: String = (1..=300).map(|it| format!("- step-{it}: É (depends: no{it})\n")).collect();
+    let plan = format!("# P\n\n## Steps\n\n{listed}");
+    let waits: Vec<_> = (401..=480).map(|it| it.to_string()).collect();
+    let step = format!("---\ndepends:\n  - {}\n---\n# One\n", waits.join("\n  - "));
+    let files = [("/plans/p/plan.md", plan.as_str()), ("/plans/p/step-1.md", step.as_str())];
+    let (mut tree, _) = tree_of(&files);
+    for ((path, text), n) in files.into_iter().zip([299, 80]) {
+        let mut documents = Documents::default();
+        let uri = format!("file://{path}");
+        documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf8).unwrap();
+        let file = tree.file(Path::new(path)).unwrap();
+        let problems = tree.problems_of(&file);
+        let found = diagnostics::all(documents.get(&uri).unwrap(), Path::new("/plans"), &problems, None);
+        let marked = |it: &Value| {
+            let place = |of: &str, what: &str| it["range"][of][what].as_u64().unwrap() as usize;
+            let line = text.lines().nth(place("start", "line")).unwrap();
+            line[place("start", "character")..place("end", "character")].to_owned()
+        };
+        let missing = found.iter().filter(|it| it["code"] == "dependency-missing");
+        let marks: Vec<_> = missing.map(marked).collect();
+        let number = |it: &String| it.trim_start_matches("no").parse::<usize>().ok();
+        let numbers: Vec<_> = marks.iter().map(number).collect();
+        assert!(numbers.windows(2).all(|it| it[0].map(|it| it + 1) == it[1]), "{marks:?}");
+        assert!(marks.len() >= n, "{marks:?}");
+    }
 }

@@ -52,7 +52,7 @@ pub(super) struct PlanFile {
 
 impl PlanFile {
     /// None for a file that planwatch does not read.
-    fn at(relative: &Path) -> Option<Self> {
+    pub(super) fn at(relative: &Path) -> Option<Self> {
         let path = relative.to_str()?.to_owned();
         if let Some((key, file)) = catalog::place(relative) {
             let role = match file_name::classify(&file) {
@@ -77,8 +77,11 @@ impl PlanFile {
     }
 }
 
+/// The directories of files that belong to no plan.
+pub(super) const BESIDE: [&str; 4] = ["_decisions/", "_insights/", "_scripts/", "_prompts/"];
+
 fn is_beside(path: &str) -> bool {
-    ["_decisions/", "_insights/", "_scripts/", "_prompts/"].iter().any(|it| path.starts_with(it))
+    BESIDE.iter().any(|it| path.starts_with(it))
 }
 
 /// A plan and its dependencies, read from the open texts and the files.
@@ -358,11 +361,17 @@ impl Tree {
 
     /// The problems of a file, read from the open texts.
     pub(super) fn problems_of(&mut self, file: &PlanFile) -> Vec<Problem> {
-        let all = match &file.key {
-            Some(key) => self.judged(key).map(|it| it.problems.clone()).unwrap_or_default(),
-            None => self.reading().map(|it| check::problems_beside(&it)).unwrap_or_default(),
-        };
-        all.into_iter().filter(|it| it.path == file.relative).collect()
+        let is_own = |it: &&Problem| it.path == file.relative;
+        match &file.key {
+            Some(key) => {
+                let judged = self.judged(key);
+                judged.map(|it| it.problems.iter().filter(is_own).cloned().collect()).unwrap_or_default()
+            }
+            None => {
+                let all = self.reading().map(|it| check::problems_beside(&it)).unwrap_or_default();
+                all.iter().filter(is_own).cloned().collect()
+            }
+        }
     }
 
     /// Whether the file at this absolute path is open.
