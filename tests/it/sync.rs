@@ -3,6 +3,7 @@
 mod faults;
 mod host;
 mod offline;
+mod surfaces;
 mod team;
 
 use team::{Team, refused};

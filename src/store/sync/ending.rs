@@ -12,12 +12,13 @@ use super::{Pushed, Sync};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::disk::Process;
-use crate::plan::id::StepId;
+use crate::plan::id::{StepId, read_step_id};
 use crate::plan::read;
+use crate::plan::words::StepStatus;
 use crate::store::fencing::Caller;
 use crate::store::leases::{self, Leases};
 use crate::store::registry::record::State;
-use crate::store::transaction::Changed;
+use crate::store::transaction::{ChangeReport, Changed};
 
 /// What the fence says.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ pub(crate) struct Fences {
 
 impl Fences {
     /// Ends the records of these steps of this clone. `may_end` says whether the rules of this machine allow the end.
-    pub(crate) fn raise(
+    fn raise(
         context: &Context,
         steps: &[StepId],
         state: State,
@@ -161,7 +162,7 @@ impl Fences {
     }
 
     /// After the files were written, or were not.
-    pub(crate) fn close(&self, context: &Context, changes: &[Changed]) {
+    fn close(&self, context: &Context, changes: &[Changed]) {
         for step in &self.passed {
             match changes.iter().find(|it| it.id == step.to_string()) {
                 Some(changed) => written(context, step, changed.now["etag"].as_str()),
@@ -169,6 +170,37 @@ impl Fences {
             }
         }
     }
+}
+
+/// A change of the status of steps, which other machines have to know.
+pub(crate) struct StatusChange<'a> {
+    pub(crate) steps: Vec<StepId>,
+    pub(crate) status: StepStatus,
+    pub(crate) claim: Option<&'a str>,
+    /// Whether the rules of this machine allow the end of a step's work.
+    pub(crate) may_end: &'a dyn Fn(&StepId) -> bool,
+}
+
+/// Carries out a change of files between the fences that it needs, and frees steps that are pending again.
+pub(crate) fn fenced(
+    context: &Context,
+    change: Option<&StatusChange<'_>>,
+    write: impl FnOnce(&Fences) -> Result<ChangeReport, Error>,
+) -> Result<ChangeReport, Error> {
+    let Some(StatusChange { steps, status, claim, may_end }) = change else {
+        return write(&Fences::default());
+    };
+    let fences = match State::of(*status) {
+        Some(state) => Fences::raise(context, steps, state, *claim, may_end)?,
+        None => Fences::default(),
+    };
+    let written = write(&fences);
+    let changed = written.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
+    fences.close(context, changed);
+    if *status == StepStatus::Pending {
+        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| released(context, &it));
+    }
+    written
 }
 
 /// Renews a record after a change of its owner, unless that happened a moment ago.
