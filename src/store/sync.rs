@@ -21,7 +21,7 @@ pub(crate) mod seen;
 pub(crate) mod settling;
 pub(crate) mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ use crate::store::registry::git_refs::{GitRefs, LOCAL_BRANCH};
 use crate::store::registry::record::{NewRecord, Record, State};
 use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError, Revision, Together, Value};
 
-use seen::{News, Seen};
+use seen::Seen;
 use state::{Last, Own, SyncState};
 
 /// How often a change is made again if the record has changed meanwhile.
@@ -97,10 +97,8 @@ pub(crate) enum Pushed {
     Unsettled(RegistryError),
 }
 
-/// A listing, and what changed since the previous one.
 pub(crate) struct Looked {
     pub(crate) seen: Seen,
-    pub(crate) news: Vec<News>,
     /// The record that describes the registry is missing.
     pub(crate) is_unnamed: bool,
 }
@@ -177,10 +175,7 @@ impl<'a> Sync<'a> {
         let seen = before.after(&self.config.id, listed, &state::now(self.context));
         self.state.put_seen(&before, &seen).map_err(local)?;
         drop(alone);
-        let own: Vec<_> = self.state.all_own();
-        let is_foreign = |it: &News| !own.iter().any(|own| own.claim == it.record.id);
-        let news = seen.news_since(&before).into_iter().filter(is_foreign).collect();
-        Ok(Looked { seen, news, is_unnamed: description.is_none() })
+        Ok(Looked { seen, is_unnamed: description.is_none() })
     }
 
     fn fetch_branch(&self) -> Result<(), RegistryError> {

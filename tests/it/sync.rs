@@ -5,6 +5,7 @@ mod host;
 mod offline;
 mod surfaces;
 mod team;
+mod watching;
 
 use team::{Team, refused};
 

@@ -14,7 +14,7 @@ use crate::store::registry::record::State;
 const IN_PROGRESS: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: ann}\n---\n# One\n";
 
 /// The machine of one clone, whose step is claimed by `g0000001`.
-fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     Machine::with(&[
         ("/.git/HEAD", "ref: refs/heads/main\n"),
         ("/.git/objects/info", ""),
@@ -23,7 +23,7 @@ fn machine() -> Machine {
     ])
 }
 
-fn context(machine: &Machine) -> Context {
+pub(crate) fn context(machine: &Machine) -> Context {
     let mut context = Context::on_model(machine);
     context.config.sync = Some(SyncConfig {
         id: "0123456789abcdef".to_owned(),
