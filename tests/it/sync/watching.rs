@@ -38,6 +38,25 @@ fn claims_elsewhere_are_reported_and_records_of_this_clone_renewed() {
 }
 
 #[test]
+fn all_records_of_a_clone_are_renewed_by_one_push() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:2");
+    b.claim("p:3");
+    a.claim("p:1");
+    let before = team.oids();
+    b.let_renewals_be_due();
+    team.calls();
+    assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+    let calls = team.calls();
+    assert_eq!(calls.len(), 2, "a fetch and a push: {calls:#?}");
+    // One lost lease must not hold up the others.
+    assert!(!calls[1].contains("--atomic"), "{calls:#?}");
+    let after = team.oids();
+    assert!(before["p/2"] != after["p/2"] && before["p/3"] != after["p/3"]);
+}
+
+#[test]
 fn a_record_that_was_deleted_is_made_again_by_the_watching_process() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
