@@ -2,7 +2,7 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::id::{StepId, read_step_id};
+use crate::plan::id::StepId;
 use crate::plan::time::Time;
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
@@ -93,7 +93,7 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
         may_end: &|_| true,
     });
     let ids = std::slice::from_ref(&request.id);
-    let report = ending::fenced(context, change.as_ref(), |fences| {
+    ending::fenced(context, change.as_ref(), |fences| {
         change_one_by_one(context, "attempt", ids, request.mode, |writing, id| {
             let named = resolve::step(context, id)?;
             let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
@@ -102,10 +102,5 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
                 step_moves::decide_attempt(context, now.placed(), request, (at, wanted), &who)
             })
         })
-    })?;
-    if request.mode == Mode::Write {
-        let changed = report.changes.iter();
-        changed.filter_map(|it| read_step_id(&it.id)).for_each(|it| ending::renewed(context, &it));
-    }
-    Ok(report)
+    })
 }

@@ -181,24 +181,25 @@ pub(crate) struct StatusChange<'a> {
     pub(crate) may_end: &'a dyn Fn(&StepId) -> bool,
 }
 
-/// Carries out a change of files between the fences that it needs, and frees steps that are pending again.
+/// Carries out a change of files between the fences that it needs. Then it frees steps that are pending again, and renews the
+/// records of the others.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,
     write: impl FnOnce(&Fences) -> Result<ChangeReport, Error>,
 ) -> Result<ChangeReport, Error> {
-    let Some(StatusChange { steps, status, claim, may_end }) = change else {
-        return write(&Fences::default());
-    };
-    let fences = match State::of(*status) {
-        Some(state) => Fences::raise(context, steps, state, *claim, may_end)?,
+    let end = change.and_then(|it| State::of(it.status).map(|state| (it, state)));
+    let fences = match end {
+        Some((it, state)) => Fences::raise(context, &it.steps, state, it.claim, it.may_end)?,
         None => Fences::default(),
     };
     let written = write(&fences);
     let changed = written.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
     fences.close(context, changed);
-    if *status == StepStatus::Pending {
-        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| released(context, &it));
+    if written.as_ref().is_ok_and(|it| !it.is_dry_run) {
+        let is_free = change.is_some_and(|it| it.status == StepStatus::Pending);
+        let follow = if is_free { released } else { renewed };
+        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| follow(context, &it));
     }
     written
 }

@@ -131,6 +131,20 @@ fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
 }
 
 #[test]
+fn a_record_that_was_not_seen_to_lapse_is_not_taken_over() {
+    let registry = Memory::default();
+    let (one, other) = (machine(), machine());
+    let (a, b) = (context(&one), context(&other));
+    let (a, b) = (sync(&a, &registry, "a"), sync(&b, &registry, "b"));
+    announce(&a, "g0000001").unwrap();
+    b.look().unwrap();
+    let calls = registry.calls();
+    assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Lost(Some(_)))));
+    assert_eq!(registry.calls(), calls, "the listing says it");
+    assert!(b.state.own(&step()).is_none());
+}
+
+#[test]
 fn a_take_over_on_this_machine_replaces_the_own_record() {
     let (machine, registry) = (machine(), Memory::default());
     let context = context(&machine);

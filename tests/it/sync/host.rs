@@ -72,7 +72,7 @@ fn settings_of_the_user_change_nothing() {
     team.executable("a/hooks/pre-push");
     // As in a hook or an alias: git's own variables name another repository.
     let mut command = a.command();
-    command.args(["claim", "p:1"]).env("GIT_DIR", team.path("b/.git")).env("GIT_INDEX_FILE", "x");
+    command.args(["claim", "p:1"]).env("GIT_DIR", team.path("elsewhere")).env("GIT_INDEX_FILE", "x");
     assert!(command.output().unwrap().status.success());
     a.run("done p:1").ok();
     assert_eq!(team.records(), ["p/1 completed ann"]);

@@ -58,6 +58,23 @@ fn http_claims_and_ends_work_for_all_machines() {
 }
 
 #[test]
+fn a_refused_end_with_a_key_puts_the_claim_back() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    let server = http(&a);
+    server.json("POST", "/api/steps/p:1/claim", &json!({}));
+    let broken = a.step(1).replace("# Step 1", "# Step 1\n<<<<<<< ours\n=======\n>>>>>>> theirs");
+    a.write("plans/p/step-1.md", &broken);
+    team.calls();
+    let key = "Idempotency-Key: one\r\n";
+    let answer = server.json_with("POST", "/api/steps/p:1/done", key, &json!({"message": "made"}));
+    assert!(answer.status >= 400, "{answer:?}");
+    // The key is used up by the first attempt, so there was no trial before it.
+    assert_eq!(team.calls().len(), 2, "an end, and the claim again");
+    assert_eq!((team.records(), a.step(1)), (vec!["p/1 claimed ann".to_owned()], broken));
+}
+
+#[test]
 fn mcp_claims_and_ends_work_for_all_machines() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));

@@ -83,3 +83,19 @@ fn the_watching_process_settles_nothing() {
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
     assert!(b.run("list p").stderr.contains("unsettled"), "{:?}", b.run("list p"));
 }
+
+#[test]
+fn what_its_owner_does_renews_a_record_that_is_due() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    let (_, claim) = a.claim("p:1");
+    let renew = format!("claim --renew {claim}");
+    for line in [&renew, "attempt p:1 tried", "note p:1 text", "set p:1 due 2027-01-01"] {
+        let before = team.oids();
+        a.run(line).ok_code();
+        assert_eq!(team.oids(), before, "{line}: it was confirmed a moment ago");
+        a.let_renewals_be_due();
+        a.run(line).ok_code();
+        assert_ne!(team.oids(), before, "{line}");
+    }
+}

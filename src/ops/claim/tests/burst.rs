@@ -131,5 +131,5 @@ fn clones_that_claim_at_the_same_moment_spread_over_the_ready_steps() {
     }
     assert_eq!(claimed.len(), 1 + CLONES * ROUNDS, "no step is given twice");
     let for_each = (registry.calls() - 2) * 10 / (CLONES * ROUNDS);
-    assert!(for_each <= 45, "{} calls for ten claims", for_each);
+    assert!(for_each <= 45, "{for_each} calls for ten claims");
 }
