@@ -111,6 +111,8 @@ fn the_result_of_a_claim_that_was_taken_over_changes_nothing_but_a_note() {
     assert_eq!(step.matches("late result").count(), 1);
     team.calls();
     refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
+    let attempt = a.run(&format!("attempt p:1 late --status completed --claim {claim}"));
+    refused(&attempt, "claim-lost");
     assert_eq!((a.step(1), team.calls().len()), (step, 0), "a lost claim is known to be lost");
     assert_eq!(team.records(), ["p/1 claimed bob"]);
     b.run("done p:1").ok();

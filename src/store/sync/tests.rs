@@ -2,7 +2,7 @@
 
 use super::claiming::{Announced, LocalClaim};
 use super::state::Own;
-use super::{Pushed, Sync};
+use super::{Pushed, Sync, record_ttl};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
@@ -128,6 +128,21 @@ fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
     // The first owner learns it at its next renewal, and its end is fenced.
     assert_eq!(a.renew(&|_| true).unwrap().len(), 1);
     assert!(a.state.own(&step()).unwrap().is_lost);
+}
+
+#[test]
+fn a_record_holds_longer_than_the_lease_where_nothing_renews_it() {
+    const HOUR: i64 = 60 * 60;
+    let table = [
+        (600, true, HOUR / 4),
+        (HOUR, true, HOUR),
+        (600, false, 4 * HOUR),
+        (5 * HOUR, false, 5 * HOUR),
+        (48 * HOUR, false, 24 * HOUR),
+    ];
+    for (lease, is_renewed, expected) in table {
+        assert_eq!(record_ttl(lease, is_renewed), expected, "{lease} {is_renewed}");
+    }
 }
 
 #[test]
