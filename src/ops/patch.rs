@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::update::named_step;
 use crate::plan::change;
 use crate::plan::id::StepId;
 use crate::plan::model::Step;
@@ -38,7 +37,7 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
     };
     let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
     let change = wanted.filter(|_| is_shared).map(|status| StatusChange {
-        steps: named_step(context, &request.id).into_iter().collect(),
+        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
         status,
         claim: request.claim.as_deref(),
         may_end: &may_end,

@@ -2,7 +2,6 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::update::named_step;
 use crate::plan::change::{NewAttempt, NewNote, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
@@ -106,7 +105,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
     };
     let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
     let change = status.filter(|_| is_shared).map(|status| StatusChange {
-        steps: named_step(context, &request.id).into_iter().collect(),
+        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
         status,
         claim: request.claim.as_deref(),
         may_end: &may_end,

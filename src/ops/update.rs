@@ -35,7 +35,7 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
     };
     let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
     let change = is_shared.then(|| StatusChange {
-        steps: request.ids.iter().filter_map(|it| named_step(context, it)).collect(),
+        steps: request.ids.iter().filter_map(|it| resolve::id_of_step(context, it)).collect(),
         status: request.verb.target(),
         claim: request.claim.as_deref(),
         may_end: &may_end,
@@ -50,13 +50,6 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
     })?;
     report.hints.dedup();
     Ok(report)
-}
-
-pub(super) fn named_step(context: &Context, id: &str) -> Option<StepId> {
-    match resolve::target(context, id).ok()? {
-        Target::Step(named) => Some(named.id),
-        Target::Plan(_) => None,
-    }
 }
 
 fn move_step(
@@ -87,7 +80,7 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     let wanted = request.status.as_deref().map(status).transpose()?;
     let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
     let change = wanted.filter(|_| is_shared).map(|status| StatusChange {
-        steps: named_step(context, &request.id).into_iter().collect(),
+        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
         status,
         claim: request.claim.as_deref(),
         may_end: &|_| true,
