@@ -46,8 +46,8 @@ class Fleet:
         command = [*prefix, self.binary, *words]
         return subprocess.run(command, cwd=directory, env=self.environment, capture_output=True, text=True)
 
-    def begin(self):
-        """The hub, with a plan of all steps and sync set up by a first clone beside it."""
+    def begin(self, has_sync=True):
+        """The hub, with a plan of all steps, and sync set up by a first clone beside it."""
         self.git(self.top, "init", "-q", "--bare", "-b", "main", str(self.hub))
         self.git(self.hub, "config", "http.receivepack", "true")
         first = self.top / "first"
@@ -59,8 +59,8 @@ class Fleet:
             (plan / f"step-{n}.md").write_text(f"---\nstatus: pending\n---\n# Step {n}\n")
         (first / ".gitignore").write_text("plans/.planwatch\n")
         self.git(first, "checkout", "-q", "-B", "main")
-        ran = self.planwatch(first, "sync", "init")
-        if ran.returncode != 0:
+        ran = self.planwatch(first, "sync", "init") if has_sync else None
+        if ran and ran.returncode != 0:
             raise RuntimeError(ran.stderr)
         self.git(first, "add", ".")
         self.git(first, "commit", "-q", "-m", "Begin")

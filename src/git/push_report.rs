@@ -81,7 +81,7 @@ pub(super) enum RemoteFault {
 }
 
 /// Words of git, of ssh and of servers that mean no. Everything else counts as silence, which is tried again later.
-const REFUSALS: [&str; 17] = [
+const REFUSALS: [&str; 18] = [
     "Authentication failed",
     "could not read Username",
     "could not read Password",
@@ -93,6 +93,7 @@ const REFUSALS: [&str; 17] = [
     "hook declined",
     "hidden ref",
     "hash algorithm",
+    "mismatched algorithms",
     "returned error: 401",
     "returned error: 403",
     "returned error: 404",

@@ -1,5 +1,7 @@
 //! `note`: a remark on a plan or a step; needs no ownership.
 
+use std::cell::Cell;
+
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewNote;
@@ -9,6 +11,7 @@ use crate::store::fencing::{self, Caller};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
+use crate::store::sync::ending;
 use crate::store::transaction::ChangeReport;
 
 pub use crate::api::requests::NoteRequest;
@@ -20,8 +23,14 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
     let note = NewNote { at: context.now, kind, by, text: request.text.clone() };
     let did = || "noted".to_owned();
-    change_one_by_one(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
-        match resolve::target(context, id)? {
+    // Notes need no ownership, and only the owner's renew the claim.
+    let owner = Cell::new(None);
+    let report = change_one_by_one(
+        context,
+        "note",
+        std::slice::from_ref(&request.id),
+        request.mode,
+        |writing, id| match resolve::target(context, id)? {
             Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, _| {
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
             }),
@@ -29,9 +38,14 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
                 let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
                 step_file::update(context, writing, &step, &|now| {
                     let renews = fencing::is_owner(now.step, &who);
+                    owner.set(renews.then(|| now.step.id.clone()));
                     Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })
                 })
             }
-        }
-    })
+        },
+    )?;
+    if let Some(step) = owner.take().filter(|_| !report.is_dry_run) {
+        ending::renewed(context, &step);
+    }
+    Ok(report)
 }

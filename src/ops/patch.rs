@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change;
+use crate::plan::id::StepId;
 use crate::plan::model::Step;
 use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
@@ -14,6 +15,7 @@ use crate::store::fencing::{self, Caller, Owner};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
+use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{ChangeReport, Mode};
 use crate::store::{new_step, repeat, resolve, typed_words};
 use crate::text::header_edit::{Change, NewValue};
@@ -29,9 +31,30 @@ const RESULT: &str = "result";
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
     let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
     let wanted = request.status.as_deref().map(status).transpose()?;
+    let may_end = |_: &StepId| {
+        let dry = || PatchRequest { mode: Mode::DryRun, ..request.clone() };
+        context.key.is_some() || write(context, &dry(), wanted, &Fences::default()).is_ok()
+    };
+    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
+    let change = wanted.filter(|_| is_shared).map(|status| StatusChange {
+        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
+        status,
+        claim: request.claim.as_deref(),
+        may_end: &may_end,
+    });
+    ending::fenced(context, change.as_ref(), |fences| write(context, request, wanted, fences))
+}
+
+fn write(
+    context: &Context,
+    request: &PatchRequest,
+    wanted: Option<StepStatus>,
+    fences: &Fences,
+) -> Result<ChangeReport, Error> {
     change_one_by_one(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
+        let who = fences.caller(&named.id, who);
         step_file::update(context, writing, &named, &|now| {
             let Current { plans, step, bytes, .. } = now;
             let mut update = status_or_result(context, now, request, wanted, &who)?;

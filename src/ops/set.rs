@@ -18,6 +18,7 @@ use crate::store::load::{self, DecisionFiles, LoadQuery, Overlay};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, Current, StepUpdate};
+use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{self, ChangeReport, Mode};
 use crate::store::{new_step, plan_status, program, typed_words};
 use crate::text::header_edit::{Change, NewValue};
@@ -92,6 +93,27 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
         return Err(Error::usage("the key is empty", hint));
     }
+    let status = match (&request.op, request.key.as_str()) {
+        (SetOp::Text(word), "status") => {
+            typed_words::read_word::<StepStatus>(&context.config.words, word).ok()
+        }
+        _ => None,
+    };
+    let may_end = |_: &StepId| {
+        let dry = || SetRequest { mode: Mode::DryRun, ..request.clone() };
+        context.key.is_some() || write(context, &dry(), &Fences::default()).is_ok()
+    };
+    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
+    let change = status.filter(|_| is_shared).map(|status| StatusChange {
+        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
+        status,
+        claim: request.claim.as_deref(),
+        may_end: &may_end,
+    });
+    ending::fenced(context, change.as_ref(), |fences| write(context, request, fences))
+}
+
+fn write(context: &Context, request: &SetRequest, fences: &Fences) -> Result<ChangeReport, Error> {
     change_one_by_one(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
@@ -101,7 +123,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
             }),
             Target::Step(step) => {
                 let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
-                let who = Caller::of(context, &step.id, by, claim, request.force);
+                let who = fences.caller(&step.id, Caller::of(context, &step.id, by, claim, request.force));
                 step_file::update(context, writing, &step, &|now| set_in_step(context, request, &who, now))
             }
         }

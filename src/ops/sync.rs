@@ -1,6 +1,10 @@
 //! `sync` and `sync status`: exchanges claims with the registry, and lists them.
 
 pub mod init;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -210,15 +214,39 @@ pub enum DidElsewhere {
     Ended(&'static str),
 }
 
-/// The share of a process that watches: lists the claims, renews those of this clone, and settles nothing.
-pub fn watch(context: &Context) -> Result<Vec<Elsewhere>, Error> {
-    let Some(sync) = Sync::of(context)? else { return Ok(Vec::new()) };
-    let looked = sync.look()?;
-    for own in sync.renew(&|it| sync.is_due(it))? {
-        leases::forget(context, &own.step);
+/// What a process that watches has reported: the last listing, and the claims of this clone until then.
+///
+/// Other commands of this clone list the claims, too, so the listing that the clone stores may be newer.
+#[derive(Debug, Default)]
+pub struct Reported {
+    seen: Option<Seen>,
+    own: HashSet<String>,
+}
+
+/// The share of a process that watches: lists the claims, renews those of this clone, and settles nothing. Returns what other
+/// machines did since the last call that succeeded.
+pub fn watch(context: &Context, reported: &mut Reported) -> Result<Vec<Elsewhere>, Error> {
+    match Sync::of(context)? {
+        Some(sync) => watch_at(&sync, reported),
+        None => Ok(Vec::new()),
     }
-    let news = looked.news.iter().filter_map(|it| elsewhere(context, it));
-    Ok(news.collect())
+}
+
+fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, Error> {
+    let own = || sync.state.all_own().into_iter().map(|it| it.claim);
+    // A command may make or give up a claim of this clone while the claims are listed.
+    let mut known: HashSet<String> = own().collect();
+    let before = reported.seen.clone().unwrap_or_else(|| sync.state.seen());
+    let seen = sync.look()?.seen;
+    known.extend(own());
+    for own in sync.renew(&|it| sync.is_due(it))? {
+        leases::forget(sync.context, &own.step);
+    }
+    let is_own = |it: &News| known.contains(&it.record.id) || reported.own.contains(&it.record.id);
+    let news = seen.news_since(&before).into_iter().filter(|it| !is_own(it));
+    let news = news.filter_map(|it| elsewhere(sync.context, &it)).collect();
+    *reported = Reported { seen: Some(seen), own: known };
+    Ok(news)
 }
 
 /// Calls `on_change` soon after another machine's change, from then on. False: this registry does not report changes.

@@ -2,17 +2,16 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::id::{StepId, read_step_id};
+use crate::plan::id::StepId;
 use crate::plan::time::Time;
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::decision::Decision;
 use crate::store::fencing::Caller;
-use crate::store::registry::record::State;
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file;
-use crate::store::sync::ending::{self, Fences};
+use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{plan_status, step_moves, typed_words};
 
@@ -22,28 +21,6 @@ pub use crate::store::step_moves::{AttemptRequest, MoveRequest};
 ///
 /// If the only id is refused, that is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
-    let fences = fences(context, request)?;
-    let moved = change_one_by_one(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
-        match resolve::target(context, id)? {
-            Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
-            Target::Step(step) => move_step(context, writing, &step, (request, &fences)),
-        }
-    });
-    let changed = moved.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
-    fences.close(context, changed);
-    if request.verb == Verb::Reopen && request.mode == Mode::Write {
-        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| ending::released(context, &it));
-    }
-    let mut report = moved?;
-    report.hints.dedup();
-    Ok(report)
-}
-
-/// Ends the claims of the steps for other machines, before their files are written.
-fn fences(context: &Context, request: &MoveRequest) -> Result<Fences, Error> {
-    let state = State::of(request.verb.target()).filter(|_| request.mode == Mode::Write);
-    let Some(state) = state.filter(|_| context.config.sync.is_some()) else { return Ok(Fences::default()) };
-    let steps: Vec<_> = request.ids.iter().filter_map(|it| named_step(context, it)).collect();
     // A move that is refused here must not end anything elsewhere.
     let may_end = |step: &StepId| {
         if context.key.is_some() {
@@ -56,14 +33,23 @@ fn fences(context: &Context, request: &MoveRequest) -> Result<Fences, Error> {
         let named = resolve::step(context, &step.to_string());
         named.is_ok_and(|it| move_step(context, &mut writing, &it, (&dry, &Fences::default())).is_ok())
     };
-    Fences::raise(context, &steps, state, request.claim.as_deref(), &may_end)
-}
-
-fn named_step(context: &Context, id: &str) -> Option<StepId> {
-    match resolve::target(context, id).ok()? {
-        Target::Step(named) => Some(named.id),
-        Target::Plan(_) => None,
-    }
+    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
+    let change = is_shared.then(|| StatusChange {
+        steps: request.ids.iter().filter_map(|it| resolve::id_of_step(context, it)).collect(),
+        status: request.verb.target(),
+        claim: request.claim.as_deref(),
+        may_end: &may_end,
+    });
+    let mut report = ending::fenced(context, change.as_ref(), |fences| {
+        change_one_by_one(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
+            match resolve::target(context, id)? {
+                Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
+                Target::Step(step) => move_step(context, writing, &step, (request, fences)),
+            }
+        })
+    })?;
+    report.hints.dedup();
+    Ok(report)
 }
 
 fn move_step(
@@ -92,27 +78,22 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);
     let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
     let wanted = request.status.as_deref().map(status).transpose()?;
-    let fences = match wanted.and_then(State::of).filter(|_| request.mode == Mode::Write) {
-        Some(state) => {
-            let steps: Vec<_> = named_step(context, &request.id).into_iter().collect();
-            Fences::raise(context, &steps, state, request.claim.as_deref(), &|_| true)?
-        }
-        None => Fences::default(),
-    };
-    let ids = std::slice::from_ref(&request.id);
-    let report = change_one_by_one(context, "attempt", ids, request.mode, |writing, id| {
-        let named = resolve::step(context, id)?;
-        let who =
-            Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        let who = fences.caller(&named.id, who);
-        step_file::update(context, writing, &named, &|now| {
-            step_moves::decide_attempt(context, now.placed(), request, (at, wanted), &who)
-        })
+    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
+    let change = wanted.filter(|_| is_shared).map(|status| StatusChange {
+        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
+        status,
+        claim: request.claim.as_deref(),
+        may_end: &|_| true,
     });
-    let changed = report.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
-    fences.close(context, changed);
-    if request.mode == Mode::Write {
-        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| ending::renewed(context, &it));
-    }
-    report
+    let ids = std::slice::from_ref(&request.id);
+    ending::fenced(context, change.as_ref(), |fences| {
+        change_one_by_one(context, "attempt", ids, request.mode, |writing, id| {
+            let named = resolve::step(context, id)?;
+            let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
+            let who = fences.caller(&named.id, Caller::of(context, &named.id, by, claim, request.force));
+            step_file::update(context, writing, &named, &|now| {
+                step_moves::decide_attempt(context, now.placed(), request, (at, wanted), &who)
+            })
+        })
+    })
 }

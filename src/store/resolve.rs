@@ -251,3 +251,11 @@ fn missing_step(plan: &Plan, number: &StepNumber) -> Error {
     let steps = plan.steps.iter().map(|it| it.id.number.to_string()).collect();
     Error::NoSuchStep { name: format!("{}:{number}", plan.id), steps }
 }
+
+/// The step that an id names; none if it names a plan, or nothing.
+pub(crate) fn id_of_step(context: &Context, id: &str) -> Option<StepId> {
+    match target(context, id).ok()? {
+        Target::Step(named) => Some(named.id),
+        Target::Plan(_) => None,
+    }
+}

@@ -22,7 +22,7 @@ pub(crate) mod seen;
 pub(crate) mod settling;
 pub(crate) mod state;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use crate::store::registry::git_refs::{GitRefs, LOCAL_BRANCH};
 use crate::store::registry::record::{NewRecord, Record, State};
 use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError, Revision, Together, Value};
 
-use seen::{News, Seen};
+use seen::Seen;
 use state::{Last, Own, SyncState};
 
 /// How often a change is tried if the record changes meanwhile.
@@ -98,10 +98,8 @@ pub(crate) enum Pushed {
     Unsettled(RegistryError),
 }
 
-/// A listing, and what changed since the previous one.
 pub(crate) struct Looked {
     pub(crate) seen: Seen,
-    pub(crate) news: Vec<News>,
     /// The record that describes the registry is missing.
     pub(crate) is_unnamed: bool,
 }
@@ -178,10 +176,7 @@ impl<'a> Sync<'a> {
         let seen = before.after(&self.config.id, listed, &state::now(self.context));
         self.state.put_seen(&before, &seen).map_err(local)?;
         drop(alone);
-        let own: Vec<_> = self.state.all_own();
-        let is_foreign = |it: &News| !own.iter().any(|own| own.claim == it.record.id);
-        let news = seen.news_since(&before).into_iter().filter(is_foreign).collect();
-        Ok(Looked { seen, news, is_unnamed: description.is_none() })
+        Ok(Looked { seen, is_unnamed: description.is_none() })
     }
 
     fn fetch_branch(&self) -> Result<(), RegistryError> {

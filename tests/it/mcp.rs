@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,10 @@ impl Client {
     }
 
     fn with(place: &Place, arguments: &[&str]) -> Self {
-        let mut command = place.command();
+        Self::spawn(place.command(), arguments)
+    }
+
+    fn spawn(mut command: Command, arguments: &[&str]) -> Self {
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");
         let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
@@ -36,7 +39,12 @@ impl Client {
 
     /// As [`Self::legacy`], with arguments for the server.
     pub(crate) fn of(place: &Place, arguments: &[&str], capabilities: &Value) -> Self {
-        let mut client = Self::with(place, arguments);
+        Self::of_command(place.command(), arguments, capabilities)
+    }
+
+    /// As [`Self::of`]. `command` is the binary, with its directory and environment.
+    pub(crate) fn of_command(command: Command, arguments: &[&str], capabilities: &Value) -> Self {
+        let mut client = Self::spawn(command, arguments);
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": "codex", "version": "1"},

@@ -3,7 +3,9 @@
 mod faults;
 mod host;
 mod offline;
+mod surfaces;
 mod team;
+mod watching;
 
 use team::{Team, refused};
 
@@ -49,6 +51,8 @@ fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
 fn a_claim_that_another_clone_makes_first_is_taken_back_byte_for_byte() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    // A status that is added and removed again would not be the file as it was.
+    a.write("plans/p/step-1.md", "# Step 1\n");
     let before = [a.step(1), a.step(2)];
     let bin = env!("CARGO_BIN_EXE_planwatch");
     team.write("race", &format!("cd \"$TEAM/b\" && PLANWATCH_BY=bob {bin} claim p:1"));
@@ -81,6 +85,7 @@ fn a_claim_needs_two_connections_and_a_lost_one_four() {
     let push = calls.iter().find(|it| it.contains(" push ")).unwrap();
     assert!(push.contains("--force-with-lease=refs/planwatch/claims/plans/p/1: "), "{push}");
     assert!(!push.contains(" +") && !push.contains("--force "), "{push}");
+    assert!(push.contains("--no-verify"), "{push}");
     // Records are fetched, not listed, so that the server does not send all its refs.
     assert!(!calls.iter().any(|it| it.contains("ls-remote")), "{calls:#?}");
     a.run("done p:1").ok();
@@ -104,8 +109,11 @@ fn the_result_of_a_claim_that_was_taken_over_changes_nothing_but_a_note() {
     let step = a.step(1);
     assert!(step.contains("status: in_progress") && step.contains("late result of the claim"), "{step}");
     assert_eq!(step.matches("late result").count(), 1);
+    team.calls();
     refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
-    assert_eq!(a.step(1), step);
+    let attempt = a.run(&format!("attempt p:1 late --status completed --claim {claim}"));
+    refused(&attempt, "claim-lost");
+    assert_eq!((a.step(1), team.calls().len()), (step, 0), "a lost claim is known to be lost");
     assert_eq!(team.records(), ["p/1 claimed bob"]);
     b.run("done p:1").ok();
     assert_eq!(team.records(), ["p/1 completed bob"]);

@@ -19,9 +19,10 @@ use crate::plan::rules::State;
 use crate::store::claims::candidates;
 use crate::store::idempotency;
 use crate::store::sync::claiming::{Announced, LocalClaim};
+use crate::store::sync::seen::Seen;
 use crate::store::sync::settling::holder;
 use crate::store::sync::state::{FileBefore, Own, SyncState};
-use crate::store::sync::{Looked, Sync, local};
+use crate::store::sync::{Sync, local};
 use crate::text::typed::shell_word;
 
 /// How many steps are tried before the claim gives up.
@@ -38,17 +39,21 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
     if request.offline {
         return claim_offline(context, request);
     }
-    let sync = Sync::required(context)?;
+    claim_at(&Sync::required(context)?, request)
+}
+
+/// As [`claim`], at this registry.
+pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let context = sync.context;
     let wanted = wanted_by(context, request)?;
-    let mut lost = HashSet::new();
+    let (mut lost, mut seen) = (HashSet::new(), first_look(sync)?);
     for nth in 0..CANDIDATES {
-        let looked = look(&sync, nth)?;
         let skip = match &wanted {
             Wanted::Step(named) => {
-                refuse_closed(&sync, &named.id)?;
+                refuse_closed(sync, &named.id)?;
                 HashSet::new()
             }
-            Wanted::Next(plan) => skipped(&sync, plan.as_ref(), &lost, nth)?,
+            Wanted::Next(plan) => skipped(sync, plan.as_ref(), &lost)?,
         };
         let report = claim_here(context, request, &skip)?;
         let (Some(claim), Some(made)) = (report.claim.clone(), report.made.clone()) else {
@@ -61,7 +66,7 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
             lease: request.lease.unwrap_or(context.config.lease()),
             is_renewed: request.is_renewed || has_daemon(context),
         };
-        match sync.superfluous(&looked.seen).and_then(|it| sync.announce(&local, &looked.seen, &it)) {
+        match sync.superfluous(&seen).and_then(|it| sync.announce(&local, &seen, &it)) {
             Ok(Announced::Won { until }) => {
                 return Ok(ClaimReport { until_elsewhere: Some(until), ..report });
             }
@@ -71,6 +76,8 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
                     return Err(elsewhere(&named.id, &holder(record.as_deref())));
                 }
                 lost.insert(made.step);
+                // The lost claim has listed the records.
+                seen = sync.state.seen();
             }
             Err(error) => {
                 take_back(context, &made, &claim)?;
@@ -85,17 +92,18 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
 /// As [`claim`], for a run.
 pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
     let sync = Sync::required(context)?;
-    let mut lost = ask.skip.clone();
+    let mut seen = match first_look(&sync) {
+        Err(error) if error.code() == "remote-unreachable" => {
+            return Ok(RunClaim::Unreachable(error.to_string()));
+        }
+        seen => seen?,
+    };
+    let mut lost = HashSet::new();
     for nth in 0..CANDIDATES {
-        let looked = match look(&sync, nth) {
-            Err(error) if error.code() == "remote-unreachable" => {
-                return Ok(RunClaim::Unreachable(error.to_string()));
-            }
-            looked => looked?,
-        };
-        let mut skip = lost.clone();
-        let wanted: Vec<_> = for_run::wanted(context, ask.plan)?.into_iter().map(|it| it.id).collect();
-        skip.extend(sync.closed_elsewhere(&wanted)?);
+        let wanted = for_run::wanted(context, ask.plan)?.into_iter().map(|it| it.id);
+        let wanted = wanted.filter(|it| !ask.skip.contains(it)).collect();
+        let mut skip = passed_over(&sync, wanted, &lost)?;
+        skip.extend(ask.skip.iter().cloned());
         let begun = match for_run::claim_locally(context, ask, &skip)? {
             RunClaim::Begun(begun) => begun,
             other => return Ok(other),
@@ -103,11 +111,12 @@ pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunCl
         let id = &begun.step.id;
         // The run renews the record until it ends; the lease on this machine does not matter.
         let local = LocalClaim { step: id, id: &begun.claim, by: ask.by, lease: 0, is_renewed: true };
-        match sync.superfluous(&looked.seen).and_then(|it| sync.announce(&local, &looked.seen, &it)) {
+        match sync.superfluous(&seen).and_then(|it| sync.announce(&local, &seen, &it)) {
             Ok(Announced::Won { .. }) => return Ok(RunClaim::Begun(begun)),
             Ok(Announced::Lost(_)) => {
                 take_back_of_run(context, &begun)?;
                 lost.insert(id.clone());
+                seen = sync.state.seen();
             }
             Err(error) => {
                 take_back_of_run(context, &begun)?;
@@ -122,13 +131,13 @@ pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunCl
     Ok(RunClaim::Busy)
 }
 
-/// Lists the records; the first time it also sends unconfirmed changes again.
-fn look(sync: &Sync<'_>, nth: u32) -> Result<Looked, Error> {
-    let looked = sync.look()?;
-    if nth == 0 && sync.has_unsettled() {
-        sync.settle(&looked.seen)?;
+/// Lists the records, and sends unconfirmed changes again.
+fn first_look(sync: &Sync<'_>) -> Result<Seen, Error> {
+    let seen = sync.look()?.seen;
+    if sync.has_unsettled() {
+        sync.settle(&seen)?;
     }
-    Ok(looked)
+    Ok(seen)
 }
 
 /// Claims on this machine alone.
@@ -149,21 +158,25 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     Ok(ClaimReport { is_offline: true, ..report })
 }
 
-/// The steps to leave out: lost ones, and those that are closed on the branch. After a loss also the first
-/// few of the queue, a random number of them.
-fn skipped(
+/// As [`passed_over`], for the ready steps of a plan or of all.
+fn skipped(sync: &Sync<'_>, plan: Option<&PlanId>, lost: &HashSet<StepId>) -> Result<HashSet<StepId>, Error> {
+    let queue = candidates::look(sync.context, plan, lost)?;
+    passed_over(sync, queue.into_iter().map(|it| it.step.id).collect(), lost)
+}
+
+/// The steps of a queue to leave out: lost ones, and those that are closed on the branch. After a loss also the first few
+/// of the queue, a random number of them.
+fn passed_over(
     sync: &Sync<'_>,
-    plan: Option<&PlanId>,
+    queue: Vec<StepId>,
     lost: &HashSet<StepId>,
-    nth: u32,
 ) -> Result<HashSet<StepId>, Error> {
     let mut skip = lost.clone();
-    let queue = candidates::look(sync.context, plan, &skip)?;
-    let queue: Vec<_> = queue.into_iter().map(|it| it.step.id).collect();
+    let queue: Vec<_> = queue.into_iter().filter(|it| !lost.contains(it)).collect();
     let closed = sync.closed_elsewhere(&queue)?;
     let open: Vec<_> = queue.into_iter().filter(|it| !closed.contains(it)).collect();
     skip.extend(closed);
-    if nth > 0 && !open.is_empty() {
+    if !lost.is_empty() && !open.is_empty() {
         let mut byte = [0];
         sync.context.plans.random(&mut byte)?;
         let first = usize::from(byte[0]) % open.len().min(SPREAD);

@@ -32,6 +32,7 @@ macro_rules! step_text {
 
 mod again;
 mod between;
+mod burst;
 mod together;
 
 const LEASE: i64 = 600;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::api::context::Context;
 use crate::api::views::shown_path;
-use crate::ops::sync::{self, DidElsewhere, Elsewhere};
+use crate::ops::sync::{self, DidElsewhere, Elsewhere, Reported};
 use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::messages::Message;
 use crate::serve::daemon::times::{REMOTE_INTERVAL, REMOTE_LIMIT, REMOTE_PAUSE};
@@ -71,12 +71,13 @@ impl RemoteShare {
         let own = wake.clone();
         thread::spawn(move || {
             let (mut interval, mut is_notified) = (Duration::ZERO, false);
+            let mut reported = Reported::default();
             while waited(&woken, interval) {
                 let Ok(context) = (self.0)() else {
                     interval = after_failure(interval);
                     continue;
                 };
-                let listed = sync::watch(&context);
+                let listed = sync::watch(&context, &mut reported);
                 if listed.is_ok() && !is_notified {
                     let own = own.clone();
                     is_notified = sync::on_change(

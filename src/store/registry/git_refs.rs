@@ -270,6 +270,20 @@ mod tests {
     }
 
     #[test]
+    fn records_that_are_too_long_are_listed_without_their_text() {
+        for namespace in Namespace::ALL {
+            let top = tempfile::tempdir().unwrap();
+            git(top.path(), &["init", "-q", "--bare", "hub"]);
+            let client = client(top.path(), "a", namespace);
+            let name = Name::read("claims/plans/p/1").unwrap();
+            let new = client.value("x".repeat(LONGEST + 1), 600).unwrap();
+            client.change_one(Change::Create { name, new: new.clone() }).unwrap();
+            let listed = client.list().unwrap();
+            assert_eq!((&listed[0].revision, &listed[0].body), (&new.revision, &None), "{namespace:?}");
+        }
+    }
+
+    #[test]
     fn a_remote_that_is_not_there_is_unreachable() {
         let top = tempfile::tempdir().unwrap();
         let client = client(top.path(), "a", Namespace::Own);

@@ -12,12 +12,13 @@ use super::{Pushed, Sync};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::disk::Process;
-use crate::plan::id::StepId;
+use crate::plan::id::{StepId, read_step_id};
 use crate::plan::read;
+use crate::plan::words::StepStatus;
 use crate::store::fencing::Caller;
 use crate::store::leases::{self, Leases};
 use crate::store::registry::record::State;
-use crate::store::transaction::Changed;
+use crate::store::transaction::{ChangeReport, Changed};
 
 /// The result of a fence.
 #[derive(Debug)]
@@ -123,9 +124,8 @@ pub(crate) struct Fences {
 }
 
 impl Fences {
-    /// Ends this clone's records of these steps. `may_end` returns whether the rules of this machine allow
-    /// it.
-    pub(crate) fn raise(
+    /// Ends this clone's records of these steps. `may_end` returns whether the rules of this machine allow it.
+    fn raise(
         context: &Context,
         steps: &[StepId],
         state: State,
@@ -163,7 +163,7 @@ impl Fences {
     }
 
     /// After the files were written, or were not.
-    pub(crate) fn close(&self, context: &Context, changes: &[Changed]) {
+    fn close(&self, context: &Context, changes: &[Changed]) {
         for step in &self.passed {
             match changes.iter().find(|it| it.id == step.to_string()) {
                 Some(changed) => written(context, step, changed.now["etag"].as_str()),
@@ -171,6 +171,38 @@ impl Fences {
             }
         }
     }
+}
+
+/// A change of the status of steps that other machines must see.
+pub(crate) struct StatusChange<'a> {
+    pub(crate) steps: Vec<StepId>,
+    pub(crate) status: StepStatus,
+    pub(crate) claim: Option<&'a str>,
+    /// Whether the rules of this machine allow the end of a step's work.
+    pub(crate) may_end: &'a dyn Fn(&StepId) -> bool,
+}
+
+/// Carries out a change of files between the fences that it needs. Then it frees steps that are pending again, and renews the
+/// records of the others.
+pub(crate) fn fenced(
+    context: &Context,
+    change: Option<&StatusChange<'_>>,
+    write: impl FnOnce(&Fences) -> Result<ChangeReport, Error>,
+) -> Result<ChangeReport, Error> {
+    let end = change.and_then(|it| State::of(it.status).map(|state| (it, state)));
+    let fences = match end {
+        Some((it, state)) => Fences::raise(context, &it.steps, state, it.claim, it.may_end)?,
+        None => Fences::default(),
+    };
+    let written = write(&fences);
+    let changed = written.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
+    fences.close(context, changed);
+    if written.as_ref().is_ok_and(|it| !it.is_dry_run) {
+        let is_free = change.is_some_and(|it| it.status == StepStatus::Pending);
+        let follow = if is_free { released } else { renewed };
+        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| follow(context, &it));
+    }
+    written
 }
 
 /// Renews a record after a change by its owner, unless it was renewed a moment ago.

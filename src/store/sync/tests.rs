@@ -2,7 +2,7 @@
 
 use super::claiming::{Announced, LocalClaim};
 use super::state::Own;
-use super::{Pushed, Sync};
+use super::{Pushed, Sync, record_ttl};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
@@ -14,7 +14,7 @@ use crate::store::registry::record::State;
 const IN_PROGRESS: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: ann}\n---\n# One\n";
 
 /// The machine of one clone, whose step is claimed by `g0000001`.
-fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     Machine::with(&[
         ("/.git/HEAD", "ref: refs/heads/main\n"),
         ("/.git/objects/info", ""),
@@ -23,7 +23,7 @@ fn machine() -> Machine {
     ])
 }
 
-fn context(machine: &Machine) -> Context {
+pub(crate) fn context(machine: &Machine) -> Context {
     let mut context = Context::on_model(machine);
     context.config.sync = Some(SyncConfig {
         id: "0123456789abcdef".to_owned(),
@@ -128,6 +128,35 @@ fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
     // The first owner learns it at its next renewal, and its end is fenced.
     assert_eq!(a.renew(&|_| true).unwrap().len(), 1);
     assert!(a.state.own(&step()).unwrap().is_lost);
+}
+
+#[test]
+fn a_record_holds_longer_than_the_lease_where_nothing_renews_it() {
+    const HOUR: i64 = 60 * 60;
+    let table = [
+        (600, true, HOUR / 4),
+        (HOUR, true, HOUR),
+        (600, false, 4 * HOUR),
+        (5 * HOUR, false, 5 * HOUR),
+        (48 * HOUR, false, 24 * HOUR),
+    ];
+    for (lease, is_renewed, expected) in table {
+        assert_eq!(record_ttl(lease, is_renewed), expected, "{lease} {is_renewed}");
+    }
+}
+
+#[test]
+fn a_record_that_was_not_seen_to_lapse_is_not_taken_over() {
+    let registry = Memory::default();
+    let (one, other) = (machine(), machine());
+    let (a, b) = (context(&one), context(&other));
+    let (a, b) = (sync(&a, &registry, "a"), sync(&b, &registry, "b"));
+    announce(&a, "g0000001").unwrap();
+    b.look().unwrap();
+    let calls = registry.calls();
+    assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Lost(Some(_)))));
+    assert_eq!(registry.calls(), calls, "the listing says it");
+    assert!(b.state.own(&step()).is_none());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     /// Its output on stderr.
     log: Arc<Mutex<String>>,
     reader: Mutex<Option<std::thread::JoinHandle<()>>>,
-    _events: Mutex<Lines>,
+    events: Mutex<Lines>,
 }
 
 /// An answer, read to the end of the connection.
@@ -43,7 +43,11 @@ impl Server {
     }
 
     pub(crate) fn start_with(place: &Place, arguments: &[&str], filter: &str) -> Self {
-        let mut command = place.command();
+        Self::of(place.command(), arguments, filter)
+    }
+
+    /// `command` is the binary, with its directory and environment.
+    pub(crate) fn of(mut command: Command, arguments: &[&str], filter: &str) -> Self {
         command.args(["watch", "--json"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !filter.is_empty() {
             command.env("PLANWATCH_LOG", filter);
@@ -64,7 +68,14 @@ impl Server {
         let url = ready["http"].as_str().unwrap_or_else(|| panic!("no address: {ready}"));
         let address: SocketAddr = url.trim_start_matches("http://").parse().expect("an address");
         let (child, reader, events) = (Mutex::new(child), Mutex::new(Some(reader)), Mutex::new(events));
-        Self { child, address, log, reader, _events: events }
+        Self { child, address, log, reader, events }
+    }
+
+    /// The next line of its output: an event.
+    #[track_caller]
+    pub(crate) fn event(&self) -> Value {
+        let line = self.events.lock().expect("no thread panicked").next();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
     pub(crate) fn pid(&self) -> u32 {

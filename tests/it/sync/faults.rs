@@ -142,7 +142,7 @@ fn a_refused_end_puts_the_claim_back_at_once() {
     let broken = a.step(1).replace("# Step 1", "# Step 1\n<<<<<<< ours\n=======\n>>>>>>> theirs");
     a.write("plans/p/step-1.md", &broken);
     assert_ne!(a.run(&format!("done p:1 --claim {claim}")).code, 0);
-    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    assert_eq!((team.records(), team.calls().len()), (vec!["p/1 claimed ann".to_owned()], 0));
     assert_eq!(a.step(1), broken);
 }
 

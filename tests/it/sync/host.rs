@@ -39,6 +39,13 @@ fn the_best_place_that_the_host_allows_is_used() {
         let outside: Vec<_> = team.pushed().into_iter().filter(|it| !it.starts_with(prefix)).collect();
         assert_eq!(outside, ["refs/heads/main"], "nothing but records below the namespace is pushed");
     }
+    // Some hosts allow refs to be made, but not to be deleted; claims need both.
+    let team = Team::without_sync(&[]);
+    let hook = "#!/bin/sh\nwhile read old new name; do\n  case $name$new in refs/planwatch/*000000000000) exit 1; esac\ndone\n";
+    team.write("hub.git/hooks/pre-receive", hook);
+    team.executable("hub.git/hooks/pre-receive");
+    let init = team.clone_of("a").run("sync init").ok();
+    assert!(init.contains("claims at origin in refs/tags/planwatch-claims/"), "{init}");
     let team = strict("refs/planwatch/*|refs/tags/*|refs/heads/planwatch-claims/*");
     let a = team.clone_of("a");
     refused(&a.run("sync init"), "remote-refused");
@@ -65,7 +72,7 @@ fn settings_of_the_user_change_nothing() {
     team.executable("a/hooks/pre-push");
     // As in a hook or an alias: git's own variables name another repository.
     let mut command = a.command();
-    command.args(["claim", "p:1"]).env("GIT_DIR", team.path("b/.git")).env("GIT_INDEX_FILE", "x");
+    command.args(["claim", "p:1"]).env("GIT_DIR", team.path("elsewhere")).env("GIT_INDEX_FILE", "x");
     assert!(command.output().unwrap().status.success());
     a.run("done p:1").ok();
     assert_eq!(team.records(), ["p/1 completed ann"]);
@@ -103,6 +110,48 @@ fn sha_256_repositories_and_reftables_work() {
         a.run("done p:1").ok();
         assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed bob"], "{option}");
     }
+}
+
+#[test]
+fn a_repository_with_other_hashes_is_not_taken_for_silent() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    let (top, before) = (team.place.top(), a.step(1));
+    let begin = ["-c", "init.defaultBranch=main", "init", "-q", "--object-format=sha256", "other"];
+    team.place.git_at(&top, 0, &begin);
+    team.place.git_at(&top.join("other"), 0, &["commit", "-q", "--allow-empty", "-m", "Begin"]);
+    a.git("remote set-url origin ../other");
+    refused(&a.run("claim"), "remote-refused");
+    refused(&a.run("sync"), "remote-refused");
+    assert_eq!(a.step(1), before);
+}
+
+/// A remote can have another URL for pushes, of another server.
+#[test]
+fn claims_are_fetched_from_where_they_are_pushed_to() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    team.place.git_at(&team.place.top(), 0, &["clone", "-q", "--bare", "hub.git", "mirror.git"]);
+    a.git("remote set-url origin ../mirror.git");
+    a.git("remote set-url --push origin ../hub.git");
+    b.claim("p:1");
+    team.calls();
+    assert_eq!(a.claim("").0, "p:2");
+    assert_eq!(team.calls().len(), 2, "it knew of the claim");
+}
+
+#[test]
+fn a_fork_shares_the_claims_of_its_upstream() {
+    let team = Team::without_sync(&[]);
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    team.place.git_at(&team.place.top(), 0, &["clone", "-q", "--bare", "hub.git", "fork.git"]);
+    a.git("remote rename origin upstream");
+    a.git("remote add origin ../fork.git");
+    assert!(a.run("sync init --remote upstream").ok().contains("upstream"));
+    assert_eq!(a.claim("").0, "p:1");
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    b.run("sync init").ok_code();
+    refused(&b.run("claim p:1"), "claimed");
 }
 
 #[test]

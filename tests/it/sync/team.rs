@@ -5,6 +5,7 @@
     reason = "helpers of tests create and read files, and start the binary and git"
 )]
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -158,6 +159,17 @@ impl Team {
         }
         records
     }
+
+    /// The object of each record at the hub.
+    pub(super) fn oids(&self) -> BTreeMap<String, String> {
+        let refs = ["for-each-ref", "--format=%(refname) %(objectname)"];
+        let refs = self.place.git_at(&self.path("hub.git"), 0, &refs);
+        let oid = |line: &str| {
+            let (name, oid) = line.split_once(' ')?;
+            Some((name.split_once("claims/plans/")?.1.to_owned(), oid.to_owned()))
+        };
+        refs.lines().filter_map(oid).collect()
+    }
 }
 
 impl Clone<'_> {
@@ -212,6 +224,19 @@ impl Clone<'_> {
         self.git("add plans");
         self.git("commit -q -m Work");
         self.git("push -q origin HEAD");
+    }
+
+    /// The registry last confirmed the records of this clone before the machine was started.
+    pub(super) fn let_renewals_be_due(&self) {
+        let directory = self.team.path(&format!("{}/.git/planwatch/sync", self.name));
+        for entry in std::fs::read_dir(directory).unwrap().flatten() {
+            let Ok(text) = std::fs::read_to_string(entry.path()) else { continue };
+            let Ok(mut own) = serde_json::from_str::<Value>(&text) else { continue };
+            if own["claim"].is_string() {
+                own["confirmed"]["boot"] = "earlier".into();
+                std::fs::write(entry.path(), own.to_string()).unwrap();
+            }
+        }
     }
 
     /// What this clone saw of other machines counts as lapsed.

@@ -129,6 +129,13 @@ fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(store).with_no_client_auth())
 }
 
+/// Whether a connection failed because the server's certificate is not accepted.
+pub(super) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|it| it.downcast_ref::<std::io::Error>());
+    let cause = cause.and_then(std::io::Error::get_ref).and_then(|it| it.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+}
+
 /// The password of the file that PostgreSQL's own programs read. As they do, it ignores a file that others can read.
 fn from_file(config: &Config, login: &DatabaseLogin, disk: &dyn Disk) -> Option<String> {
     let path = login.password_file.as_ref()?;

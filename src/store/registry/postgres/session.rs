@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
 
-use super::address::{Address, Tls};
+use super::address::{Address, Tls, is_untrusted};
 use super::{Done, Job, RegistryError, perform};
 use crate::api::sync_config::DatabaseLogin;
 use crate::disk::Disk;
@@ -219,6 +219,9 @@ fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
         text = format!("{text}: {cause}");
     }
     let text: String = text.chars().filter(|it| !it.is_control()).take(300).collect();
+    if is_untrusted(error) {
+        return RegistryError::Refused(text);
+    }
     let Some(refusal) = error.as_db_error() else { return silent(job, text) };
     match refusal.code() {
         // The server is stopping or starting, or cut the connection: the statement may have been committed.

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the server is started by the tests alone")]
 
 mod fleet;
+mod tls;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -20,6 +21,8 @@ use crate::store::registry::table;
 pub(super) struct Server {
     place: tempfile::TempDir,
     pub(super) port: u16,
+    /// Settings for its command line.
+    settings: Vec<String>,
     running: Child,
 }
 
@@ -48,6 +51,11 @@ fn run(command: &mut Command) {
 
 impl Server {
     pub(super) fn start() -> Self {
+        Self::start_with(|_| Vec::new())
+    }
+
+    /// With settings that may name files, which `settings` makes in a directory of the server's user.
+    pub(super) fn start_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let place = tempfile::tempdir().unwrap();
         if rustix::process::getuid().is_root() {
             run(Command::new("chown").arg("postgres").arg(place.path()));
@@ -56,13 +64,15 @@ impl Server {
         let options = ["--auth=trust", "--username=planwatch", "--no-sync", "--encoding=UTF8", "-D"];
         run(as_user(&program("initdb")).args(options).arg(&data));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let running = Self::run_at(place.path(), port);
-        Self { place, port, running }
+        let settings = settings(place.path());
+        let running = Self::run_at(place.path(), port, &settings);
+        Self { place, port, settings, running }
     }
 
-    fn run_at(place: &Path, port: u16) -> Child {
+    fn run_at(place: &Path, port: u16, settings: &[String]) -> Child {
         let mut command = as_user(&program("postgres"));
         command.arg("-D").arg(place.join("data")).arg("-k").arg(place).arg("-p").arg(port.to_string());
+        command.args(settings.iter().flat_map(|it| ["-c", it.as_str()]));
         command.args(["-h", "127.0.0.1", "-N", "200"]).stdout(Stdio::null()).stderr(Stdio::null());
         let running = command.spawn().expect("PostgreSQL is installed");
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -76,7 +86,7 @@ impl Server {
         let id = i32::try_from(self.running.id()).ok().and_then(rustix::process::Pid::from_raw).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::QUIT).unwrap();
         self.running.wait().unwrap();
-        self.running = Self::run_at(self.place.path(), self.port);
+        self.running = Self::run_at(self.place.path(), self.port, &self.settings);
     }
 
     /// A client with a connection of its own.
@@ -104,8 +114,11 @@ impl Drop for Server {
 }
 
 pub(super) fn client_at(port: u16, name: &str) -> Postgres {
-    let url = format!("postgres://planwatch@127.0.0.1:{port}/postgres?application_name={name}");
-    Postgres::new(&url, "0123456789abcdef", &DatabaseLogin::default(), &RealDisk).unwrap()
+    client_of(&format!("postgres://planwatch@127.0.0.1:{port}/postgres?application_name={name}")).unwrap()
+}
+
+fn client_of(url: &str) -> Result<Postgres, String> {
+    Postgres::new(url, "0123456789abcdef", &DatabaseLogin::default(), &RealDisk)
 }
 
 pub(super) fn name(step: &str) -> Name {
@@ -175,7 +188,10 @@ fn only_a_lapsed_record_is_taken_over() {
 
 #[test]
 fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
-    let mut server = Server::start();
+    // As an administrator may have set it: acknowledged changes would be written seconds later.
+    let late =
+        ["synchronous_commit=off", "wal_writer_delay=10s", "default_transaction_isolation=serializable"];
+    let mut server = Server::start_with(|_| late.map(str::to_owned).to_vec());
     let client = server.client("steady");
     client.prepare().unwrap();
     let (sender, done) = channel();

@@ -1,0 +1,127 @@
+//! Claims over HTTP and MCP go through the shared registry, as those of commands do.
+
+use serde_json::{Value, json};
+
+use super::team::{Clone, Team, refused};
+use crate::http::client::Server;
+use crate::mcp::Client;
+
+fn http(clone: &Clone<'_>) -> Server {
+    Server::of(clone.command(), &["--http", "0", "--no-token"], "")
+}
+
+fn mcp(clone: &Clone<'_>, arguments: &[&str]) -> Client {
+    Client::of_command(clone.command(), &[&["mcp"], arguments].concat(), &json!({}))
+}
+
+#[track_caller]
+fn call(client: &mut Client, tool: &str, arguments: &Value) -> Value {
+    client.call(tool, arguments, &json!({}));
+    client.hear()["result"].clone()
+}
+
+#[track_caller]
+fn called(client: &mut Client, tool: &str, arguments: &Value) -> Value {
+    let result = call(client, tool, arguments);
+    assert_ne!(result["isError"], true, "{result}");
+    result["structuredContent"].clone()
+}
+
+#[test]
+fn http_claims_and_ends_work_for_all_machines() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (one, other) = (http(&a), http(&b));
+    let claimed = one.json("POST", "/api/claim", &json!({}));
+    assert_eq!(claimed["step"]["id"], "p:1", "{claimed}");
+    // The process that answers also renews, so that the claim of a dead one does not hold for hours.
+    assert_eq!(claimed["claim"]["until_elsewhere"], claimed["claim"]["until"], "{claimed}");
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    let before = b.step(1);
+    let answer = other.json_with("POST", "/api/steps/p:1/claim", "", &json!({}));
+    assert_eq!(answer.problem(), (409, "claimed".to_owned()));
+    assert_eq!(b.step(1), before);
+    assert_eq!(other.json("POST", "/api/plans/p/claim", &json!({}))["step"]["id"], "p:2");
+    let script = other.json_with("GET", "/api/plans/p/next-step", "", &Value::Null);
+    assert_eq!(script.json()["step_id"], "p:3", "{script:?}");
+    refused(&a.run("claim p:3"), "claimed");
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob", "p/3 claimed bob"]);
+    one.json("POST", "/api/steps/p:1/done", &json!({"message": "made"}));
+    other.json("POST", "/api/steps/p:2/release", &json!({}));
+    let update = other.json_with("PATCH", "/api/steps/p:3", "", &json!({"status": "failed", "result": "no"}));
+    assert_eq!(update.status, 200, "{update:?}");
+    assert_eq!(team.records(), ["p/1 completed ann", "p/3 failed bob"]);
+    let answer = other.json_with("POST", "/api/steps/p:1/claim", "", &json!({}));
+    assert_eq!(answer.problem(), (409, "claimed".to_owned()));
+    other.json("PATCH", "/api/steps/p:3", &json!({"status": "pending"}));
+    assert_eq!(team.records(), ["p/1 completed ann"]);
+}
+
+#[test]
+fn a_refused_end_with_a_key_puts_the_claim_back() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    let server = http(&a);
+    server.json("POST", "/api/steps/p:1/claim", &json!({}));
+    let broken = a.step(1).replace("# Step 1", "# Step 1\n<<<<<<< ours\n=======\n>>>>>>> theirs");
+    a.write("plans/p/step-1.md", &broken);
+    team.calls();
+    let key = "Idempotency-Key: one\r\n";
+    let answer = server.json_with("POST", "/api/steps/p:1/done", key, &json!({"message": "made"}));
+    assert!(answer.status >= 400, "{answer:?}");
+    // The key is used up by the first attempt, so there was no trial before it.
+    assert_eq!(team.calls().len(), 2, "an end, and the claim again");
+    assert_eq!((team.records(), a.step(1)), (vec!["p/1 claimed ann".to_owned()], broken));
+}
+
+#[test]
+fn mcp_claims_and_ends_work_for_all_machines() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (mut one, mut other) = (mcp(&a, &[]), mcp(&b, &[]));
+    let claimed = called(&mut one, "claim_next_step", &json!({"worker": "ann"}));
+    assert_eq!(claimed["step"]["id"], "p:1", "{claimed}");
+    let before = b.step(1);
+    let answer = call(&mut other, "claim_next_step", &json!({"plan": "p:1", "worker": "bob"}));
+    assert!(answer["isError"] == true && answer.to_string().contains("claimed"), "{answer}");
+    assert_eq!(b.step(1), before);
+    let next = called(&mut other, "claim_next_step", &json!({"plan": "p", "worker": "bob"}));
+    assert_eq!(next["step"]["id"], "p:2", "{next}");
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
+    let done =
+        json!({"step": "p:1", "status": "completed", "result": "made", "claim": claimed["claim"]["id"]});
+    called(&mut one, "update_step", &done);
+    let back = json!({"step": "p:2", "status": "pending", "claim": next["claim"]["id"]});
+    called(&mut other, "update_step", &back);
+    assert_eq!(team.records(), ["p/1 completed ann"]);
+    refused(&b.run("claim p:1"), "claimed");
+    assert_eq!((one.end(), other.end()), (0, 0));
+}
+
+#[test]
+fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
+    let ends: [fn(&Clone<'_>, &str) -> String; 4] = [
+        |a, claim| format!("{:?}", a.run(&format!("set p:1 status completed --claim {claim}"))),
+        |a, claim| format!("{:?}", a.run(&format!("attempt p:1 made --status completed --claim {claim}"))),
+        |a, claim| {
+            let body = json!({"status": "completed", "result": "late", "claim": claim});
+            format!("{:?}", http(a).json_with("PATCH", "/api/steps/p:1", "", &body))
+        },
+        |a, claim| {
+            let asked = json!({"step": "p:1", "status": "completed", "result": "late", "claim": claim});
+            call(&mut mcp(a, &[]), "update_step", &asked).to_string()
+        },
+    ];
+    for (nth, end) in ends.iter().enumerate() {
+        let team = Team::new();
+        let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+        let (_, claim) = a.claim("p:1");
+        b.run("sync").ok_code();
+        b.let_lapse();
+        b.claim("p:1");
+        let answer = end(&a, &claim);
+        assert!(answer.contains("claim-lost"), "{nth}: {answer}");
+        assert!(a.step(1).contains("status: in_progress"), "{nth}: {}", a.step(1));
+        assert_eq!(team.records(), ["p/1 claimed bob"], "{nth}");
+    }
+}

@@ -1,0 +1,101 @@
+//! What `watch` does with the claims of other machines: it reports them, and renews those of its clone.
+
+use serde_json::{Value, json};
+
+use super::team::{Clone, Team};
+use crate::http::client::Server;
+
+/// The first event of a process that watches from now on. It lists the claims when it starts.
+#[track_caller]
+fn first_event(clone: &Clone<'_>) -> Value {
+    let event = Server::of(clone.command(), &["--http", "0"], "").event();
+    json!([event["event"], event["id"], event["new"], event["by"]])
+}
+
+#[test]
+fn claims_elsewhere_are_reported_and_records_of_this_clone_renewed() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:2");
+    b.claim("p:3");
+    b.run("done p:3").ok();
+    a.claim("p:1");
+    let (records, files) = (team.oids(), [b.step(1), b.step(2), b.step(3)]);
+    b.let_renewals_be_due();
+    assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+    // The event comes after the renewal. Only open work of this clone is renewed, and no file is written.
+    let renewed = team.oids();
+    assert_ne!(renewed["p/2"], records["p/2"]);
+    assert_eq!((&renewed["p/1"], &renewed["p/3"]), (&records["p/1"], &records["p/3"]));
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob", "p/3 completed bob"]);
+    assert_eq!([b.step(1), b.step(2), b.step(3)], files);
+    a.run("release p:1").ok();
+    assert_eq!(first_event(&b), json!(["released_elsewhere", "p:1", null, "ann"]));
+    assert_eq!(team.oids()["p/2"], renewed["p/2"], "it is not due yet");
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    assert_eq!(first_event(&b), json!(["ended_elsewhere", "p:1", "completed", "ann"]));
+}
+
+#[test]
+fn all_records_of_a_clone_are_renewed_by_one_push() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:2");
+    b.claim("p:3");
+    a.claim("p:1");
+    let before = team.oids();
+    b.let_renewals_be_due();
+    team.calls();
+    assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+    let calls = team.calls();
+    assert_eq!(calls.len(), 2, "a fetch and a push: {calls:#?}");
+    // One lost lease must not hold up the others.
+    assert!(!calls[1].contains("--atomic"), "{calls:#?}");
+    let after = team.oids();
+    assert!(before["p/2"] != after["p/2"] && before["p/3"] != after["p/3"]);
+}
+
+#[test]
+fn a_record_that_was_deleted_is_made_again_by_the_watching_process() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:2");
+    a.git("push -q origin :refs/planwatch/claims/plans/p/2");
+    assert!(team.records().is_empty());
+    a.claim("p:1");
+    b.let_renewals_be_due();
+    assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
+}
+
+#[test]
+fn the_watching_process_settles_nothing() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (_, claim) = b.claim("p:2");
+    team.fault("offline");
+    assert_eq!(b.run(&format!("done p:2 --claim {claim}")).code, 0);
+    team.heal();
+    a.claim("p:1");
+    b.let_renewals_be_due();
+    assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
+    assert!(b.run("list p").stderr.contains("unsettled"), "{:?}", b.run("list p"));
+}
+
+#[test]
+fn what_its_owner_does_renews_a_record_that_is_due() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    let (_, claim) = a.claim("p:1");
+    let renew = format!("claim --renew {claim}");
+    for line in [&renew, "attempt p:1 tried", "note p:1 text", "set p:1 due 2027-01-01"] {
+        let before = team.oids();
+        a.run(line).ok_code();
+        assert_eq!(team.oids(), before, "{line}: it was confirmed a moment ago");
+        a.let_renewals_be_due();
+        a.run(line).ok_code();
+        assert_ne!(team.oids(), before, "{line}");
+    }
+}
