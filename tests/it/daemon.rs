@@ -119,7 +119,8 @@ fn a_second_watch_follows_the_first() {
     watched.place.write(STEP, edited);
     assert!(events.next().ends_with("pending → in_progress"));
     assert_eq!(watched.place.run("done fence-repair:4").code, 0);
-    assert!(events.next().ends_with("in_progress → completed  (done, ann)"));
+    let completed = events.next();
+    assert!(completed.ends_with("in_progress → completed  (done, ann)"), "{completed}");
     let done = watched.place.text(STEP);
     assert_eq!(watched.place.run("undo").code, 0);
     assert!(events.next().ends_with("completed → in_progress  (undo, ann)"));

@@ -1,13 +1,14 @@
 //! Every crash point, every single fault and every moment of an editor's save, for each protocol. A power cut leaves
 //! the old text, the new one, or a text that is preserved and reported.
 //!
-//! A plain `cargo test` runs every n-th combination; `PLANWATCH_R3=full` runs all.
+//! A plain `cargo test` runs every n-th combination. `PLANWATCH_R3=full` runs all crashes and faults, and all moments of a
+//! save, some of them with a crash or a fault.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::cases::{CASES, Case, OLD, STEP, STEP_CHANGES};
-use super::sample::sample_pairs;
-pub(super) use super::sample::{Sample, sample};
+use super::sample::sample_saves;
+pub(super) use super::sample::{Sample, sample, sample_beside_saves};
 use super::state::Unsynced;
 use super::*;
 use crate::disk::{DiskError, PlansDir};
@@ -275,7 +276,7 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     tally.after.clear();
     let calls = run(case, &start, Script::default()).calls;
-    let mut pairs = sample_pairs();
+    let mut pairs = sample_saves(24);
     for how in SAVES {
         for (begins, ends) in
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
@@ -341,7 +342,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample(211));
+        editors(case, &mut tally, &mut sample_beside_saves(211));
     }
     report("editors", &tally);
 }

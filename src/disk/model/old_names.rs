@@ -3,7 +3,8 @@
 //! At any moment: a failed batch leaves nothing under a new name, and each text is in a file or is preserved and
 //! reported.
 
-use super::exhaustive::{open, sample};
+use super::exhaustive::open;
+use super::sample::{sample_beside_saves, sample_saves};
 use super::*;
 use crate::disk::{DiskError, FileOp, PlansDir};
 
@@ -154,7 +155,7 @@ impl Renaming {
 }
 
 fn judge_all(every: usize, lacks_exchange: bool) {
-    let (start, mut pairs, mut sample) = (start(), sample(every), sample(19));
+    let (start, mut pairs, mut sample) = (start(), sample_saves(every), sample_beside_saves(19));
     let (mut n_refused, mut n_runs) = (0, 0);
     for renaming in RENAMINGS {
         let calls = {
@@ -171,7 +172,8 @@ fn judge_all(every: usize, lacks_exchange: bool) {
             let script = Script { saves, lacks_exchange, ..Script::default() };
             let kills = Kills { from: first + 1, sample, left: Vec::new() };
             let (disk, answer) = renaming.run(&start, script, kills);
-            let (calls, state) = (disk.world().calls, disk.world().state.clone());
+            let calls = disk.world().calls;
+            let state = disk.world().state.clone();
             let kills = std::mem::replace(&mut disk.world().kills, Kills::none());
             sample = kills.sample;
             n_refused += usize::from(answer.is_err());

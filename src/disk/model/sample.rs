@@ -19,17 +19,24 @@ impl Sample {
     }
 }
 
+/// Selects crashes and faults. The full size takes all.
 pub(super) fn sample(bounded: usize) -> Sample {
-    let every = match std::env::var("PLANWATCH_R3").as_deref() {
-        Ok("full") => 1,
-        Ok(number) => number.parse().unwrap_or(bounded),
-        Err(_) => bounded,
-    };
-    Sample { every, at: 0 }
+    Sample { every: given().map_or(bounded, |it| it.unwrap_or(1)), at: 0 }
 }
 
-/// Selects pairs of moments, of which each takes a run to learn how many calls follow. The full size takes all.
-pub(super) fn sample_pairs() -> Sample {
-    let every = if std::env::var_os("PLANWATCH_R3").is_some() { 1 } else { 24 };
-    Sample { every, at: 0 }
+/// Selects what else goes wrong at a moment of a save. All combinations would take days, so the full size takes a sample,
+/// too.
+pub(super) fn sample_beside_saves(bounded: usize) -> Sample {
+    Sample { every: given().map_or(bounded, |it| it.unwrap_or(100)), at: 0 }
+}
+
+/// Selects the moments of a save in two parts. The full size takes all.
+pub(super) fn sample_saves(bounded: usize) -> Sample {
+    Sample { every: given().map_or(bounded, |_| 1), at: 0 }
+}
+
+/// The size that the environment asks for: a number, or the full size.
+fn given() -> Option<Option<usize>> {
+    let size = std::env::var("PLANWATCH_R3").ok()?;
+    Some(size.parse().ok().filter(|it| *it > 0))
 }

@@ -99,10 +99,10 @@ fn a_viewer_resumes_after_its_last_event_or_gets_a_reset() {
     server.json("PATCH", "/api/steps/fence-repair:4", &json!({"status": "blocked"}));
     let seen = viewer.until("event");
     drop(viewer);
-    server.json("PATCH", "/api/steps/fence-repair:4", &json!({"status": "pending"}));
+    server.json("PATCH", "/api/steps/fence-repair:4", &json!({"status": "skipped"}));
     let mut other = Viewer::follow(&server, &seen.id.expect("it has one").to_string());
     let missed = other.until("event");
-    assert_eq!(missed.data["new"], "pending", "{missed:?}");
+    assert_eq!(missed.data["new"], "skipped", "{missed:?}");
     for unknown in ["1", "99999999999999999999", "abc", "18446744073709551615"] {
         let mut lost = Viewer::follow(&server, unknown);
         let reset = lost.next().expect("an event");
