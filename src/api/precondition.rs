@@ -14,17 +14,26 @@ use crate::plan::plans::Plans;
 #[derive(Debug)]
 pub struct Expected {
     etags: Vec<String>,
+    is_for_no_file: bool,
     is_checked: AtomicBool,
 }
 
 impl Expected {
     pub fn new(etags: Vec<String>) -> Self {
-        Self { etags, is_checked: AtomicBool::new(false) }
+        Self { etags, is_for_no_file: false, is_checked: AtomicBool::new(false) }
+    }
+
+    /// There must be no file.
+    pub fn no_file() -> Self {
+        Self { is_for_no_file: true, ..Self::new(Vec::new()) }
     }
 
     fn is_met(&self, etag: Option<&str>) -> bool {
         self.is_checked.store(true, Ordering::Relaxed);
-        etag.is_some_and(|it| self.etags.iter().any(|expected| expected == it))
+        match etag {
+            Some(it) => self.etags.iter().any(|expected| expected == it),
+            None => self.is_for_no_file,
+        }
     }
 }
 

@@ -6,13 +6,13 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, value};
-use crate::disk::FileOp;
+use crate::disk::{DiskError, FileOp};
 use crate::plan::change::set_text;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{PlanId, StepId, read_number};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::{self, Plans};
-use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
+use crate::plan::read::{PLAN_KEYS, STEP_KEYS, etag};
 use crate::plan::references;
 use crate::store::relink::{self, Gone, Orphans};
 use crate::store::sync::foreign;
@@ -67,6 +67,10 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     for step in own.steps.iter().filter(|it| it.has_file() && it.unreadable().is_none()) {
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
+        // Of a file that is half saved, what names the plan would stay.
+        if step.etag.as_ref().is_some_and(|it| *it != etag(&before)) {
+            return Err(DiskError::FileChanged { path }.into());
+        }
         let after = transaction::edit(&step.path, &before, &own_changes(step, &before, &new), STEP_KEYS)?;
         if before != after {
             ops.push(FileOp::Change { path, before, after });
@@ -204,6 +208,33 @@ mod tests {
             "---\nprogram: large\n---\n# C\n\n## Steps\n- step-1: X (depends: large:1)\n"
         );
         assert_eq!(text("child/step-1.md"), "---\ndepends:\n  - large/step-1   # first\n---\n# X\n");
+    }
+
+    #[test]
+    fn a_step_that_is_half_saved_is_not_left_with_the_old_id() {
+        let machine = Machine::with(&[
+            ("/plans/p/plan.md", "# P\n"),
+            ("/plans/p/step-1.md", "---\nid: p:1\n---\n# One\n"),
+            ("/plans/p/step-2.md", "---\nid: p:2\n---\n# Two\n"),
+        ]);
+        let request = RenameRequest { id: "p".to_owned(), to: "z".to_owned(), ..RenameRequest::default() };
+        let calls = {
+            let machine = machine.after_kill();
+            rename(&Context::on_model(&machine), &request).unwrap();
+            machine.calls()
+        };
+        let (mut n_moved, mut n_refused) = (0, 0);
+        for (begun, written) in (1..calls).flat_map(|it| [1, 2, 4, 8].map(|more| (it, it + more))) {
+            let machine = machine.saved_slowly_at("/plans/p/step-2.md", begun, written);
+            if rename(&Context::on_model(&machine), &request).is_err() {
+                n_refused += 1;
+                continue;
+            }
+            n_moved += 1;
+            let text = machine.text("/plans/z/step-2.md").unwrap();
+            assert!(!text.contains("id: p:2"), "{begun} to {written}: {text}");
+        }
+        assert!(n_moved > 10 && n_refused > 10, "{n_moved} {n_refused}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::api::precondition::Expected;
 use crate::serve::http::problem::Problem;
 
 /// Puts the etag of the file on an answer, if there is one.
@@ -78,7 +79,7 @@ async fn hash(bytes: &Bytes) -> String {
 
 /// The file etags of `If-Match`; `None` if any will do.
 #[derive(Debug, Default)]
-pub(in crate::serve) struct IfMatch(pub(in crate::serve) Option<Vec<String>>);
+pub(in crate::serve) struct IfMatch(pub(in crate::serve) Option<Expected>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;
@@ -92,7 +93,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
             }
             etags.get_or_insert_with(Vec::new).extend(read(text).ok_or_else(unread)?);
         }
-        Ok(Self(etags))
+        Ok(Self(etags.map(Expected::new)))
     }
 }
 

@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 
 use crate::api::context::Context;
-use crate::api::precondition::Expected;
 use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections;
@@ -81,8 +80,7 @@ impl App {
         let contexts = Arc::clone(&self.contexts);
         let key = KEY.try_with(Arc::clone).ok();
         let answer = move || {
-            let expected = condition.0.map(Expected::new);
-            let context = Context { key, expected, ..contexts()? };
+            let context = Context { key, expected: condition.0, ..contexts()? };
             work(&context).map_err(|it| it.into().with_kept(&context.kept))
         };
         let done = tokio::task::spawn_blocking(answer).await;

@@ -12,6 +12,7 @@ use super::sign_in::{Redirect, own_path};
 use super::{Web, edit, guard, layout};
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::precondition::Expected;
 use crate::ops::add::{self, AddRequest};
 use crate::ops::archive::{self, ArchiveRequest};
 use crate::ops::claim::{self, ClaimRequest};
@@ -72,7 +73,11 @@ pub(super) async fn act(
     if let Err(problem) = may_change(&session, &asked) {
         return problem.into_response();
     }
-    let condition = asked.some("etag").map(|it| vec![it]);
+    // A text that was edited without a file is only saved where there still is none.
+    let condition = match asked.some("etag") {
+        Some(etag) => Some(Expected::new(vec![etag])),
+        None => asked.fields.contains_key("etag").then(Expected::no_file),
+    };
     let to_do = asked.clone();
     let done = web.app.ask_if(IfMatch(condition), move |context| done(context, &to_do)).await;
     match done {

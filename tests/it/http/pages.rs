@@ -246,6 +246,33 @@ fn a_plan_is_edited_and_ticked_like_a_step() {
 }
 
 #[test]
+fn a_text_that_was_edited_without_a_file_does_not_replace_one() {
+    let place = Place::with_examples();
+    let (plan, step) = ("plans/early/plan.md", "plans/early/step-2.md");
+    place.write("plans/early/step-1.md", "# One\n");
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let save = |id: &str, etag: &str, text: &str| {
+        let page = server.ask("GET", &format!("/plan/{}", id.split(':').next().unwrap()), &cookie, "");
+        let body = format!("page={}&back=/&id={id}&do=text&etag={etag}&text={text}", page_token(&page));
+        act(&server, &cookie, &body)
+    };
+    let editor = server.ask("GET", "/plan/early/edit", &cookie, "");
+    assert_eq!(field(&editor, "etag"), "");
+    place.write(plan, "# Early\n\ntheirs\n\n## Steps\n- step-1: One\n- step-2: Two\n- step-3: Three\n");
+    let refused = save("early", "", "mine");
+    assert!(refused.status == 412 && refused.body.contains("theirs"), "{refused:?}");
+    assert!(place.text(plan).contains("theirs"));
+    let editor = server.ask("GET", "/step/early:2/edit", &cookie, "");
+    assert_eq!(field(&editor, "etag"), "");
+    place.write(step, "# Two\n\ntheirs\n");
+    assert_eq!(save("early:2", "", "mine").status, 412);
+    assert_eq!(place.text(step), "# Two\n\ntheirs\n");
+    assert_eq!(save("early:3", "", "mine").status, 303);
+    assert!(place.text("plans/early/step-3.md").contains("mine"));
+}
+
+#[test]
 fn every_action_has_a_notice_with_its_undo() {
     let place = Place::with_examples();
     place.write("plans/feature-auth/step-0.md", "---\nstatus: pending\n---\n# Schema\n\n- [ ] one\n");
