@@ -18,6 +18,7 @@ mod typed;
 
 fn main() -> std::process::ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
+    signals::survive_file_size_limits();
     if let Some(shell) = context::completing_shell() {
         return completing::answer(&shell, &typed).into();
     }

@@ -1,9 +1,9 @@
-//! SIGINT, SIGTERM and SIGHUP end a long command in good order.
+//! SIGINT, SIGTERM and SIGHUP end a long command in good order, and SIGXFSZ ends none.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// The last signal that was received, if any.
@@ -40,4 +40,10 @@ pub(crate) fn stop_at(stop: impl Fn(bool) -> bool + Send + 'static) -> Received 
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(listen).ok();
     Received(received)
+}
+
+/// Makes a write beyond a limit on file sizes (`ulimit -f`) an error like a full disk, which is reported. The signal would end
+/// the process without a word.
+pub(crate) fn survive_file_size_limits() {
+    signal_hook::flag::register(SIGXFSZ, Arc::<AtomicBool>::default()).ok();
 }
