@@ -182,6 +182,14 @@ function page() {
   }
 
   // ---- Forms: sent by fetch, so that the page stays as it is.
+  // The second click of a double click must not press the button that took the place of the first.
+  let last = {};
+  document.addEventListener('click', (event) => {
+    const { timeStamp: at, clientX: x, clientY: y } = event, button = event.target.closest?.('button')?.value;
+    const is_same_place = event.detail && at - last.at < 700 && Math.hypot(x - last.x, y - last.y) < 5;
+    if (is_same_place && last.button && button && button !== last.button) event.preventDefault();
+    last = { at, x, y, button };
+  }, true);
   document.addEventListener('submit', async (event) => {
     const form = event.target;
     if (form.method !== 'post' || form.getAttribute('action') !== '/do') return;
