@@ -43,6 +43,6 @@ fn beside_the_state_of_others_a_file_is_old_or_new_after_any_crash_and_fault() {
 #[test]
 fn beside_the_state_of_others_no_save_of_an_editor_is_lost() {
     let mut tally = Tally::default();
-    editors(&FIRST_CHANGE, &mut tally, &mut sample_beside_saves(211));
+    editors(&FIRST_CHANGE, &mut tally, &mut sample_beside_saves(71));
     report("editors beside others", &tally);
 }
