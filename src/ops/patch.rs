@@ -35,13 +35,9 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
         let dry = || PatchRequest { mode: Mode::DryRun, ..request.clone() };
         context.key.is_some() || write(context, &dry(), wanted, &Fences::default()).is_ok()
     };
-    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
-    let change = wanted.filter(|_| is_shared).map(|status| StatusChange {
-        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
-        status,
-        claim: request.claim.as_deref(),
-        may_end: &may_end,
-    });
+    let ids = std::slice::from_ref(&request.id);
+    let of = (wanted, request.claim.as_deref());
+    let change = StatusChange::of(context, request.mode, ids, of, &may_end);
     ending::fenced(context, change.as_ref(), |fences| write(context, request, wanted, fences))
 }
 

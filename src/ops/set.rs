@@ -103,13 +103,9 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let dry = || SetRequest { mode: Mode::DryRun, ..request.clone() };
         context.key.is_some() || write(context, &dry(), &Fences::default()).is_ok()
     };
-    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
-    let change = status.filter(|_| is_shared).map(|status| StatusChange {
-        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
-        status,
-        claim: request.claim.as_deref(),
-        may_end: &may_end,
-    });
+    let ids = std::slice::from_ref(&request.id);
+    let of = (status, request.claim.as_deref());
+    let change = StatusChange::of(context, request.mode, ids, of, &may_end);
     ending::fenced(context, change.as_ref(), |fences| write(context, request, fences))
 }
 

@@ -33,13 +33,8 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
         let named = resolve::step(context, &step.to_string());
         named.is_ok_and(|it| move_step(context, &mut writing, &it, (&dry, &Fences::default())).is_ok())
     };
-    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
-    let change = is_shared.then(|| StatusChange {
-        steps: request.ids.iter().filter_map(|it| resolve::id_of_step(context, it)).collect(),
-        status: request.verb.target(),
-        claim: request.claim.as_deref(),
-        may_end: &may_end,
-    });
+    let of = (Some(request.verb.target()), request.claim.as_deref());
+    let change = StatusChange::of(context, request.mode, &request.ids, of, &may_end);
     let mut report = ending::fenced(context, change.as_ref(), |fences| {
         change_one_by_one(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
             match resolve::target(context, id)? {
@@ -78,14 +73,9 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);
     let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
     let wanted = request.status.as_deref().map(status).transpose()?;
-    let is_shared = context.config.sync.is_some() && request.mode == Mode::Write;
-    let change = wanted.filter(|_| is_shared).map(|status| StatusChange {
-        steps: resolve::id_of_step(context, &request.id).into_iter().collect(),
-        status,
-        claim: request.claim.as_deref(),
-        may_end: &|_| true,
-    });
     let ids = std::slice::from_ref(&request.id);
+    let of = (wanted, request.claim.as_deref());
+    let change = StatusChange::of(context, request.mode, ids, of, &|_| true);
     ending::fenced(context, change.as_ref(), |fences| {
         change_one_by_one(context, "attempt", ids, request.mode, |writing, id| {
             let named = resolve::step(context, id)?;

@@ -18,7 +18,8 @@ use crate::plan::words::StepStatus;
 use crate::store::fencing::Caller;
 use crate::store::leases::{self, Leases};
 use crate::store::registry::record::State;
-use crate::store::transaction::{ChangeReport, Changed};
+use crate::store::resolve;
+use crate::store::transaction::{ChangeReport, Changed, Mode};
 
 /// The result of a fence.
 #[derive(Debug)]
@@ -175,15 +176,30 @@ impl Fences {
 
 /// A change of the status of steps that other machines must see.
 pub(crate) struct StatusChange<'a> {
-    pub(crate) steps: Vec<StepId>,
-    pub(crate) status: StepStatus,
-    pub(crate) claim: Option<&'a str>,
+    steps: Vec<StepId>,
+    status: StepStatus,
+    claim: Option<&'a str>,
     /// Whether the rules of this machine allow the end of a step's work.
-    pub(crate) may_end: &'a dyn Fn(&StepId) -> bool,
+    may_end: &'a dyn Fn(&StepId) -> bool,
 }
 
-/// Carries out a change of files between the fences that it needs. Then it frees steps that are pending again, and renews the
-/// records of the others.
+impl<'a> StatusChange<'a> {
+    /// None if claims are not shared, if nothing is written, or if the status stays. Ids that name no step are left out.
+    pub(crate) fn of(
+        context: &Context,
+        mode: Mode,
+        ids: &[String],
+        (status, claim): (Option<StepStatus>, Option<&'a str>),
+        may_end: &'a dyn Fn(&StepId) -> bool,
+    ) -> Option<Self> {
+        let status = status.filter(|_| context.config.sync.is_some() && mode == Mode::Write)?;
+        let steps = ids.iter().filter_map(|it| resolve::id_of_step(context, it)).collect();
+        Some(Self { steps, status, claim, may_end })
+    }
+}
+
+/// Ends the records that a change of status ends, then calls `write`. Afterwards it deletes the records of steps that are pending
+/// again, and renews those of the others.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,
