@@ -29,7 +29,8 @@ pub fn place(bytes: &[u8], at: usize) -> Place {
     Place { line: saturate(line), column: saturate(columns(in_line) + 1) }
 }
 
-/// As [`place`], which scans all lines before it: as far from one whose place is known as both are in one line.
+/// As [`place`], but counts only from `from`, whose place is known, if both are in the same line. A line of the front matter can
+/// name hundreds of steps (T16).
 pub fn place_behind(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
     match bytes.get(from..at) {
         Some(between) if from > 0 && !between.contains(&b'\n') => {
