@@ -95,6 +95,22 @@ impl Git {
         Err(GitError::Refused { why, hint: "try again when no other program commits" })
     }
 
+    /// Puts these versions into the index, whatever the working files hold. Each path has a mode there, or gets that of
+    /// a new file.
+    pub fn stage_versions(&self, files: &[FileVersion]) -> Result<(), GitError> {
+        let in_index = self.entries_of_index(files)?;
+        let (mut entries, mut any) = (Entries::new(), self.head_commit()?);
+        for FileVersion { path, bytes } in files {
+            let name = path.as_os_str().as_bytes().to_vec();
+            let mode = in_index.get(&name).and_then(Option::as_ref).map_or(PLAIN, |it| it.0);
+            let blob = bytes.as_ref().map(|it| self.write_blob(path, it.clone())).transpose()?;
+            any = any.or_else(|| blob.clone());
+            entries.insert(name, blob.map(|it| (mode, it)));
+        }
+        // Without any object there is nothing in the index to remove.
+        any.map_or(Ok(()), |any| self.write_index(&entries, &any))
+    }
+
     fn try_commit(
         &self,
         files: &[FileVersion],

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::context::Context;
+use crate::api::context::{Context, Planned};
 use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::api::views::shown_path;
-use crate::git::{Blobs, Favor, Git, LineMerge, Oid};
+use crate::disk::FileOp;
+use crate::git::{Blobs, Favor, FileVersion, Git, LineMerge, Oid};
 use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers};
 use crate::store::decision::Decision;
 use crate::store::transaction::{self, Transaction};
@@ -114,9 +115,9 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
     }
     // Git has written some of the files a moment ago, as an editor does that has not finished.
-    let (report, clean) = transaction::once_saved(context, || resolving.all(request, &wanted))?;
+    let (report, clean, written) = transaction::once_saved(context, || resolving.all(request, &wanted))?;
     if request.mode == Mode::Write {
-        resolving.stage(&clean)?;
+        resolving.stage(&clean, written)?;
     }
     Ok(report)
 }
@@ -128,11 +129,13 @@ impl Resolving<'_> {
         &self,
         request: &GitResolveRequest,
         wanted: &[(PathBuf, Stages)],
-    ) -> Result<(GitResolveReport, Vec<PathBuf>), Error> {
+    ) -> Result<(GitResolveReport, Vec<PathBuf>, Vec<FileOp>), Error> {
         let dry_run = request.mode == Mode::DryRun;
         let mut report = GitResolveReport { dry_run, files: Vec::new(), diff: String::new() };
         let (mut clean, mut taken) = (Vec::new(), Vec::new());
         let mut writing = Transaction::begin(self.context, "git resolve", request.mode)?;
+        let noted = Planned::default();
+        writing.noted = Some(noted.clone());
         let is_whole = |stages: &Stages| stages[1].is_some() && stages[2].is_some();
         for (path, stages) in wanted.iter().filter(|(_, stages)| is_whole(stages)) {
             let file = self.resolve(&mut writing, path, stages)?;
@@ -178,7 +181,7 @@ impl Resolving<'_> {
         }
         report.files.sort_by(|a, b| a.path.cmp(&b.path));
         report.diff = std::mem::take(&mut writing.diff);
-        Ok((report, clean))
+        Ok((report, clean, noted.take()))
     }
 
     /// The conflicted Markdown files of the plans directory, relative to it.
@@ -309,15 +312,47 @@ impl Resolving<'_> {
         favored(Favor::Ours) == Some(picked.ours) && favored(Favor::Theirs) == Some(picked.theirs)
     }
 
-    /// Stages exactly these files.
-    fn stage(&self, paths: &[PathBuf]) -> Result<(), Error> {
+    /// Stages exactly these files, with the texts that were written: an editor may have saved over them since.
+    fn stage(&self, paths: &[PathBuf], written: Vec<FileOp>) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
         }
-        let paths = paths.iter().map(|it| self.plans.join(it));
-        self.git.call(&["add"]).writes_index().paths(paths).run()?;
+        let in_repository = paths.iter().map(|it| self.plans.join(it));
+        self.git.call(&["add"]).writes_index().paths(in_repository).run()?;
+        let mut texts = texts_after(written);
+        let mut overtaken = Vec::new();
+        for path in paths {
+            let Some(bytes) = texts.remove(path) else { continue };
+            if self.context.plans.read(path).ok().map(|it| it.bytes) != bytes {
+                overtaken.push(FileVersion { path: self.plans.join(path), bytes });
+            }
+        }
+        if !overtaken.is_empty() {
+            self.git.stage_versions(&overtaken)?;
+        }
         Ok(())
     }
+}
+
+/// The texts of files after some changes, as far as these tell them; none for a file that was removed.
+fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut texts = BTreeMap::new();
+    for change in changes {
+        match change {
+            FileOp::Create { path, bytes } | FileOp::Change { path, after: bytes, .. } => {
+                texts.insert(path, Some(bytes));
+            }
+            FileOp::Discard { path, .. } => {
+                texts.insert(path, None);
+            }
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                if let Some(Some(bytes)) = texts.insert(from, None) {
+                    texts.insert(to, Some(bytes));
+                }
+            }
+        }
+    }
+    texts
 }
 
 /// Bytes with the line ends of another version of the file: git may convert them in the working tree.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::context::{Context, Notice};
+use crate::api::context::{Context, Notice, Planned};
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::shown_path;
@@ -216,6 +216,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) not_repointed: Vec<String>,
     /// Diffs to render after the lock is released; none: they are rendered at once.
     at_end: Option<Shown>,
+    /// Receives every change of a file, for a caller that needs the texts afterwards.
+    pub(crate) noted: Option<Planned>,
 }
 
 /// The lock. Displaced texts are reported at the latest when it is released, also if the change failed.
@@ -260,7 +262,7 @@ impl Shown {
 impl<'a> Transaction<'a> {
     fn new(context: &'a Context, verb: &str, locked: Option<LockedPlans<'a>>, at_end: Option<Shown>) -> Self {
         let (verb, diff, hints, not_repointed) = (verb.to_owned(), String::new(), Vec::new(), Vec::new());
-        Self { context, verb, locked, diff, hints, not_repointed, at_end }
+        Self { context, verb, locked, diff, hints, not_repointed, at_end, noted: None }
     }
 
     /// Takes the lock, unless nothing is to be written; the writes until the drop are one step of `undo`.
@@ -360,10 +362,10 @@ impl<'a> Transaction<'a> {
     }
 
     fn show(&mut self, change: FileChange) {
-        if let Some(planned) = &self.context.planned {
+        for receiver in self.receivers() {
             let (path, before, after) = change.clone();
             let path = PathBuf::from(path);
-            planned.note(match before {
+            receiver.note(match before {
                 Some(before) => FileOp::Change { path, before, after },
                 None => FileOp::Create { path, bytes: after },
             });
@@ -415,8 +417,8 @@ impl<'a> Transaction<'a> {
         self.write(|it| it.create_dir_with(Path::new(path), files))?;
         for (name, bytes) in files {
             let path = format!("{path}/{name}");
-            if let Some(planned) = &self.context.planned {
-                planned.note(FileOp::Create { path: PathBuf::from(&path), bytes: bytes.clone() });
+            for receiver in self.receivers() {
+                receiver.note(FileOp::Create { path: PathBuf::from(&path), bytes: bytes.clone() });
             }
             self.diff.push_str(&self.diff_of(&path, None, Some(bytes)));
         }
@@ -480,9 +482,13 @@ impl<'a> Transaction<'a> {
     fn show_batch(&mut self, verb: &str, ops: &[FileOp]) {
         let diff: String = ops.iter().map(|op| describe(&self.context.root_name(), op)).collect();
         let paths: Vec<_> = ops.iter().map(|op| (matches!(op, FileOp::Create { .. }), path_of(op))).collect();
-        self.context.planned.iter().for_each(|it| ops.iter().cloned().for_each(|op| it.note(op)));
+        self.receivers().for_each(|it| ops.iter().cloned().for_each(|op| it.note(op)));
         idempotency::about_to(self.context, verb, idempotency::telling(&paths), || diff.clone());
         self.diff.push_str(&diff);
+    }
+
+    fn receivers(&self) -> impl Iterator<Item = &Planned> {
+        self.context.planned.iter().chain(&self.noted)
     }
 
     fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {

@@ -501,6 +501,37 @@ fn a_file_that_was_edited_after_the_merge_stays() {
     assert!(resolved.stdout.contains("edited after the merge"), "{resolved:?}");
 }
 
+/// The editor saves after the file was merged, and before git reads it.
+#[test]
+fn a_text_with_markers_that_an_editor_saves_meanwhile_is_not_staged() {
+    let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+    let ours = with(BASE, &[(STATUS, "status: completed")]);
+    let merged =
+        repository.merge(&[(STEP, &ours)], &[(STEP, &with(BASE, &[("title: Schema", "title: Tables")]))]);
+    assert_ne!(merged.code, 0);
+    let marked = repository.place.text(STEP);
+    assert!(marked.contains(MARKER));
+    let (bin, step) = (repository.place.top().join("slow"), repository.place.file(STEP));
+    let saved = bin.join("saved");
+    std::fs::create_dir(&bin).expect("it is new");
+    std::fs::copy(&step, &saved).expect("both are files");
+    let script = format!(
+        "#!/bin/sh\nfor word; do test \"$word\" = add && cp {} {}; done\nPATH=/usr/bin:/bin exec git \"$@\"\n",
+        saved.display(),
+        step.display()
+    );
+    std::fs::write(bin.join("git"), script).expect("the folder is there");
+    std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).expect("it is there");
+    let mut command = repository.place.command();
+    command.args(["git", "resolve"]).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    let resolved = Ran::of(command.output().expect("planwatch starts"));
+    assert_eq!(resolved.code, 0, "{resolved:?}");
+    assert_eq!(repository.place.text(STEP), marked, "the save stays");
+    assert_eq!(repository.conflicts(), "");
+    let staged = repository.git(&format!("show :{STEP}"));
+    assert!(!staged.contains(MARKER) && staged.contains("title: Tables"), "{staged}");
+}
+
 #[test]
 fn a_dry_run_writes_and_stages_nothing() {
     let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
