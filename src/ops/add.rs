@@ -1,7 +1,7 @@
 //! `add`: a new step, at the end, after another one, or at a number.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -61,16 +61,29 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     idempotency::record(context, || vec![changed(context, &plans, plan, &step)]);
     match steps_list_line::add(context, plan, &step)? {
         None => writing.create(&path, &bytes)?,
-        Some(_) => writing.batch_on_files("add", &mut || {
-            let file = FileOp::Create { path: PathBuf::from(&path), bytes: bytes.clone() };
-            Ok([Some(file), steps_list_line::add(context, plan, &step)?].into_iter().flatten().collect())
-        })?,
+        Some(_) => {
+            let mut is_made = false;
+            writing.batch_on_files("add", &mut || {
+                let file = FileOp::Create { path: PathBuf::from(&path), bytes: bytes.clone() };
+                let file = Some(file).filter(|_| !is_made || !has_own(context, &path, &step));
+                is_made = true;
+                Ok(file.into_iter().chain(steps_list_line::add(context, plan, &step)?).collect())
+            })?;
+        }
     }
     let mut report = ChangeReport::new("add", request.mode);
     report.changes.push(changed(context, &plans, plan, &step));
     report.diff = writing.diff;
     report.hints.extend(plan_status::hint_for_closed(plan));
     Ok(report)
+}
+
+/// Whether an editor has saved the new file before it could be taken back, because plan.md was saved, too.
+fn has_own(context: &Context, path: &str, step: &Step) -> bool {
+    let Ok(read) = context.plans.read(Path::new(path)) else { return false };
+    let content = read::Content::new(read.bytes, context.now);
+    let saved = read::read_step_alone(&step.id, path, content, &context.config.words);
+    saved.created_at.is_some() && saved.created_at == step.created_at
 }
 
 fn number(plan: &Plan, request: &AddRequest, elsewhere: &BTreeSet<StepNumber>) -> Result<StepNumber, Error> {

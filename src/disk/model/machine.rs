@@ -154,6 +154,20 @@ impl Machine {
         self.edited(Save::Away, path, renamed, written)
     }
 
+    /// As [`Self::replaced_before`]; before the call `saved`, an editor saves another file with an additional line, if
+    /// it is there.
+    pub(crate) fn replaced_and_saved(
+        &self,
+        (path, text, call): (&'static str, &'static str, u64),
+        (other, saved): (&'static str, u64),
+    ) -> Self {
+        let save = BlindSave { path, text, call: OPENING + call };
+        let [begins, ends] = [OPENING + saved; 2];
+        let editor = Some(Editor { how: Save::Rename, begins, again: 0, ends });
+        let script = Script { editor, edited: Some(other), saves: [Some(save), None], ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
     fn edited(&self, how: Save, path: &'static str, begins: u64, ends: u64) -> Self {
         let [begins, ends] = [begins, ends].map(|it| OPENING + it);
         let editor = Editor { how, begins, again: 0, ends };
