@@ -2,7 +2,8 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::disk::model::Machine;
+use crate::disk::DiskError;
+use crate::disk::model::{Fault, Machine};
 use crate::ops::add::{self, AddRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
 use crate::store::transaction::Mode;
@@ -70,4 +71,57 @@ fn a_new_step_gets_its_line_or_is_refused() {
         assert_eq!(machine.text("/plans/p/step-3.md").is_some(), has_line, "{:?}", machine.tree());
         has_line
     });
+}
+
+/// An editor saves the new step before plan.md has its line, and plan.md is saved, too.
+#[test]
+fn a_new_step_that_an_editor_has_saved_is_not_left_by_a_refused_command() {
+    const THREE: &str = "/plans/p/step-3.md";
+    const LONGER: &str = "# P\n\nA text of some length, which says nothing to planwatch, and some more of it.\n\n## Steps\n\n- step-1: One\n- step-2: Two\n\nMore.\n";
+    let request = || AddRequest { plan: "p".to_owned(), title: "Three".to_owned(), ..AddRequest::default() };
+    let machine = machine();
+    let quiet = machine.after_kill();
+    add::add(&Context::on_model(&quiet), &request()).unwrap();
+    let mut n_saved = 0;
+    let is_made_before = |call: &u64| {
+        let dying = machine.dying_before(*call);
+        add::add(&Context::on_model(&dying), &request()).unwrap_err();
+        dying.text(THREE).is_some()
+    };
+    let made = (1..=quiet.calls()).find(is_made_before).unwrap();
+    for saved in made..made + 16 {
+        for replaced in made - 16..made + 16 {
+            let editing = machine.replaced_and_saved((PLAN, LONGER, replaced), (THREE, saved));
+            let answer = add::add(&Context::on_model(&editing), &request());
+            let tree = editing.tree();
+            assert_eq!(
+                answer.is_ok(),
+                editing.text(THREE).is_some(),
+                "{saved} {replaced}: {answer:?} {tree:?}"
+            );
+            n_saved += u32::from(answer.is_ok() && editing.has_saved() && replaced < saved);
+        }
+    }
+    assert!(n_saved > 10, "{n_saved}");
+}
+
+/// The directory was modified a moment ago, so a missing file would be one that is being saved.
+#[test]
+fn a_file_that_cannot_be_read_is_not_reported_as_missing() {
+    let change = |it: &Machine| {
+        let priority = SetOp::Text("low".to_owned());
+        set(&Context::on_model(it), "p:2", "priority", priority)
+    };
+    let machine = machine();
+    change(&machine).unwrap();
+    let quiet = machine.after_kill();
+    change(&quiet).unwrap();
+    let mut n_unreadable = 0;
+    for call in 1..=quiet.calls() {
+        if let Err(error) = change(&machine.failing_at(call, Fault::Broken)) {
+            assert!(!matches!(error, Error::Disk(DiskError::Vanished { .. })), "{call}: {error:?}");
+            n_unreadable += u32::from(error.code() == "unreadable");
+        }
+    }
+    assert!(n_unreadable > 1, "{n_unreadable}");
 }

@@ -137,16 +137,20 @@ impl<'a> Files<'a> {
     }
 
     fn add_plan(&mut self, plan: &'a Plan) {
-        self.add(&plan.path, plan.etag.as_deref(), plan.modified);
+        self.add(&plan.path, plan.etag.as_deref(), plan.modified, &plan.problems);
     }
 
     fn add_step(&mut self, step: &'a Step) {
-        self.add(&step.path, step.etag.as_deref(), step.modified);
+        self.add(&step.path, step.etag.as_deref(), step.modified, &step.problems);
     }
 
-    fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>) {
+    fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>, problems: &[Problem]) {
+        // Of a file, or of its directory.
+        let covers = |it: &Problem| it.code == Code::Unreadable && Path::new(path).starts_with(&it.path);
+        let cannot_be_read = || problems.iter().any(covers);
         match (etag, modified) {
             (Some(etag), Some(modified)) => self.there.push((path, etag, modified)),
+            _ if cannot_be_read() => {}
             _ => self.not_there.push(path),
         }
     }
@@ -168,6 +172,9 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
     for path in files.not_there.iter().map(Path::new) {
         let dir = path.parent().unwrap_or(path);
         if *young.entry(dir).or_insert_with(|| context.plans.is_young_dir(dir)) {
+            if context.plans.disk().lstat(&context.plans.root().join(path)).is_ok() {
+                return Ok(Some(path.to_string_lossy().into_owned()));
+            }
             saves.refuse_vanished(path)?;
         }
     }

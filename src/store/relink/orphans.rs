@@ -20,6 +20,8 @@ use crate::plan::step_number::StepNumber;
 pub(crate) struct Orphans {
     steps: Vec<StepId>,
     why: Option<Problem>,
+    /// Files and directories that may hold other such steps.
+    unseen: Vec<String>,
 }
 
 impl Orphans {
@@ -34,8 +36,9 @@ impl Orphans {
     ) -> Self {
         let mut left = Self::of_own(gone);
         let unlisted = plans.live().flat_map(|it| &it.problems).filter(|it| it.code == Code::Unreadable);
-        let mut unseen = troubles.iter().filter(|it| !it.path.starts_with('_')).chain(unlisted);
-        left.why = left.why.or_else(|| unseen.next().cloned());
+        let unseen: Vec<_> = troubles.iter().filter(|it| !it.path.starts_with('_')).chain(unlisted).collect();
+        left.why = left.why.or_else(|| unseen.first().copied().cloned());
+        left.unseen = unseen.iter().map(|it| shown_path(&context.root_name(), &it.path)).collect();
         for plan in plans.live() {
             let mut broken =
                 plan.problems.iter().filter(|it| it.path == plan.path && it.code.refuses_writing());
@@ -56,7 +59,8 @@ impl Orphans {
     /// As [`Self::of`], if no other step has to be updated: a step that cannot be read may be claimed.
     pub(crate) fn of_own(gone: &[Gone]) -> Self {
         let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
-        Self { steps: Vec::new(), why: problems.find(|it| it.code.refuses_writing()).cloned() }
+        let why = problems.find(|it| it.code.refuses_writing()).cloned();
+        Self { steps: Vec::new(), why, unseen: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, step: &StepId, why: &Problem) {
@@ -85,8 +89,17 @@ impl Orphans {
     /// The hint about steps that a person has to update.
     pub(crate) fn hint(&self) -> Option<String> {
         let named = few(&quoted(&self.steps), MOST_NAMED);
-        (!self.steps.is_empty())
-            .then(|| format!("`depends` of {named} could not be re-pointed; correct it by hand"))
+        let unseen = few(&self.unseen.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>(), MOST_NAMED);
+        match (self.steps.is_empty(), self.unseen.is_empty()) {
+            (true, true) => None,
+            (false, true) => {
+                Some(format!("`depends` of {named} could not be re-pointed; correct it by hand"))
+            }
+            (true, false) => Some(format!("{unseen} could not be read; correct `depends` there by hand")),
+            (false, false) => Some(format!(
+                "`depends` of {named} and in {unseen} could not be re-pointed; correct it by hand"
+            )),
+        }
     }
 }
 
@@ -146,4 +159,38 @@ fn numbers(text: &str) -> impl Iterator<Item = StepNumber> {
 fn has_plan(text: &str, plan: &PlanId) -> bool {
     let mut words = text.split(|it: char| !it.is_alphanumeric() && !matches!(it, '.' | '_' | '-'));
     words.any(|it| !it.is_empty() && PlanId::new(it) == *plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::store::load;
+
+    /// A directory that cannot be listed may hold steps that wait for the removed one.
+    #[test]
+    fn what_could_not_be_read_is_named() {
+        let machine = Machine::with(&[
+            ("/plans/p/plan.md", "# P\n"),
+            ("/plans/p/step-1.md", "# One\n"),
+            ("/plans/p/step-2.md", "---\ndepends: [1, the schema]\n---\n# Two\n"),
+        ]);
+        let context = Context::on_model(&machine);
+        let ((plans, troubles), own) = load::settled_all(&context, &PlanId::new("p")).unwrap();
+        assert!(troubles.is_empty());
+        let gone = [Gone::removed(own.steps[0].id.clone(), Vec::new(), None)];
+        let locked = Problem::of_file("q", Code::Unreadable, "it cannot be listed", "");
+        let hint = |plans: &Plans, troubles: &[Problem]| {
+            Orphans::of(&context, (plans, troubles), &gone, &[]).hint().unwrap_or_default()
+        };
+        let none = Plans::new(Vec::new());
+        assert_eq!(hint(&none, &[]), "");
+        assert_eq!(hint(&plans, &[]), "`depends` of `p:2` could not be re-pointed; correct it by hand");
+        let locked = [locked];
+        assert_eq!(hint(&none, &locked), "`plans/q` could not be read; correct `depends` there by hand");
+        assert_eq!(
+            hint(&plans, &locked),
+            "`depends` of `p:2` and in `plans/q` could not be re-pointed; correct it by hand"
+        );
+    }
 }
