@@ -100,25 +100,28 @@ impl LastWrites {
         let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
         let lines = self.0.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
         let mut undone = BTreeSet::new();
+        // What an undo has put back, until an older write was undone, too.
+        let mut back = None;
         for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
             let is_undone = undone.contains(&record.unit);
             match record.what {
                 What::Undone => {
                     undone.insert(record.unit);
                 }
-                What::Created { path, new, len } if path.path() == relative && !is_undone => {
-                    return Some((len, Content(new)));
+                What::Created { path, new, len } | What::Replaced { path, new, len, .. }
+                    if path.path() == relative && !is_undone =>
+                {
+                    return back.or(Some((len, Content(new))));
                 }
-                What::Replaced { path, new, len, base, .. } if path.path() == relative => {
-                    return Some(if is_undone { (None, Content(base)) } else { (len, Content(new)) });
-                }
-                What::Discarded { path, base, .. } if path.path() == relative && is_undone => {
-                    return Some((None, Content(base)));
+                What::Replaced { path, base, .. } | What::Discarded { path, base, .. }
+                    if path.path() == relative && is_undone =>
+                {
+                    back = Some((None, Content(base)));
                 }
                 _ => {}
             }
         }
-        None
+        back
     }
 }
 
@@ -135,6 +138,21 @@ mod tests {
         let mut locked = plans.lock(&mut || {}).unwrap();
         locked.begin("set", "now");
         locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(format!("# {n}\n").into_bytes())).unwrap();
+    }
+
+    #[test]
+    fn after_several_undos_the_text_before_all_of_them_is_the_last() {
+        let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
+        let last = || plans.last_writes().of(Path::new("p/plan.md")).map(|it| it.1);
+        for n in 0..3 {
+            change(&plans, n);
+        }
+        for expected in ["# 1\n", "# 0\n", "# P\n"] {
+            plans.lock(&mut || {}).unwrap().undo().unwrap();
+            assert_eq!(last(), Some(Content::of(expected.as_bytes())));
+        }
+        change(&plans, 7);
+        assert_eq!(last(), Some(Content::of(b"# 7\n")));
     }
 
     #[test]
