@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::disk::FileOp;
+use crate::disk::{FileOp, UndoChange, UndoError};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -71,6 +71,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     let mut writing = Transaction::begin(context, "undo", mode)?;
     let id = request.id.as_deref();
     let (change, ops) = context.plans.undo_operations(id)?;
+    check_dependencies(context, &change, &ops, id)?;
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
     // Git has the text under the path of the file itself.
@@ -104,6 +105,53 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         report.changes.push(Changed::new(context, &id, of, did, Value::Null));
     }
     Ok(report)
+}
+
+/// Refuses to restore a dependency on a step whose number has been given to another step since.
+fn check_dependencies(
+    context: &Context,
+    change: &UndoChange,
+    ops: &[FileOp],
+    id: Option<&str>,
+) -> Result<(), Error> {
+    let moved = context.plans.moved_since(id)?;
+    if moved.is_empty() {
+        return Ok(());
+    }
+    for step in ops.iter().flat_map(|op| restored(context, op)) {
+        let is_its = |path: &Path| id_of(path).and_then(|it| read_step_id(&it)).as_ref() == Some(&step);
+        let is_other = |path: &Path| is_its(path) && context.plans.read(path).is_ok();
+        if let Some((later, path)) = moved.iter().find(|it| is_other(&it.1)) {
+            let (change, later, path) = (Box::new(change.clone()), Box::new(later.clone()), path.clone());
+            return Err(Error::Undo(UndoError::Later { change, later, path }));
+        }
+    }
+    Ok(())
+}
+
+/// The dependencies that an operation brings back.
+fn restored(context: &Context, op: &FileOp) -> Vec<StepId> {
+    let depends = |path: &Path, bytes: &[u8]| {
+        let Some(id) = id_of(path).and_then(|it| read_step_id(&it)) else { return Vec::new() };
+        let content = read::Content::new(bytes.to_vec(), context.now);
+        read::read_step_alone(&id, &path.to_string_lossy(), content, &context.config.words).depends
+    };
+    let of_file = |at: &Path, path: &Path| {
+        context.plans.read(at).map_or_else(|_| Vec::new(), |it| depends(path, &it.bytes))
+    };
+    match op {
+        FileOp::Create { path, bytes } => depends(path, bytes),
+        FileOp::Change { path, before, after } => {
+            let before = depends(path, before);
+            depends(path, after).into_iter().filter(|it| !before.contains(it)).collect()
+        }
+        FileOp::Rename { from, to } if context.plans.is_dir(from) => {
+            let names = context.plans.names(from);
+            names.iter().flat_map(|it| of_file(&from.join(it), &to.join(it))).collect()
+        }
+        FileOp::Rename { from, to } => of_file(from, to),
+        FileOp::Discard { .. } | FileOp::Remove { .. } => Vec::new(),
+    }
 }
 
 /// A claim in a file that the undo changes, moves or takes away.

@@ -111,3 +111,25 @@ fn another_user_cannot_archive_a_plan_with_a_claimed_step_by_undo() {
     assert_eq!(place.run(&format!("undo {restored} --by wen")).code, 0);
     assert_eq!(place.text("plans/_archive/p/step-1.md"), claimed);
 }
+
+/// The step that waited for another one would be ready, because its number is that of a completed step now.
+#[test]
+fn a_dependency_on_a_number_that_another_step_has_now_is_not_brought_back() {
+    for verb in ["remove", "set"] {
+        let place = place();
+        assert_eq!(place.run("set q:1 depends+=p:2").code, 0);
+        let line = if verb == "set" { "set q:1 depends-=p:2" } else { "remove q:1" };
+        assert_eq!(place.run(line).code, 0);
+        let taken = id_of(&place, verb);
+        assert_eq!(place.run("move p:2 --to 9").code, 0);
+        let moved = id_of(&place, "move");
+        // Nothing has the number, so the step waits for a missing one.
+        assert_eq!(place.run(&format!("undo {taken} --dry-run")).code, 0);
+        assert_eq!(place.run("move p:3 --to 2").code, 0);
+        assert_eq!(place.run("done p:2").code, 0);
+        let refused = place.run(&format!("undo {taken}"));
+        assert_eq!(refused.code, 4, "{refused:?}");
+        let reason = format!("({moved}) changed `p/step-2.md` after it");
+        assert!(refused.stderr.contains(&reason), "{refused:?}");
+    }
+}

@@ -186,6 +186,24 @@ impl PlansDir {
         Ok((*choice.change(nth), choice.operations(self, nth)?))
     }
 
+    /// The files that later changes have moved away or removed, each with the last such change.
+    pub fn moved_since(&self, id: Option<&str>) -> Result<Vec<(UndoChange, PathBuf)>, UndoError> {
+        let choice = Choice::of(self);
+        let first = choice.find(id)? + 1;
+        let later = (first..choice.units.len()).rev();
+        let gone = |record: &Record| match &record.what {
+            What::Renamed { from, .. } => Some(from.path()),
+            What::Discarded { path, .. } => Some(path.path()),
+            _ => None,
+        };
+        let of_unit = |nth: usize| {
+            let paths = choice.units[nth].iter().filter_map(gone).collect::<Vec<_>>();
+            let change = *choice.change(nth);
+            paths.into_iter().map(move |it| (change.clone(), it))
+        };
+        Ok(later.flat_map(of_unit).collect())
+    }
+
     /// The operations that undo a unit, last write first.
     ///
     /// Several writes of one file under one name become one.
