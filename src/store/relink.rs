@@ -10,7 +10,7 @@ pub(crate) use links::follow_links;
 pub(crate) use orphans::{MOST_NAMED, Orphans, quoted, waiting_for_plan};
 
 use crate::api::context::Context;
-use crate::api::error::Error;
+use crate::api::error::{Error, few};
 use crate::api::views::shown_path;
 use crate::disk::FileOp;
 use crate::plan::change::dependency_item;
@@ -56,7 +56,7 @@ impl Gone {
 /// Makes every step that waits for a gone step wait for its heirs instead.
 ///
 /// `own` is the plan of the gone steps with its new Steps list. The caller writes the files of `rewritten` steps, and
-/// those of `left` steps are not changed. Front matter and the Steps lists of other plans are edited item by item. If a
+/// those of `left` steps are not changed, nor are those of archived plans. Front matter and the Steps lists of other plans are edited item by item. If a
 /// Dependencies section names a gone step, the text stays, and the file gets a `depends`, which takes precedence over it.
 pub(crate) fn dependants(
     context: &Context,
@@ -78,6 +78,14 @@ pub(crate) fn dependants(
         for step in waiting.into_iter().filter(|it| it.has_file()) {
             done.take(context, &plan, step, gone)?;
         }
+    }
+    let archived = plans.iter().filter(|it| it.is_archived).flat_map(|it| &it.steps);
+    let waiting: Vec<_> =
+        archived.filter(|it| !it.is_closed() && waits(it)).map(|it| it.id.clone()).collect();
+    if !waiting.is_empty() {
+        let named = few(&quoted(&waiting), MOST_NAMED);
+        done.hints
+            .push(format!("`depends` of {named} in the archive was not changed; correct it after a restore"));
     }
     Ok(done)
 }
