@@ -106,7 +106,7 @@ pub struct Step {
     pub depends: Vec<StepId>,
     /// What its text says with a range, or with "all previous steps", and is too long for `depends`, where only the ends are.
     pub ranges: Vec<StepRange>,
-    /// Where the front matter names each of `depends`; empty if the text below it does.
+    /// Where the front matter names each of the first of `depends`; empty if the text below it does.
     pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,

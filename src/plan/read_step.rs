@@ -212,6 +212,9 @@ fn body_dependencies(
 }
 
 /// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
+/// Beyond these, the places of dependencies cost more than they help.
+const MOST_PLACES: usize = 100;
+
 fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,
@@ -220,7 +223,7 @@ fn own_dependencies(
 ) -> Option<(Vec<StepId>, Vec<Place>)> {
     let key = fields.root?.get("depends")?;
     let items = fields.items("depends").unwrap_or_default();
-    let (mut own, mut places) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
+    let (mut own, mut places) = (Vec::with_capacity(items.len()), Vec::new());
     let mut last = None;
     // Most lists are sorted; only others need a set to find what is named twice.
     let mut known: Option<HashSet<StepId>> = None;
@@ -228,10 +231,11 @@ fn own_dependencies(
         match references::read_item(&id.plan, item.text().unwrap_or_default()) {
             Some(step) if is_named_before(&mut known, &own, &step) => {}
             Some(step) => {
-                // Beyond a hundred, places cost more than they help.
-                let place = (own.len() < 100).then(|| fields.place_behind(last, item));
-                last = place.map(|it| (item, it));
-                places.push(place.unwrap_or(Place::START));
+                if own.len() < MOST_PLACES {
+                    let place = fields.place_behind(last, item);
+                    last = Some((item, place));
+                    places.push(place);
+                }
                 own.push(step);
             }
             None => {

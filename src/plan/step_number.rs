@@ -14,9 +14,13 @@ pub struct StepNumber {
     whole: u32,
     /// Digits after the point. Invariant: no trailing zero, so that the order of strings is the order of decimals.
     /// A whole number has none. Two empty strings would compare slowly: their pointers are dangling, and on some
-    /// processors a read of no bytes there takes hundreds of cycles. Dense plans compare millions of numbers (T16).
-    fraction: Option<String>,
+    /// processors a read of no bytes there takes hundreds of cycles. Dense plans compare millions of numbers, and hold
+    /// each several times, so that it is a thin pointer (T16).
+    fraction: Option<Box<Fraction>>,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
+struct Fraction(String);
 
 /// Digits that a number may have after its point.
 pub const MAX_FRACTION: usize = 100;
@@ -35,11 +39,11 @@ pub struct NoRoom;
 impl StepNumber {
     fn new(whole: u32, fraction: &str) -> Self {
         let fraction = fraction.trim_end_matches('0');
-        Self { whole, fraction: (!fraction.is_empty()).then(|| fraction.to_owned()) }
+        Self { whole, fraction: (!fraction.is_empty()).then(|| Box::new(Fraction(fraction.to_owned()))) }
     }
 
     fn fraction(&self) -> &str {
-        self.fraction.as_deref().unwrap_or_default()
+        self.fraction.as_ref().map_or("", |it| it.0.as_str())
     }
 
     pub fn whole(whole: u32) -> Self {
@@ -107,7 +111,7 @@ impl fmt::Display for StepNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fraction {
             None => write!(f, "{}", self.whole),
-            Some(fraction) => write!(f, "{}.{fraction}", self.whole),
+            Some(fraction) => write!(f, "{}.{}", self.whole, fraction.0),
         }
     }
 }
@@ -191,6 +195,12 @@ mod tests {
         let deep = format!("1.{}1", "0".repeat(99));
         assert_eq!(n("1").midpoint(&n(&deep)), Err(NoRoom));
         assert_eq!(n("999999999").successor(), Err(NoRoom));
+    }
+
+    /// A plan with dense dependencies holds hundreds of thousands of them, several times (T16).
+    #[test]
+    fn a_dependency_takes_32_bytes() {
+        assert_eq!(size_of::<crate::plan::id::StepId>(), 32);
     }
 
     #[test]
