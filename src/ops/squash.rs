@@ -208,6 +208,10 @@ impl Merged<'_> {
         let mut ops = Vec::new();
         let before = self.texts[0].clone();
         let after = self.text(&line.plan, &before, forced)?;
+        // All texts together may be too large to be read again.
+        let content = read::Content::new(after.clone(), self.context.now);
+        let made = read::read_step_alone(&kept.id, &kept.path, content, &self.context.config.words);
+        transaction::check_writable(self.context, &made.problems)?;
         let path = PathBuf::from(&kept.path);
         if kept.has_file() {
             ops.push(FileOp::Create { path: archived(kept), bytes: before.clone() });
@@ -408,3 +412,33 @@ fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes:
 
 #[cfg(test)]
 mod saves;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    /// Each step can be read, and all of them together are too large.
+    #[test]
+    fn a_step_that_no_command_could_read_is_not_made() {
+        let long = |title: &str| format!("# {title}\n\n{}\n", "word ".repeat(500_000));
+        let attempts: String = (0..7)
+            .map(|n| format!("  - {{at: 2026-01-0{}T00:00:00Z, outcome: {}}}\n", n + 1, "x".repeat(90_000)))
+            .collect();
+        let logged = |title: &str| format!("---\nattempts:\n{attempts}---\n# {title}\n");
+        for text in [&long as &dyn Fn(&str) -> String, &logged] {
+            let machine = Machine::with(&[
+                ("/plans/p/plan.md", "# P\n"),
+                ("/plans/p/step-1.md", &text("One")),
+                ("/plans/p/step-2.md", &text("Two")),
+            ]);
+            let before = machine.tree();
+            let (plan, steps, title) =
+                ("p".to_owned(), vec!["1".to_owned(), "2".to_owned()], "Both".to_owned());
+            let request = SquashRequest { plan, steps, title, ..SquashRequest::default() };
+            let refused = squash(&Context::on_model(&machine), &request).unwrap_err();
+            assert!(["too-large", "file-full"].contains(&refused.code()), "{refused:?}");
+            assert_eq!(machine.tree(), before);
+        }
+    }
+}
