@@ -68,10 +68,13 @@ fn is_mark(text: &str, start: usize, end: usize) -> bool {
     if word.eq_ignore_ascii_case("x") {
         return text[..start].ends_with('[') && behind.starts_with(']');
     }
-    let line = &text[text[..start].rfind('\n').map_or(0, |it| it + 1)..start];
-    let is_first = line.chars().all(|c| c.is_whitespace() || c == '>');
     let is_number = word.len() <= 3 && word.bytes().all(|it| it.is_ascii_digit());
-    is_first && is_number && (behind.starts_with(". ") || behind.starts_with(") "))
+    if !is_number || !behind.starts_with(". ") && !behind.starts_with(") ") {
+        return false;
+    }
+    // Only blanks are passed, not the whole line, which may be the whole text.
+    let before = text[..start].trim_end_matches(|c: char| c.is_whitespace() && c != '\n' || c == '>');
+    before.is_empty() || before.ends_with('\n')
 }
 
 /// The words of `source` that occur less often in all of `kept` together.
@@ -105,7 +108,8 @@ mod tests {
         check("a b a", &["a", "b"], &["a"]);
         check("- [x] Größe_2 [y]", &["größe 2 y"], &["Größe"]);
         check("x [X] x", &["x"], &["x"]);
-        check("1. a\n  12) b 3. c\n2.5 d", &["a b 3 c 2 5 d"], &[]);
+        check("1. a\n  12) b 3. c\n2.5 d\n> 4. e\n\n5. f", &["a b 3 c 2 5 d e f"], &[]);
+        check("\t6. a", &["a"], &[]);
         check("", &[], &[]);
     }
 
