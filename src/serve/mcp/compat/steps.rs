@@ -137,6 +137,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
     let context = &call.context;
     let (step, is_new) = match (title, description) {
         (None, Some(text)) => {
+            let text = [Some(text), notes].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
             let request =
                 StepText { plan: String::new(), text, at, after, created_by: Some(by.to_owned()), metadata };
             let put = lookup::plan(call, &plan_id, |id| {

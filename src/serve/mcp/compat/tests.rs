@@ -134,8 +134,11 @@ fn hand_in(it: &Arc<Machine>) {
         found,
         json!({"step_id": "feature-auth:1.5", "step_number": 1.5, "created_by": "agent"}),
     );
-    let last = json!({"plan_id": id, "description": "Write tests", "metadata": {"n": 1}});
+    let last =
+        json!({"plan_id": id, "description": "Write tests", "notes": "For both.", "metadata": {"n": 1}});
     check(it, "add_step", last, json!({"step_number": 3, "metadata": {"n": 1}}));
+    let made = it.text(&format!("/plans/{id}/step-3.md")).unwrap();
+    assert!(made.contains("Write tests") && made.contains("For both."), "{made}");
 }
 
 #[test]

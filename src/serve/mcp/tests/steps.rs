@@ -113,6 +113,26 @@ fn a_due_date_is_set_and_taken_out_of_steps_and_plans() {
 }
 
 #[test]
+fn every_text_of_an_update_is_in_the_file() {
+    for given in [
+        json!({"result": "text one", "attempt_notes": "text two"}),
+        json!({"result": "text one", "attempt_notes": "text two", "attempt_outcome": "tried"}),
+        json!({"result": "text one", "attempt_notes": "text two", "status": "completed"}),
+        json!({"attempt_notes": "text one", "notes": "text two"}),
+        json!({"result": "text one", "attempt_outcome": "text two"}),
+    ] {
+        let machine = machine();
+        let mut change = json!({"step": "auth:1"});
+        change.as_object_mut().unwrap().extend(given.as_object().cloned().unwrap());
+        answer(&machine, "update_step", &change);
+        let file = text(&machine, "/plans/auth/step-1.md");
+        for text in ["text one", "text two"] {
+            assert_eq!(file.matches(text).count(), 1, "{given}: {file}");
+        }
+    }
+}
+
+#[test]
 fn a_text_in_the_place_of_the_steps_is_refused_with_their_form() {
     let machine = machine();
     let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": "A, B"}));

@@ -126,16 +126,20 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
         let op = SetOp::Yaml(scalar::json(&dependencies(&shown.step.plan, &depends)?));
         changes.push(on.clone().set("depends", op));
     }
-    let message = match attempt_outcome {
-        None => result.or(attempt_notes),
-        // An attempt in the same call as the final status is recorded before it.
-        Some(outcome) if status.is_some() => {
-            changes.push(on.clone().attempt(outcome, attempt_notes));
+    // An attempt in the same call as the final status is recorded before it.
+    let message = match (attempt_outcome, attempt_notes, result) {
+        (None, None, message) | (None, message, None) => message,
+        (None, notes, result) => {
+            changes.push(on.clone().attempt("attempted".to_owned(), notes));
             result
         }
-        Some(outcome) => {
-            changes.push(on.clone().attempt(outcome, attempt_notes.or(result)));
+        (Some(outcome), None, Some(result)) if status.is_none() => {
+            changes.push(on.clone().attempt(outcome, Some(result)));
             None
+        }
+        (Some(outcome), notes, result) => {
+            changes.push(on.clone().attempt(outcome, notes));
+            result
         }
     };
     // With the claim even if it was already released: the first answer may have been lost.
