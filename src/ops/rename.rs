@@ -78,6 +78,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     }
     let left_links = relink::follow_links(context, &plans, (&id, &new), &mut ops);
     let names = context.plans.listed(&from)?.unwrap_or_default();
+    check_listed(context, &own, &from, &names)?;
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
     writing.batch_emptying("move", ops, vec![from])?;
     report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
@@ -93,6 +94,17 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
         }
     }
     Ok(report)
+}
+
+/// Refuses if another program has moved files away since they were read, such as the whole directory.
+fn check_listed(context: &Context, own: &Plan, from: &Path, names: &[String]) -> Result<(), Error> {
+    let steps = own.steps.iter().filter(|it| it.has_file()).map(|it| &it.path);
+    let mut files = own.etag.iter().map(|_| &own.path).chain(steps);
+    let is_listed = |path: &&String| names.iter().any(|it| from.join(it) == Path::new(path.as_str()));
+    match files.find(|it| !is_listed(it)) {
+        Some(path) => Err(DiskError::FileChanged { path: context.plans.root().join(path) }.into()),
+        None => Ok(()),
+    }
 }
 
 /// Checks that the name is valid and free.
@@ -167,6 +179,21 @@ fn changed(context: &Context, plan: &Plan, new: &PlanId, did: &str) -> Changed {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+
+    #[test]
+    fn a_plan_whose_files_are_gone_is_not_renamed() {
+        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
+        let context = Context::on_model(&machine);
+        let own = load::existing_plan(&context, &PlanId::new("p")).unwrap();
+        let check = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+            check_listed(&context, &own, Path::new("p"), &names).map_err(|it| it.code())
+        };
+        assert_eq!(check(&["notes.txt", "plan.md", "step-1.md"]), Ok(()));
+        for names in [&[][..], &["plan.md"], &["step-1.md"]] {
+            assert_eq!(check(names), Err("file-changed"));
+        }
+    }
 
     #[test]
     fn what_names_a_plan_follows_it() {
