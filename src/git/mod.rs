@@ -36,7 +36,7 @@ pub use log::{LogEntry, LogQuery, LogReader, RawChange, read_changes};
 pub use merge_file::{Favor, LineMerge, MERGE_DRIVER};
 pub use merge_tree::TreeMerge;
 pub use oid::Oid;
-pub use push_report::{PushResult, PushedRef};
+pub use push_report::{PushResult, PushedRef, is_broken};
 pub use refs::{Branch, read_branches};
 pub use remote::{RefChange, RemoteError, SILENCE, is_remote_name};
 pub use repository::{Git, Head, Range};

@@ -102,6 +102,26 @@ const REFUSALS: [&str; 18] = [
     "insufficient permission",
 ];
 
+/// Words of a remote that was not reached, or gave no answer in time: a second attempt at once would only take as long again.
+const AWAY: [&str; 8] = [
+    "Could not resolve",
+    "Failed to connect",
+    "Connection refused",
+    "Connection timed out",
+    "Operation timed out",
+    "No route to host",
+    "Network is unreachable",
+    NO_ANSWER,
+];
+
+/// The beginning of the text for a time limit that is over.
+pub(super) const NO_ANSWER: &str = "there was no answer within";
+
+/// Whether a connection broke that had been made: the request may have been carried out, and a repetition shows it.
+pub fn is_broken(silence: &str) -> bool {
+    AWAY.iter().all(|it| !silence.contains(it))
+}
+
 /// Finds what the standard error of a fetch or a push says about the remote.
 pub(super) fn fault_of(stderr: &str) -> RemoteFault {
     if stderr.contains("couldn't find remote ref") {
@@ -114,10 +134,10 @@ pub(super) fn fault_of(stderr: &str) -> RemoteFault {
     }
 }
 
-/// The line that says the most: the one that refuses, else the first error.
+/// The line that says the most: the one that refuses or says that the remote is away, else the first error.
 fn line_of(stderr: &str) -> String {
     let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|it| !it.is_empty());
-    let refusal = lines().find(|line| REFUSALS.iter().any(|it| line.contains(it)));
+    let refusal = lines().find(|line| REFUSALS.iter().chain(&AWAY).any(|it| line.contains(it)));
     let error = || lines().find(|it| it.starts_with("fatal: ") || it.starts_with("error: "));
     let line = refusal.or_else(error).or_else(|| lines().next_back()).unwrap_or("git gave no reason");
     let line =
@@ -191,6 +211,11 @@ mod tests {
             "fatal: '/srv/x' does not appear to be a git repository\nfatal: Could not read from remote repository.",
             "",
         ];
+        let is_away = |text: &str| match fault_of(text) {
+            RemoteFault::Silent(line) => !is_broken(&line),
+            _ => false,
+        };
+        assert_eq!(silent.map(is_away), [true, true, false, false, false, false, false]);
         for text in silent {
             assert!(matches!(fault_of(text), RemoteFault::Silent(_)), "{text}");
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::call::{Call, Output};
 use super::error::GitError;
 use super::oid::Oid;
-use super::push_report::{PushedRef, RemoteFault, fault_of, read_push};
+use super::push_report::{NO_ANSWER, PushedRef, RemoteFault, fault_of, read_push};
 use super::repository::Git;
 
 /// How long a remote may be silent.
@@ -52,9 +52,7 @@ pub enum RemoteError {
 impl From<GitError> for RemoteError {
     fn from(error: GitError) -> Self {
         match error {
-            GitError::TimedOut { limit, .. } => {
-                Self::Silent(format!("there was no answer within {} s", limit.as_secs()))
-            }
+            GitError::TimedOut { limit, .. } => Self::Silent(format!("{NO_ANSWER} {} s", limit.as_secs())),
             other => Self::Git(other),
         }
     }

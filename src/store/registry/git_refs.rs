@@ -12,7 +12,9 @@ use super::record::LONGEST;
 use super::{Answer, Change, ClaimRegistry, Listed, Name, RegistryError, Revision, Together, Value};
 use crate::api::sync_config::Namespace;
 use crate::disk::{Disk, RealDisk};
-use crate::git::{CatFile, Found, Git, GitError, Oid, PushResult, PushedRef, RefChange, RemoteError};
+use crate::git::{
+    CatFile, Found, Git, GitError, Oid, PushResult, PushedRef, RefChange, RemoteError, is_broken,
+};
 
 /// The refs of fetched records in this clone.
 pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
@@ -74,7 +76,7 @@ impl GitRefs {
                     }
                 }
                 // The connection broke; the repetition shows whether the push succeeded.
-                Err(RemoteError::Silent(text)) if nth == 0 => silence = text,
+                Err(RemoteError::Silent(text)) if nth == 0 && is_broken(&text) => silence = text,
                 Err(RemoteError::Silent(text)) => {
                     silence = text;
                     break;

@@ -60,8 +60,10 @@ fn a_remote_that_does_not_answer_refuses_claims_and_nothing_else() {
         status.code == 0 && status.stdout.contains("unreachable") && status.stdout.contains("p:1"),
         "{status:?}"
     );
+    team.calls();
     let done = a.run(&format!("done p:1 --claim {claim} -m made"));
     assert!(done.code == 0 && done.stderr.contains("unsettled"), "{done:?}");
+    assert_eq!(team.calls().len(), 1, "a second attempt would take as long again");
     assert!(a.step(1).contains("status: completed"));
     assert!(a.run("sync status").stdout.contains("unsettled"));
     refused(&a.run("sync"), "remote-unreachable");
