@@ -1,9 +1,11 @@
 //! `release`: makes claimed steps pending again: one's own, or those whose claims have lapsed.
 
+use std::collections::HashMap;
+
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewAttempt;
-use crate::plan::id::read_step_id;
+use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
@@ -26,10 +28,13 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
     let report = match request.expired && request.ids.is_empty() {
         true => release_all_expired(context, request),
         false => {
-            release_elsewhere(context, request)?;
+            let removed = release_elsewhere(context, request)?;
             change_one_by_one(context, "release", &request.ids, request.mode, |writing, id| {
                 let id = resolve::step(context, id)?;
-                release_one(context, writing, &id, request)
+                let changed = release_one(context, writing, &id, request)?;
+                let whose = removed.get(&id.id).filter(|_| !changed.was_written);
+                let did = whose.map(|it| format!("{}; the claim of {it} is removed", changed.did));
+                Ok(Changed { did: did.unwrap_or(changed.did), ..changed })
             })
         }
     }?;
@@ -40,15 +45,17 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
     Ok(report)
 }
 
-/// With force, also removes the records of other machines.
-fn release_elsewhere(context: &Context, request: &ReleaseRequest) -> Result<(), Error> {
+/// With force, also removes the records of other machines. Returns whose they were.
+fn release_elsewhere(context: &Context, request: &ReleaseRequest) -> Result<HashMap<StepId, String>, Error> {
+    let mut removed = HashMap::new();
     if !request.force || request.mode == Mode::DryRun || context.config.sync.is_none() {
-        return Ok(());
+        return Ok(removed);
     }
     for id in &request.ids {
-        ending::release_foreign(context, &resolve::step(context, id)?.id)?;
+        let id = resolve::step(context, id)?.id;
+        removed.extend(ending::release_foreign(context, &id)?.map(|it| (id, it)));
     }
-    Ok(())
+    Ok(removed)
 }
 
 fn release_one(

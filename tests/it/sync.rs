@@ -191,7 +191,8 @@ fn release_removes_the_record_and_with_force_that_of_another_clone() {
     a.run("done p:1").ok();
     b.run("sync").ok_code();
     refused(&b.run("release p:1"), "claimed");
-    b.run("release p:1 --force").ok_code();
+    let freed = b.run("release p:1 --force");
+    assert!(freed.code == 0 && freed.stdout.contains("the claim of ann on "), "{freed:?}");
     assert!(team.records().is_empty());
     b.claim("p:1");
     // Reopened work is free for everyone.

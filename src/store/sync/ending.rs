@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::settling::holder;
 use super::state::{FileBefore, Own, SyncState, Wanted};
 use super::{Pushed, Sync};
 use crate::api::context::{Context, Notice};
@@ -237,10 +238,11 @@ fn own_of(context: &Context, step: &StepId) -> Option<Own> {
     state.own(step)
 }
 
-/// Removes another clone's record of a step, as a person asked for with `--force`.
-pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<(), Error> {
-    let Some(sync) = Sync::of(context)? else { return Ok(()) };
+/// Removes another clone's record of a step, as a person asked for with `--force`. Returns whose it was.
+pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<Option<String>, Error> {
+    let Some(sync) = Sync::of(context)? else { return Ok(None) };
     let name = sync.state.name_of(step);
+    let mut removed = None;
     for _ in 0..2 {
         let seen = sync.look()?.seen;
         let own = sync.state.own_of(&name).filter(|it| !it.is_lost);
@@ -248,10 +250,12 @@ pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<(), Er
         let foreign = there.filter(|it| {
             own.as_ref().is_none_or(|own| it.record.as_ref().is_none_or(|it| it.id != own.claim))
         });
-        let Some(foreign) = foreign else { return Ok(()) };
-        sync.delete(&name, &foreign.revision)?;
+        let Some(foreign) = foreign else { break };
+        if sync.delete(&name, &foreign.revision)? {
+            removed = Some(holder(foreign.record.as_ref()));
+        }
     }
-    Ok(())
+    Ok(removed)
 }
 
 pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
