@@ -199,6 +199,6 @@ pub(crate) fn unsettled(context: &Context) -> Vec<StepId> {
     let is_busy = |it: &Own| {
         it.writer.as_ref().is_some_and(|it| it.state(context.plans.disk()) == ProcessState::Running)
     };
-    let all = state.all_own().into_iter().filter(|it| it.is_unsettled() && !is_busy(it));
+    let all = state.unsettled().into_iter().filter(|it| !is_busy(it));
     all.map(|it| it.step).collect()
 }

@@ -3,6 +3,8 @@
 //! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone: it is written before the
 //! registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::seen::{Moment, Seen};
@@ -17,6 +19,9 @@ use crate::store::registry::{Change, Name, Revision, Value};
 
 const SEEN: &str = "seen";
 const LAST: &str = "last";
+
+/// The suffix of the empty file beside each record that is not settled, so that they are found among many.
+const OPEN: &str = ".open";
 
 /// A record of this clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,7 +197,18 @@ impl SyncState {
 
     /// The records of this clone, of this plans directory.
     pub(crate) fn all_own(&self) -> Vec<Own> {
-        let all = self.own.all(|it| it != LAST).into_iter();
+        self.own_where(|it| it != LAST && !it.ends_with(OPEN))
+    }
+
+    /// As [`Self::all_own`], those with a change that the registry has not confirmed.
+    pub(crate) fn unsettled(&self) -> Vec<Own> {
+        let open = self.own.names().into_iter().filter_map(|it| it.strip_suffix(OPEN).map(str::to_owned));
+        let open: HashSet<_> = open.collect();
+        self.own_where(|it| open.contains(it)).into_iter().filter(Own::is_unsettled).collect()
+    }
+
+    fn own_where(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Own> {
+        let all = self.own.all(is_wanted).into_iter();
         let read = all.filter_map(|(_, bytes)| serde_json::from_slice::<Own>(&bytes).ok());
         read.filter(|it| it.name.is_in(&self.dir)).collect()
     }
@@ -213,11 +229,17 @@ impl SyncState {
 
     pub(crate) fn put(&self, own: &Own) -> Result<(), Error> {
         let bytes = serde_json::to_vec(own).unwrap_or_default();
-        self.write(|it| it.put(&own.name.key(), &bytes))
+        let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));
+        self.write(|it| match own.is_unsettled() {
+            // Killed in between, there is one file too many, which has no effect.
+            true => it.put_new(&open, b"").and_then(|()| it.put(&key, &bytes)),
+            false => it.put(&key, &bytes).and_then(|()| it.remove(&open)),
+        })
     }
 
     pub(crate) fn remove(&self, name: &Name) -> Result<(), Error> {
-        self.write(|it| it.remove(&name.key()))
+        let key = name.key();
+        self.write(|it| it.remove(&key).and_then(|()| it.remove(&format!("{key}{OPEN}"))))
     }
 
     /// Removes the stored record, or stores its new state.

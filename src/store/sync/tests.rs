@@ -2,7 +2,7 @@
 
 use super::claiming::{Announced, LocalClaim};
 use super::state::Own;
-use super::{Pushed, Sync, record_ttl};
+use super::{Pushed, Sync, record_ttl, settling};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
@@ -68,6 +68,31 @@ fn a_claim_without_an_answer_leaves_no_record_that_nobody_holds() {
         assert_eq!(sync.settle(&looked.seen).unwrap()[0].what, "confirmed");
         assert_eq!((records(&registry), sync.state.all_own().len()), (0, 0), "{fault:?}");
     }
+}
+
+#[test]
+fn what_is_unsettled_is_found_without_reading_all_records() {
+    let (machine, registry) = (machine(), Memory::default());
+    let context = context(&machine);
+    let sync = sync(&context, &registry, "a");
+    registry.fail(&[Fault::AnswerLost]);
+    announce(&sync, "g0000001").unwrap_err();
+    let calls = || {
+        let before = machine.calls();
+        assert_eq!(settling::unsettled(&context), [step()]);
+        machine.calls() - before
+    };
+    let few = calls();
+    let own = sync.state.own(&step()).unwrap();
+    for nth in 2..100 {
+        let step = read_step_id(&format!("p:{nth}")).unwrap();
+        let name = sync.state.name_of(&step);
+        sync.state.put(&Own { name, step, wanted: None, ..own.clone() }).unwrap();
+    }
+    assert_eq!(sync.state.all_own().len(), 99);
+    assert_eq!(calls(), few);
+    sync.settle(&sync.look().unwrap().seen).unwrap();
+    assert!(settling::unsettled(&context).is_empty());
 }
 
 #[test]
