@@ -85,11 +85,13 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = relinked.hints;
     report.hints.extend(left_links);
+    if request.mode == Mode::Write {
+        leases::renamed(context, &own, &new);
+    }
     // No lock is held while the remote is asked.
     drop(writing);
     if request.mode == Mode::Write {
         for step in &own.steps {
-            leases::forget(context, &step.id);
             foreign::moved(context, &step.id, &moved(&step.id));
         }
     }

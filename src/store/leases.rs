@@ -33,6 +33,7 @@ mod former;
 mod locked;
 mod log;
 mod remote;
+mod renamed;
 mod sharing;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -60,6 +61,7 @@ pub(crate) use log::is_log;
 
 pub(crate) use former::{Move, moved, removed};
 pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, note_worker, reopened};
+pub(crate) use renamed::renamed;
 
 /// The end of a record's name until its claim is complete.
 pub(crate) const UNFINISHED: &str = ".new";
@@ -468,6 +470,10 @@ impl<'a> Leases<'a> {
     fn has_anything(&self, step: &StepId) -> bool {
         let key = self.key(step);
         self.has_any(&key) || self.has_log(&key)
+    }
+
+    fn has_other_trees(&self) -> bool {
+        self.worktree.as_ref().is_some_and(|it| self.context.plans.count_worktrees(it) > 1)
     }
 
     fn has(&self, name: &str) -> bool {

@@ -33,25 +33,25 @@ pub(super) fn former(key: &str) -> String {
 /// A claimed step as it was before it got another number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Was {
-    step: String,
+    pub(super) step: String,
     /// Its file then, relative to the plans directory.
-    file: String,
-    claim: String,
+    pub(super) file: String,
+    pub(super) claim: String,
     /// The step whose record has the claim.
-    to: String,
+    pub(super) to: String,
     #[serde(flatten)]
-    same: Same,
+    pub(super) same: Same,
     /// The record itself, if the step was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    record: Option<Box<Record>>,
+    pub(super) record: Option<Box<Record>>,
 }
 
 /// What distinguishes the claimed step from another step that got its old number later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Same {
-    title: String,
+    pub(super) title: String,
     /// The working tree where it got another number.
-    moved_in: PathBuf,
+    pub(super) moved_in: PathBuf,
 }
 
 #[derive(Debug, Clone)]
@@ -200,7 +200,7 @@ impl Locked<'_> {
     }
 
     /// Adds an entry to a number, and drops those of ended claims.
-    fn remember(&self, was: Was) -> std::io::Result<()> {
+    pub(super) fn remember(&self, was: Was) -> std::io::Result<()> {
         let (Some(records), Some(id)) = (&self.records, read_step_id(&was.step)) else { return Ok(()) };
         let key = self.leases.key(&id);
         let is_needed = |it: &Was| {
@@ -285,7 +285,7 @@ impl Locked<'_> {
     }
 
     /// Moves records to the new numbers of their steps, all at once, because two steps may swap numbers.
-    fn moved(&self, moves: &[Move<'_>]) {
+    pub(super) fn moved(&self, moves: &[Move<'_>]) {
         let Some(records) = &self.records else { return };
         let here = self.leases.place.worktree.clone();
         let mut new = Vec::new();
@@ -342,7 +342,12 @@ impl Locked<'_> {
     fn log_moved(&self, from: &StepId, to: Option<(&StepId, &String)>, same: &Same) {
         let from = self.leases.key(from);
         let lines = self.lines(&from);
-        self.relog(&from, |it| Some(Closed { same: it.same.or_else(|| Some(same.clone())), ..it }));
+        let new_key = to.map(|(to, _)| self.leases.key(to));
+        self.relog(&from, |it| {
+            let mut also = it.also;
+            also.extend(new_key.clone().filter(|new| *new != from && !also.contains(new)));
+            Some(Closed { same: it.same.or_else(|| Some(same.clone())), also, ..it })
+        });
         let Some((to, file)) = to else { return };
         let key = self.leases.key(to);
         let has: Vec<_> = self.lines(&key).into_iter().map(|it| it.claim).collect();

@@ -140,6 +140,7 @@ impl<'a> Locked<'a> {
                 self.remove(&found);
             }
         }
+        self.hold_under_other_names(&key, step);
         Ok(())
     }
 
@@ -222,6 +223,9 @@ impl<'a> Locked<'a> {
             if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
                 self.relog_all(&key, |it| Some(it).filter(|it| it.claim != had));
             }
+            if !before.is_closed() && after.is_closed() && self.leases.has_other_trees() {
+                self.close_unrecorded(key, after, had);
+            }
             return;
         };
         let record = &found.record;
@@ -264,6 +268,31 @@ impl<'a> Locked<'a> {
             place: record.place.clone(),
         };
         self.closed_under_all(record, closed).iter().for_each(|it| self.log(it));
+    }
+
+    /// Logs the end of a step that was closed without a claim, or with one that has no record on this machine.
+    fn close_unrecorded(&self, key: String, step: &Step, claim: Option<&str>) {
+        let context = self.leases.context;
+        // A name in the place of the claim's id, because lines are told apart by it.
+        let made_up =
+            || format!("u{}", &blake3::hash(format!("{key} {}", context.now).as_bytes()).to_hex()[..7]);
+        let closed = Closed {
+            step: step.id.to_string(),
+            claim: claim.map_or_else(made_up, str::to_owned),
+            key,
+            by: Some(context.by.clone()),
+            at: Some(context.now.whole_seconds()),
+            until: None,
+            process: None,
+            is_open: false,
+            file: Some(step.path.clone()),
+            same: None,
+            also: Vec::new(),
+            place: self.leases.place.clone(),
+        };
+        let others = self.closed_under_other_names(step, &closed);
+        let also = others.iter().map(|it| it.key.clone()).collect();
+        others.iter().chain([&Closed { also, ..closed }]).for_each(|it| self.log(it));
     }
 
     fn forget_closed(&self, step: &StepId) {
@@ -335,9 +364,11 @@ pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker:
 pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
+    let is_closed_now = !before.is_closed() && after.is_closed();
     let is_recorded = |leases: &Leases<'_>| {
         let key = leases.key(&after.id);
-        leases.has_any(&key) || may_be_closed && leases.has_log(&key)
+        let is_known = leases.has_any(&key) || may_be_closed && leases.has_log(&key);
+        is_known || is_closed_now && leases.has_other_trees()
     };
     if_recorded(context, is_recorded, |it| it.changed(before, after, renews));
 }

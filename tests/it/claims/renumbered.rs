@@ -165,3 +165,57 @@ fn a_claim_of_another_tree_holds_the_new_number_of_its_step() {
     repository.run(OTHER, "done p:1 --by ann").ok();
     is_refused(&repository, HERE, "p:2.5", "closed on other");
 }
+
+#[test]
+fn work_on_a_plan_that_was_renamed_in_one_tree_counts_under_both_names() {
+    // The work ends before the plan gets another name, or afterwards; it is done under either name.
+    for (tree, is_first) in [(OTHER, true), (OTHER, false), (HERE, false)] {
+        let repository = Repository::with(3);
+        let (id, here, other) = if tree == HERE { ("q:1", "q:1", "p:1") } else { ("p:1", "q:1", "p:1") };
+        let rename = || repository.run(HERE, "move p --to q").ok();
+        if !is_first {
+            rename();
+        }
+        repository.run(tree, &format!("claim {id} --by ann")).ok();
+        if !is_first {
+            is_refused(&repository, HERE, here, "claimed");
+            is_refused(&repository, OTHER, other, "claimed");
+        }
+        repository.run(tree, &format!("done {id} --by ann")).ok();
+        if is_first {
+            rename();
+        }
+        let (open, step) = if tree == HERE { (OTHER, other) } else { (HERE, here) };
+        is_refused(&repository, open, step, "closed on");
+        assert_eq!(claim(&repository, open, &step.replace('1', "2")).0, 0);
+        repository.run(tree, &format!("reopen {id}")).ok();
+        assert_eq!(claim(&repository, open, step).0, 0, "{tree} {is_first}");
+    }
+}
+
+#[test]
+fn another_plan_with_the_earlier_name_is_free() {
+    let repository = Repository::with(2);
+    repository.run(HERE, "move p --to q").ok();
+    repository.run(HERE, "new p Other More").ok_code();
+    repository.run(HERE, "claim q:1 --by ann").ok();
+    assert_eq!(claim(&repository, HERE, "p:1").0, 0);
+    is_refused(&repository, OTHER, "p:1", "claimed");
+}
+
+#[test]
+fn a_step_that_was_closed_without_a_claim_is_not_claimed_on_another_branch() {
+    for end in ["done p:1", "skip p:1 -m no", "set p:1 status completed"] {
+        let repository = Repository::with(2);
+        repository.run(OTHER, end).ok();
+        is_refused(&repository, HERE, "p:1", "closed on other");
+        assert_eq!(repository.claims(HERE).0, "p:2");
+        repository.run(OTHER, "reopen p:1").ok();
+        assert_eq!(claim(&repository, HERE, "p:1").0, 0, "{end}");
+    }
+    // With one tree there is no record of work that nobody claimed.
+    let repository = Repository::with(1);
+    repository.git(HERE, "worktree remove ../other");
+    repository.run(HERE, "done p:1").ok();
+    assert!(!repository.place.file(".git/planwatch").exists());
+}
