@@ -91,9 +91,8 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     // No lock is held while the remote is asked.
     drop(writing);
     if request.mode == Mode::Write {
-        for step in &own.steps {
-            foreign::moved(context, &step.id, &moved(&step.id));
-        }
+        let moves: Vec<_> = own.steps.iter().map(|it| (it.id.clone(), moved(&it.id))).collect();
+        foreign::moved(context, &moves);
     }
     Ok(report)
 }

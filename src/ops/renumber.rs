@@ -91,7 +91,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     // No lock is held while the remote is asked.
     drop(writing);
     if request.mode == Mode::Write {
-        foreign::moved(context, &id, &new);
+        foreign::moved(context, &[(id, new)]);
     }
     Ok(report)
 }

@@ -17,15 +17,18 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, value};
 use crate::plan::file_name;
-use crate::plan::id::StepId;
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_items::{self, Dependency, NotSteps, Places, StepItem};
+use crate::plan::step_number::StepNumber;
 use crate::plan::transitions::Verb;
 use crate::plan::words::Stated;
 use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans};
+use crate::store::sync::ending::{self, Fences, StatusChange, StatusMove};
+use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{branches, leases, load, plan_status, removed, resolve};
 
@@ -35,16 +38,56 @@ pub use crate::api::requests::ReplaceRequest;
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);
+    foreign::refresh(context, request.mode);
+    let mut done = Done::default();
+    let change = match request.mode == Mode::Write && ending::has_records(context, &id) {
+        true => Some(StatusChange::allowed(tried(context, request, (&id, &elsewhere))?.statuses)),
+        false => None,
+    };
+    let report = ending::fenced(context, change.as_ref(), |fences| {
+        let (report, is) = write(context, request, (&id, &elsewhere), fences)?;
+        done = is;
+        Ok(report)
+    })?;
+    if request.mode == Mode::Write {
+        foreign::moved(context, &done.moves);
+    }
+    Ok(report)
+}
+
+/// What a list does with steps that have records at the shared remote.
+#[derive(Debug, Default)]
+struct Done {
+    statuses: Vec<StatusMove>,
+    moves: Vec<(StepId, StepId)>,
+}
+
+/// What the list would do: a list that is refused here must not end anything elsewhere.
+fn tried(
+    context: &Context,
+    request: &ReplaceRequest,
+    of: (&PlanId, &BTreeSet<StepNumber>),
+) -> Result<Done, Error> {
+    let request = ReplaceRequest { mode: Mode::DryRun, ..request.clone() };
+    write(context, &request, of, &Fences::default()).map(|it| it.1)
+}
+
+fn write(
+    context: &Context,
+    request: &ReplaceRequest,
+    (id, elsewhere): (&PlanId, &BTreeSet<StepNumber>),
+    fences: &Fences,
+) -> Result<(ChangeReport, Done), Error> {
     let mut writing = Transaction::begin(context, "replace", request.mode)?;
-    let ((plans, troubles), plan) = load::settled_all(context, &id)?;
+    let ((plans, troubles), plan) = load::settled_all(context, id)?;
     transaction::check_live(&plan)?;
     transaction::check_writable(context, &plan.problems)?;
     precondition::check_plan(context, &plans, &plan)?;
     refuse_doubled(&plan)?;
     let (items, has_more) = items(context, &plan, request)?;
     let places =
-        step_items::places(&plan, &items, &elsewhere).map_err(|it| unreadable(request, &it.to_string()))?;
-    let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
+        step_items::places(&plan, &items, elsewhere).map_err(|it| unreadable(request, &it.to_string()))?;
+    let wanted = Wanted::new(context, &plans, &plan, (&items, &places), request, fences)?;
     wanted.check_free(request)?;
     let left = wanted.left(&troubles);
     left.allow(context, request.force)?;
@@ -68,7 +111,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     report.not_repointed = left.names();
     report.hints.extend(has_more.then(|| "the text around the list was left out".to_owned()));
     report.hints.extend(plan_status::hint_for_closed(&plan));
-    Ok(report)
+    Ok((report, wanted.done()))
 }
 
 /// The steps of the list, and whether there is text around them.
@@ -122,6 +165,7 @@ struct Wanted<'a> {
     gone: Vec<Gone>,
     by: Option<&'a str>,
     created_by: Option<&'a str>,
+    fences: &'a Fences,
 }
 
 impl<'a> Wanted<'a> {
@@ -129,14 +173,14 @@ impl<'a> Wanted<'a> {
         context: &'a Context,
         plans: &'a Plans,
         plan: &'a Plan,
-        items: &'a [StepItem],
-        places: &'a Places,
+        (items, places): (&'a [StepItem], &'a Places),
         request: &'a ReplaceRequest,
+        fences: &'a Fences,
     ) -> Result<Self, Error> {
         let by = request.by.as_deref();
         let created_by = request.created_by.as_deref().or(by);
         let (depends, gone) = (Vec::new(), Vec::new());
-        let mut wanted = Self { context, plans, plan, items, places, depends, gone, by, created_by };
+        let mut wanted = Self { context, plans, plan, items, places, depends, gone, by, created_by, fences };
         wanted.depends = wanted.resolved(request)?;
         wanted.gone = wanted.with_heirs();
         Ok(wanted)
@@ -293,19 +337,39 @@ impl<'a> Wanted<'a> {
 
     /// Steps in progress are neither removed nor moved.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
+        foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
             // One that only goes need not be written.
             if self.item_of(step).is_some() {
                 transaction::check_writable(self.context, &step.problems)?;
             }
-            let who = Caller::of(self.context, &step.id, self.by, None, request.force);
+            let who = self.caller(step, request.force);
             if removed::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
                 let (id, claim) = (step.id.to_string(), who.claim.unwrap_or_default());
                 return Err(Error::ClaimLost { id, claim });
             }
         }
         Ok(())
+    }
+
+    fn caller(&self, step: &Step, force: bool) -> Caller {
+        self.fences.caller(&step.id, Caller::of(self.context, &step.id, self.by, None, force))
+    }
+
+    fn done(&self) -> Done {
+        let mut done = Done::default();
+        for (item, step) in (0..self.items.len()).filter_map(|it| Some((it, self.step(it)?))) {
+            let (step, to) = (step.id.clone(), self.id(item));
+            if let Some(verb) = self.verb(item) {
+                let (step, to, status) = (step.clone(), to.clone(), verb.target());
+                done.statuses.push(StatusMove { step, status, to });
+            }
+            if step != to {
+                done.moves.push((step, to));
+            }
+        }
+        done
     }
 
     /// The record of a claim moves with its step, and is removed with it.

@@ -44,10 +44,15 @@ impl Client {
 
     /// As [`Self::of`]. `command` is the binary, with its directory and environment.
     pub(crate) fn of_command(command: Command, arguments: &[&str], capabilities: &Value) -> Self {
+        Self::named("codex", command, arguments, capabilities)
+    }
+
+    /// As [`Self::of_command`], by a client of this name.
+    pub(crate) fn named(name: &str, command: Command, arguments: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::spawn(command, arguments);
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": capabilities,
-            "clientInfo": {"name": "codex", "version": "1"},
+            "clientInfo": {"name": name, "version": "1"},
         });
         client.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
         assert_eq!(client.hear()["result"]["serverInfo"]["name"], "planwatch");

@@ -170,12 +170,14 @@ fn steps_that_other_clones_have_claimed_are_not_restructured_without_force() {
 fn the_record_of_ended_work_follows_the_plan_to_its_new_name() {
     let team = Team::new();
     let a = team.clone_of("a");
-    a.claim("p:1");
-    a.run("done p:1").ok();
-    let before = team.records();
+    for step in ["p:1", "p:2"] {
+        a.claim(step);
+        a.run(&format!("done {step}")).ok();
+    }
+    team.calls();
     a.run("move p --to q").ok();
-    let moved: Vec<_> = before.iter().map(|it| it.replacen("p/1", "q/1", 1)).collect();
-    assert_eq!(team.records(), moved);
+    assert_eq!(team.records(), ["q/1 completed ann", "q/2 completed ann"]);
+    assert_eq!(team.calls().len(), 2, "a fetch, and one push for all records");
 }
 
 #[test]

@@ -247,7 +247,7 @@ impl Making<'_> {
         };
         let (status, claim, run) = (step.status.clone(), step.claim.clone(), step.run.clone());
         let now = Step { status, claim, run, ..then.clone() };
-        let who = Caller::of(context, &step.id, *by, None, self.is_forced);
+        let who = self.wanted.caller(step, self.is_forced);
         let request = MoveRequest {
             verb,
             ids: Vec::new(),

@@ -13,7 +13,7 @@ use super::{Pushed, Sync};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::disk::Process;
-use crate::plan::id::{StepId, read_step_id};
+use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::read;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::Caller;
@@ -121,33 +121,31 @@ pub(crate) fn released(context: &Context, step: &StepId) {
 /// The fences of one request, which are raised before the lock is taken.
 #[derive(Debug, Default)]
 pub(crate) struct Fences {
-    passed: Vec<StepId>,
+    passed: Vec<StatusMove>,
     lost: HashMap<StepId, String>,
 }
 
 impl Fences {
-    /// Ends this clone's records of these steps. `may_end` returns whether the rules of this machine allow it.
-    fn raise(
-        context: &Context,
-        steps: &[StepId],
-        state: State,
-        claim: Option<&str>,
-        may_end: &dyn Fn(&StepId) -> bool,
-    ) -> Result<Self, Error> {
+    /// Ends this clone's records of the steps whose work ends.
+    fn raise(context: &Context, change: &StatusChange<'_>) -> Result<Self, Error> {
         let mut fences = Self::default();
         let Some(known) = SyncState::of(context) else { return Ok(fences) };
-        for step in steps.iter().filter(|it| known.has_own(it)) {
+        for it in change.moves.iter().filter(|it| known.has_own(&it.step)) {
+            let Some(state) = State::of(it.status) else { continue };
+            let step = &it.step;
             let is_of_run = || {
                 let record = known.own(step).and_then(|it| Leases::of(context).find(&it.claim));
                 state == State::Completed && record.is_some_and(|it| it.run.is_some())
             };
             // A run ends the record after it has verified the work.
-            if is_of_run() || !may_end(step) {
+            if is_of_run() || !(change.may_end)(step) {
                 continue;
             }
-            match fence(context, step, claim, state)? {
+            let fenced =
+                fence(context, step, change.claim, state).inspect_err(|_| fences.close(context, &[]));
+            match fenced? {
                 Fenced::NoRecord => {}
-                Fenced::Passed => fences.passed.push(step.clone()),
+                Fenced::Passed => fences.passed.push(it.clone()),
                 Fenced::Lost { claim } => drop(fences.lost.insert(step.clone(), claim)),
             }
         }
@@ -166,8 +164,8 @@ impl Fences {
 
     /// After the files were written, or were not.
     fn close(&self, context: &Context, changes: &[Changed]) {
-        for step in &self.passed {
-            match changes.iter().find(|it| it.id == step.to_string()) {
+        for StatusMove { step, to, .. } in &self.passed {
+            match changes.iter().find(|it| it.id == to.to_string()) {
                 Some(changed) => written(context, step, changed.now["etag"].as_str()),
                 None => put_back(context, step),
             }
@@ -175,10 +173,18 @@ impl Fences {
     }
 }
 
-/// A change of the status of steps that other machines must see.
+/// A step that a request gives a status.
+#[derive(Debug, Clone)]
+pub(crate) struct StatusMove {
+    pub(crate) step: StepId,
+    pub(crate) status: StepStatus,
+    /// Its id afterwards.
+    pub(crate) to: StepId,
+}
+
+/// The changes of status by one request that other machines must see.
 pub(crate) struct StatusChange<'a> {
-    steps: Vec<StepId>,
-    status: StepStatus,
+    moves: Vec<StatusMove>,
     claim: Option<&'a str>,
     /// Whether the rules of this machine allow the end of a step's work.
     may_end: &'a dyn Fn(&StepId) -> bool,
@@ -194,9 +200,20 @@ impl<'a> StatusChange<'a> {
         may_end: &'a dyn Fn(&StepId) -> bool,
     ) -> Option<Self> {
         let status = status.filter(|_| context.config.sync.is_some() && mode == Mode::Write)?;
-        let steps = ids.iter().filter_map(|it| resolve::id_of_step(context, it)).collect();
-        Some(Self { steps, status, claim, may_end })
+        let steps = ids.iter().filter_map(|it| resolve::id_of_step(context, it));
+        let moves = steps.map(|step| StatusMove { to: step.clone(), step, status }).collect();
+        Some(Self { moves, claim, may_end })
     }
+
+    /// Of a request that gives several steps their statuses, and that the rules of this machine allow.
+    pub(crate) fn allowed(moves: Vec<StatusMove>) -> Self {
+        Self { moves, claim: None, may_end: &|_| true }
+    }
+}
+
+/// Whether this clone has a record of a step of this plan.
+pub(crate) fn has_records(context: &Context, plan: &PlanId) -> bool {
+    SyncState::of(context).is_some_and(|it| it.all_own().iter().any(|it| it.step.plan == *plan))
 }
 
 /// Ends the records that a change of status ends, then calls `write`. Afterwards it deletes the records of steps that are pending
@@ -206,18 +223,20 @@ pub(crate) fn fenced(
     change: Option<&StatusChange<'_>>,
     write: impl FnOnce(&Fences) -> Result<ChangeReport, Error>,
 ) -> Result<ChangeReport, Error> {
-    let end = change.and_then(|it| State::of(it.status).map(|state| (it, state)));
-    let fences = match end {
-        Some((it, state)) => Fences::raise(context, &it.steps, state, it.claim, it.may_end)?,
-        None => Fences::default(),
-    };
+    let fences = change.map(|it| Fences::raise(context, it)).transpose()?.unwrap_or_default();
     let written = write(&fences);
     let changed = written.as_ref().map(|it| it.changes.as_slice()).unwrap_or_default();
     fences.close(context, changed);
     if written.as_ref().is_ok_and(|it| !it.is_dry_run) {
-        let is_free = change.is_some_and(|it| it.status == StepStatus::Pending);
-        let follow = if is_free { released } else { renewed };
-        changed.iter().filter_map(|it| read_step_id(&it.id)).for_each(|it| follow(context, &it));
+        for id in changed.iter().filter_map(|it| read_step_id(&it.id)) {
+            match change.map(|it| it.moves.iter().find(|it| it.to == id)) {
+                Some(Some(it)) if it.status == StepStatus::Pending => released(context, &it.step),
+                Some(Some(it)) => renewed(context, &it.step),
+                // The request changes other steps, too, whoever works on them.
+                Some(None) => {}
+                None => renewed(context, &id),
+            }
+        }
     }
     written
 }

@@ -46,38 +46,56 @@ pub(crate) fn refuse_live<'a>(
     Ok(())
 }
 
-/// Moves this clone's record of a step that has another number now, in one change.
-pub(crate) fn moved(context: &Context, from: &StepId, to: &StepId) {
-    let Some(state) = SyncState::of(context).filter(|it| it.has_own(from)) else { return };
-    let Some(own) = state.own(from).filter(|it| !it.is_lost) else { return };
-    if let Err(error) = move_record(context, own, to) {
-        ending::unsettled(context, to, &error.to_string());
-    }
+/// Moves this clone's records of steps that have other ids now, in one change.
+pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
+    let Some(state) = SyncState::of(context) else { return };
+    let moves = moves.iter().filter(|(from, to)| from != to && state.has_own(from));
+    let own = |(from, to): &(StepId, StepId)| Some((state.own(from).filter(|it| !it.is_lost)?, to.clone()));
+    let owns: Vec<_> = moves.filter_map(own).collect();
+    let failed = match move_records(context, &owns) {
+        Ok(true) => return,
+        Ok(false) => "its record could not be moved".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    owns.iter().for_each(|(_, to)| ending::unsettled(context, to, &failed));
 }
 
-fn move_record(context: &Context, own: Own, to: &StepId) -> Result<(), Error> {
-    let Some((sync, record)) = Sync::of(context)?.zip(own.record()) else { return Ok(()) };
-    let record = record.again(record.state, context.now, sync.nonce()?).of_step(to);
-    let value = sync.value(&record)?;
-    let wanted = Some(Wanted::Value { value, from: None });
-    let new = Own {
-        held: None,
-        wanted,
-        writer: None,
-        ..Own { name: sync.state.name_of(to), step: to.clone(), ..own.clone() }
-    };
-    let old = Own { wanted: Some(Wanted::Gone), ..own };
-    sync.state.put(&new)?;
-    sync.state.put(&old)?;
-    let changes: Vec<Change> = [&new, &old].into_iter().filter_map(Own::change).collect();
-    let answers = sync.registry.change(&changes, Together::AllOrNone).map_err(|it| sync.error(&it))?;
-    if answers.iter().all(|it| *it == Answer::Done) {
-        let now = super::state::now(context);
-        sync.state.put_confirmed(new, now.clone())?;
-        return sync.state.put_confirmed(old, now);
+/// False: the registry refused.
+fn move_records(context: &Context, owns: &[(Own, StepId)]) -> Result<bool, Error> {
+    let Some(sync) = Sync::of(context)?.filter(|_| !owns.is_empty()) else { return Ok(true) };
+    let mut new = Vec::new();
+    for (own, to) in owns {
+        let name = sync.state.name_of(to);
+        // An earlier step with this number may have left a record.
+        let there = sync.state.own_of(&name).filter(|it| !it.is_lost);
+        let wanted = match own.record() {
+            Some(it) => {
+                let record = it.again(it.state, context.now, sync.nonce()?).of_step(to);
+                Some(Wanted::Value { value: sync.value(&record)?, from: None })
+            }
+            // It was claimed without a connection.
+            None => None,
+        };
+        let (held, was) = there.map(|it| (it.held, it.claim)).unzip();
+        let (held, writer) = (held.flatten(), None);
+        new.push(Own { name, step: to.clone(), held, wanted, was, writer, ..own.clone() });
     }
-    ending::unsettled(context, to, "its record could not be moved");
-    Ok(())
+    let gone = owns.iter().map(|(it, _)| Own { wanted: Some(Wanted::Gone), ..it.clone() });
+    let gone: Vec<_> = gone.collect();
+    let all = [new, gone].concat();
+    all.iter().try_for_each(|it| sync.state.put(it))?;
+    let (sent, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.change().is_some());
+    for own in kept.into_iter().filter(|it| it.wanted == Some(Wanted::Gone)) {
+        sync.state.remove(&own.name)?;
+    }
+    let changes: Vec<Change> = sent.iter().filter_map(Own::change).collect();
+    let answers = sync.registry.change(&changes, Together::AllOrNone).map_err(|it| sync.error(&it))?;
+    if answers.iter().any(|it| *it != Answer::Done) {
+        return Ok(false);
+    }
+    let now = super::state::now(context);
+    sent.into_iter().try_for_each(|it| sync.state.put_confirmed(it, now.clone()))?;
+    Ok(true)
 }
 
 /// Work that has ended on a branch which the remote no longer has.

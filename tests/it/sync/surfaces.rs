@@ -14,6 +14,9 @@ fn mcp(clone: &Clone<'_>, arguments: &[&str]) -> Client {
     Client::of_command(clone.command(), &[&["mcp"], arguments].concat(), &json!({}))
 }
 
+/// The plan's list of steps with the first one completed.
+const LIST: &str = "- [x] Step 1\n- Step 2\n- Step 3\n";
+
 #[track_caller]
 fn call(client: &mut Client, tool: &str, arguments: &Value) -> Value {
     client.call(tool, arguments, &json!({}));
@@ -100,7 +103,7 @@ fn mcp_claims_and_ends_work_for_all_machines() {
 
 #[test]
 fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
-    let ends: [fn(&Clone<'_>, &str) -> String; 4] = [
+    let ends: [fn(&Clone<'_>, &str) -> String; 7] = [
         |a, claim| format!("{:?}", a.run(&format!("set p:1 status completed --claim {claim}"))),
         |a, claim| format!("{:?}", a.run(&format!("attempt p:1 made --status completed --claim {claim}"))),
         |a, claim| {
@@ -110,6 +113,22 @@ fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
         |a, claim| {
             let asked = json!({"step": "p:1", "status": "completed", "result": "late", "claim": claim});
             call(&mut mcp(a, &[]), "update_step", &asked).to_string()
+        },
+        |a, _| {
+            a.write("list.md", LIST);
+            format!("{:?}", a.run("replace p --file list.md"))
+        },
+        |a, _| {
+            let body = json!({"steps": LIST, "by": "ann"});
+            format!("{:?}", http(a).json_with("POST", "/api/plans/p/replace", "", &body))
+        },
+        |a, _| {
+            let steps =
+                json!([{"title": "Step 1", "status": "completed"}, {"title": "Step 2"}, {"title": "Step 3"}]);
+            let asked = json!({"plan": "p", "op": "replace", "steps": steps});
+            // This client has the name of the claim's owner.
+            let mut client = Client::named("ann", a.command(), &["mcp"], &json!({}));
+            call(&mut client, "restructure_plan", &asked).to_string()
         },
     ];
     for (nth, end) in ends.iter().enumerate() {
@@ -124,4 +143,68 @@ fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
         assert!(a.step(1).contains("status: in_progress"), "{nth}: {}", a.step(1));
         assert_eq!(team.records(), ["p/1 claimed bob"], "{nth}");
     }
+}
+
+#[test]
+fn a_list_ends_the_work_of_its_steps_for_all_machines() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    a.claim("p:2");
+    // A list that is refused ends nothing.
+    a.write("list.md", "- [x] Step 1\n- Step 2 (depends: 9)\n- Step 3\n");
+    team.calls();
+    assert_ne!(a.run("replace p --file list.md").code, 0);
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed ann"]);
+    a.write("list.md", LIST);
+    a.run("replace p --file list.md").ok_code();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed ann"]);
+    // Of two ends, the one that passed is taken back with the refused one.
+    b.run("sync").ok_code();
+    b.let_lapse();
+    b.claim("p:2");
+    a.write(
+        "list.md",
+        r#"[{"title": "Step 1", "status": "pending"}, {"title": "Step 2", "status": "failed"}, "Step 3"]"#,
+    );
+    let before = [a.step(1), a.step(2)];
+    refused(&a.run("replace p --file list.md"), "claim-lost");
+    assert_eq!([a.step(1), a.step(2)], before);
+    assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed bob"]);
+    // A step that is pending again is free for everyone.
+    a.write("list.md", r#"[{"title": "Step 1", "status": "pending"}, "Step 2", "Step 3"]"#);
+    a.run("replace p --file list.md").ok_code();
+    assert_eq!(team.records(), ["p/2 claimed bob"]);
+}
+
+#[test]
+fn records_follow_the_steps_of_a_list_to_their_new_numbers() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    for n in [1, 2] {
+        a.claim(&format!("p:{n}"));
+        a.run(&format!("done p:{n} -m {n}")).ok();
+    }
+    let claims = |clone: &Clone<'_>| {
+        let listed = clone.run("sync status --json").json()["claims"].clone();
+        let all = listed.as_array().expect("there are claims").iter();
+        all.map(|it| (it["step"].clone(), it["claim"].clone())).collect::<Vec<_>>()
+    };
+    let before = claims(&a);
+    a.write("list.md", "- Step 2\n- Step 1\n- Step 3\n");
+    team.calls();
+    a.run("replace p --file list.md").ok_code();
+    assert_eq!(team.calls().len(), 2, "a fetch and a push");
+    let listed = a.run("list p --json").json()["steps"].clone();
+    let id_of = |title: &str| {
+        let mut steps = listed.as_array().expect("there are steps").iter();
+        steps.find(|it| it["title"] == title).map(|it| it["id"].clone()).expect("it is there")
+    };
+    let mut after = vec![(id_of("Step 1"), before[0].1.clone()), (id_of("Step 2"), before[1].1.clone())];
+    after.sort_by_key(|it| it.0.to_string());
+    assert!(before != after && claims(&a) == after, "{after:?} {:?}", claims(&a));
+    // They are this clone's own, and others see them there.
+    a.run("sync").ok_code();
+    b.run("sync").ok_code();
+    assert_eq!((claims(&a), claims(&b)), (after.clone(), after));
 }
