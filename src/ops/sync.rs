@@ -16,8 +16,9 @@ use crate::plan::time::Time;
 use crate::store::leases;
 use crate::store::load::LoadQuery;
 use crate::store::registry::record::State;
+use crate::store::sync::claiming::is_due;
 use crate::store::sync::seen::{News, Seen, What};
-use crate::store::sync::state::{Last, Own};
+use crate::store::sync::state::{Last, Own, SyncState};
 use crate::store::sync::{Sync, settling};
 
 #[derive(Debug, Clone, Default)]
@@ -98,10 +99,7 @@ pub fn sync(context: &Context, request: &SyncRequest) -> Result<SyncReport, Erro
     }
     announce_local(&sync)?;
     let settled = sync.settle(&looked.seen)?;
-    let lost = sync.renew(&|it| sync.is_due(it))?;
-    for own in &lost {
-        leases::forget(context, &own.step);
-    }
+    let lost = renew_at(&sync)?;
     let superfluous = sync.superfluous(&looked.seen)?;
     let removed = sync.change_others(&superfluous)?;
     sync.note_branches()?;
@@ -232,6 +230,23 @@ pub fn watch(context: &Context, reported: &mut Reported) -> Result<Vec<Elsewhere
     }
 }
 
+/// The share of a process that serves a worker: renews the claims of this clone that are due.
+pub fn renew(context: &Context) -> Result<(), Error> {
+    // Most of the time none is due, and then git is not started.
+    let is_due = |it: &SyncState| it.all_own().iter().any(|own| is_due(context, own));
+    match SyncState::of(context).is_some_and(|it| is_due(&it)) {
+        true => Sync::of(context)?.map_or(Ok(()), |it| renew_at(&it).map(drop)),
+        false => Ok(()),
+    }
+}
+
+/// Renews what is due and may still be worked on. Returns the claims that other clones have taken over.
+fn renew_at(sync: &Sync<'_>) -> Result<Vec<Own>, Error> {
+    let lost = sync.renew_due()?;
+    lost.iter().for_each(|it| leases::forget(sync.context, &it.step));
+    Ok(lost)
+}
+
 fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, Error> {
     let own = || sync.state.all_own().into_iter().map(|it| it.claim);
     // A command may make or give up a claim of this clone while the claims are listed.
@@ -239,9 +254,7 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     let before = reported.seen.clone().unwrap_or_else(|| sync.state.seen());
     let seen = sync.look()?.seen;
     known.extend(own());
-    for own in sync.renew(&|it| sync.is_due(it))? {
-        leases::forget(sync.context, &own.step);
-    }
+    renew_at(sync)?;
     let is_own = |it: &News| known.contains(&it.record.id) || reported.own.contains(&it.record.id);
     let news = seen.news_since(&before).into_iter().filter(|it| !is_own(it));
     let news = news.filter_map(|it| elsewhere(sync.context, &it)).collect();

@@ -10,7 +10,8 @@ use crate::store::fencing::{self, Caller};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::sync::ending;
+use crate::store::transaction::{ChangeReport, Mode, Transaction};
 use crate::text::{front_matter, markdown};
 
 /// Ticks a box of a step or a plan.
@@ -29,22 +30,22 @@ pub struct TickRequest {
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
     let mark = if request.ticked { b'x' } else { b' ' };
     let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();
-    change_one_by_one(context, "tick", std::slice::from_ref(&request.id), Mode::Write, |writing, id| {
-        match resolve::target(context, id)? {
-            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, bytes| {
-                let mark = Some((place(bytes, request, true)?, mark));
-                Ok(PlanUpdate { mark, did: did.clone(), ..PlanUpdate::default() })
-            }),
-            Target::Step(step) => {
-                let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
-                step_file::update(context, writing, &step, &|now| {
-                    let mark = Some((place(now.bytes, request, false)?, mark));
-                    let renews = fencing::is_owner(now.step, &who);
-                    Ok(StepUpdate { mark, renews, did: did.clone(), ..StepUpdate::default() })
-                })
-            }
+    let ids = std::slice::from_ref(&request.id);
+    let write = |writing: &mut Transaction<'_>, id: &str| match resolve::target(context, id)? {
+        Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, bytes| {
+            let mark = Some((place(bytes, request, true)?, mark));
+            Ok(PlanUpdate { mark, did: did.clone(), ..PlanUpdate::default() })
+        }),
+        Target::Step(step) => {
+            let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
+            step_file::update(context, writing, &step, &|now| {
+                let mark = Some((place(now.bytes, request, false)?, mark));
+                let renews = fencing::is_owner(now.step, &who);
+                Ok(StepUpdate { mark, renews, did: did.clone(), ..StepUpdate::default() })
+            })
         }
-    })
+    };
+    ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, Mode::Write, write))
 }
 
 /// Where the character between the brackets is, in the bytes of the file.

@@ -446,6 +446,17 @@ impl<'a> Leases<'a> {
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
     }
 
+    /// The claims whose process runs, and those that have no process and were made or renewed less than `patience` seconds ago or
+    /// have a longer lease.
+    pub(crate) fn claims_at_work(&self, patience: i64) -> HashSet<String> {
+        let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
+        let is_at_work = |it: &Record| {
+            let until = it.until.plus_seconds((patience - it.lease).max(0));
+            it.place.plans == self.place.plans && self.lapse(until, it.process.as_ref()).is_none()
+        };
+        records.filter(is_at_work).map(|it| it.claim).collect()
+    }
+
     /// The claims that runs made in this working tree, each with whether its run is alive.
     pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
         let named = self.all().filter(|(name, _)| !name.ends_with(UNFINISHED));

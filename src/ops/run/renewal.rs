@@ -31,7 +31,7 @@ impl Renewal {
 fn renew(surface: &dyn Surface) {
     let Ok(context) = surface.context() else { return };
     let Ok(Some(sync)) = Sync::of(&context) else { return };
-    let lost = sync.renew(&|it| sync.is_due(it)).unwrap_or_default();
+    let lost = sync.renew_due().unwrap_or_default();
     for own in lost {
         let text = format!("another machine has taken over `{}`", own.step);
         surface.report(&Event::Note { text: &text });

@@ -32,7 +32,8 @@ fn claim_next_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     if lease == Some(0) {
         return Err(Refusal::usage("a lease of 0 seconds is over at once", "leave lease_seconds out"));
     }
-    let asked = ClaimRequest { lease: lease.map(i64::from), ..read(given)? };
+    let (lease, is_renewed) = (lease.map(i64::from), call.renews);
+    let asked = ClaimRequest { lease, is_renewed, ..read(given)? };
     let request = |target: Option<String>| ClaimRequest { target, ..asked.clone() };
     let context = &call.context;
     let report = match &plan {
@@ -57,6 +58,9 @@ fn claim_next_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     object["claim"] = json!({"id": claim.id});
     if let Some(until) = claim.until {
         object["claim"]["until"] = json!(Time::whole_seconds(until));
+    }
+    if let Some(until) = report.until_elsewhere {
+        object["claim"]["until_elsewhere"] = json!(Time::whole_seconds(until));
     }
     Ok(object)
 }

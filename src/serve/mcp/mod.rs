@@ -17,6 +17,7 @@ mod lookup;
 mod message;
 mod prompts;
 mod read;
+mod renewal;
 mod resources;
 mod result;
 mod schema;
@@ -46,6 +47,7 @@ use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::elicitation::{Elicited, Said};
+use crate::serve::mcp::renewal::Renewal;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
 use crate::serve::mcp::subscriptions::{Beginnings, Followed, Source, Watching};
@@ -94,6 +96,9 @@ struct Inner {
     source: Source,
     beginnings: Beginnings,
     followed: Arc<Followed>,
+    is_read_only: bool,
+    /// None: the process that serves renews claims, or this server makes none.
+    renewal: Option<Renewal>,
 }
 
 /// Runs calls in the order of arrival, until the client stops reading.
@@ -117,6 +122,8 @@ impl Planwatch {
             source: Source::None,
             beginnings: Beginnings::default(),
             followed: Arc::default(),
+            is_read_only: options.is_read_only,
+            renewal: None,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -150,7 +157,10 @@ impl Planwatch {
     /// With answers in the order of the calls, until the line is broken.
     #[must_use]
     fn in_order(self, line: Arc<Line>) -> Self {
-        self.changed(|it| it.lane = Some(Lane { turn: tokio::sync::Mutex::new(()), line }))
+        self.changed(|it| {
+            it.lane = Some(Lane { turn: tokio::sync::Mutex::new(()), line });
+            it.renewal = (!it.is_read_only).then(Renewal::default);
+        })
     }
 
     /// Whether a call is running.
@@ -257,9 +267,12 @@ impl Inner {
             (Err(Error::NoPlansDir), Some(instead)) => (instead()?, instead),
             (context, _) => (context?, &self.contexts),
         };
-        let person = context.by.clone();
+        if let Some(renewal) = &self.renewal {
+            renewal.look(&context, contexts);
+        }
+        let (person, renews) = (context.by.clone(), self.renewal.is_some());
         let by = by.unwrap_or_else(|| person.clone());
-        Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person })
+        Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person, renews })
     }
 
     /// The key lasts as long as the process; earlier questions are asked again.

@@ -129,7 +129,7 @@ fn context(machine: &Machine) -> Context {
 pub(super) fn call(machine: &Arc<Machine>) -> Call {
     let again = Arc::clone(machine);
     let contexts = Arc::new(move || Ok(context(&again)));
-    Call { context: context(machine), contexts, person: "ann".to_owned() }
+    Call { context: context(machine), contexts, person: "ann".to_owned(), renews: false }
 }
 
 fn find(name: &str) -> Tool {

@@ -36,6 +36,8 @@ pub(super) struct Call {
     pub(super) contexts: ContextFactory,
     /// The user of this machine, as the author of confirmations.
     pub(super) person: String,
+    /// This process renews claims at a shared remote.
+    pub(super) renews: bool,
 }
 
 impl Call {
@@ -236,7 +238,7 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let (by, now, kept) = (call.context.by.clone(), call.context.now, call.context.kept.clone());
     let key = Arc::new(key);
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
-    let call = Call { context, contexts, person };
+    let call = Call { context, contexts, person, renews: false };
     // The first call made the change, and ended before its answer was stored.
     if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));

@@ -2,11 +2,13 @@
 
 use super::seen::Seen;
 use super::state::{self, Own, Wanted};
-use super::{Pushed, Sync, record_ttl};
+use super::{Pushed, Sync, TTL, record_ttl};
+use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::Process;
 use crate::plan::id::StepId;
 use crate::plan::time::Time;
+use crate::store::leases::Leases;
 use crate::store::registry::record::Record;
 use crate::store::registry::{Answer, Change, RegistryError, Together};
 
@@ -115,11 +117,18 @@ impl Sync<'_> {
         Ok(lost)
     }
 
-    /// Whether a quarter of a record's ttl has passed since the registry confirmed it.
-    pub(crate) fn is_due(&self, own: &Own) -> bool {
-        let Some(record) = own.record() else { return false };
-        let quarter = std::time::Duration::from_secs(u64::try_from(record.ttl / 4).unwrap_or(0));
-        let since = own.confirmed.as_ref().and_then(|it| state::now(self.context).since(it));
-        since.is_none_or(|it| it >= quarter)
+    /// Renews the records that are due, unless nobody works on the step any more: the claim's process has ended, or its owner
+    /// has not renewed the claim for as long as a claim holds that no process renews.
+    pub(crate) fn renew_due(&self) -> Result<Vec<Own>, Error> {
+        let at_work = Leases::of(self.context).claims_at_work(TTL);
+        self.renew(&|it| is_due(self.context, it) && at_work.contains(&it.claim))
     }
+}
+
+/// Whether a quarter of a record's ttl has passed since the registry confirmed it.
+pub(crate) fn is_due(context: &Context, own: &Own) -> bool {
+    let Some(record) = own.record() else { return false };
+    let quarter = std::time::Duration::from_secs(u64::try_from(record.ttl / 4).unwrap_or(0));
+    let since = own.confirmed.as_ref().and_then(|it| state::now(context).since(it));
+    since.is_none_or(|it| it >= quarter)
 }

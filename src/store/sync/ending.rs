@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::claiming::is_due;
 use super::settling::holder;
 use super::state::{FileBefore, Own, SyncState, Wanted};
 use super::{Pushed, Sync};
@@ -245,7 +246,7 @@ pub(crate) fn fenced(
 pub(crate) fn renewed(context: &Context, step: &StepId) {
     let Some(own) = own_of(context, step).filter(|it| !it.is_lost && !it.is_offline) else { return };
     let renew = || -> Result<(), Error> {
-        let Some(sync) = Sync::of(context)?.filter(|it| it.is_due(&own)) else { return Ok(()) };
+        let Some(sync) = Sync::of(context)?.filter(|_| is_due(context, &own)) else { return Ok(()) };
         sync.renew(&|it| it.name == own.name).map(drop)
     };
     // The record holds for a while; the next renewal tries again.

@@ -84,6 +84,9 @@ fn mcp_claims_and_ends_work_for_all_machines() {
     let (mut one, mut other) = (mcp(&a, &[]), mcp(&b, &[]));
     let claimed = called(&mut one, "claim_next_step", &json!({"worker": "ann"}));
     assert_eq!(claimed["step"]["id"], "p:1", "{claimed}");
+    // The server renews while it lives, so that the claim of a dead one does not hold for hours.
+    assert!(claimed["claim"]["until"].is_string(), "{claimed}");
+    assert_eq!(claimed["claim"]["until_elsewhere"], claimed["claim"]["until"], "{claimed}");
     let before = b.step(1);
     let answer = call(&mut other, "claim_next_step", &json!({"plan": "p:1", "worker": "bob"}));
     assert!(answer["isError"] == true && answer.to_string().contains("claimed"), "{answer}");

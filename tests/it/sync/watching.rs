@@ -1,14 +1,23 @@
 //! What `watch` does with the claims of other machines: it reports them, and renews those of its clone.
 
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::team::{Clone, Team};
 use crate::http::client::Server;
+use crate::mcp::Client;
 
 /// The first event of a process that watches from now on. It lists the claims when it starts.
 #[track_caller]
 fn first_event(clone: &Clone<'_>) -> Value {
-    let event = Server::of(clone.command(), &["--http", "0"], "").event();
+    event_of(clone.command())
+}
+
+#[track_caller]
+fn event_of(command: Command) -> Value {
+    let event = Server::of(command, &["--http", "0"], "").event();
     json!([event["event"], event["id"], event["new"], event["by"]])
 }
 
@@ -67,6 +76,57 @@ fn a_record_that_was_deleted_is_made_again_by_the_watching_process() {
     b.let_renewals_be_due();
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
+}
+
+#[test]
+fn a_claim_is_renewed_only_while_its_owner_may_be_at_work() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let mut worker = Command::new("sleep").arg("1000").spawn().expect("it starts");
+    b.claim(&format!("p:2 --pid {}", worker.id()));
+    b.claim("p:3");
+    a.claim("p:1");
+    let at = |now: &str| {
+        b.let_renewals_be_due();
+        let before = team.oids();
+        let mut command = b.command();
+        command.env("PLANWATCH_NOW", now);
+        assert_eq!(event_of(command), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+        a.run("release p:1").ok();
+        a.claim("p:1");
+        let after = team.oids();
+        ["p/2", "p/3"].map(|it| before[it] != after[it])
+    };
+    // The leases of half an hour are over, as far as they count on this machine.
+    assert_eq!(at("2026-11-21T15:59:00Z"), [true, true]);
+    worker.kill().and_then(|()| worker.wait()).expect("it ends");
+    assert_eq!(at("2026-11-21T15:59:00Z"), [false, true]);
+    assert_eq!(at("2026-11-21T16:01:00Z"), [false, false]);
+    // Its owner still has it, and a sign of life renews it.
+    assert!(b.run("note p:3 text").code == 0 && b.run("done p:3").code == 0);
+}
+
+#[test]
+fn the_server_of_an_agent_renews_while_it_lives() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    let mut agent = Client::of_command(a.command(), &["mcp"], &json!({}));
+    let mut call = |tool: &str, arguments: &Value| {
+        agent.call(tool, arguments, &json!({}));
+        assert_ne!(agent.hear()["result"]["isError"], true, "{tool}");
+    };
+    call("claim_next_step", &json!({}));
+    let before = team.oids();
+    call("get_plan", &json!({"plan": "p"}));
+    assert_eq!(team.oids(), before, "it was confirmed a moment ago");
+    a.let_renewals_be_due();
+    call("get_plan", &json!({"plan": "p"}));
+    let end = Instant::now() + Duration::from_secs(60);
+    while team.oids() == before {
+        assert!(Instant::now() < end, "it is not renewed");
+        std::thread::yield_now();
+    }
+    assert_eq!(team.records(), ["p/1 claimed codex"]);
 }
 
 #[test]

@@ -116,7 +116,8 @@ the remote. If two machines claimed a step offline, the claim that reached the
 remote first wins.
 
 Other machines treat a claim as lapsed 4 hours after its last renewal, or 15
-minutes if a run or `planwatch watch` renews it automatically.
+minutes if a run, `planwatch watch` or an agent's server (`mcp`) renews it. These
+stop when the claim's process has ended, or 4 hours after the owner's last change.
 ";
 
 const JSON: &str = "\

@@ -1,0 +1,43 @@
+//! Renews the claims of this clone at a shared remote while an agent's server lives.
+//!
+//! A thread of its own contacts the remote, so that no call waits for it. It begins with the first call, and looks after
+//! each call and from time to time which claims are due.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use crate::api::context::Context;
+use crate::ops::sync;
+use crate::serve::daemon::context_factory::ContextFactory;
+use crate::serve::daemon::times::REMOTE_INTERVAL;
+
+/// The thread ends when this is dropped.
+#[derive(Default)]
+pub(super) struct Renewal {
+    thread: OnceLock<Sender<()>>,
+}
+
+impl Renewal {
+    /// Looks soon. Without a shared remote there is no thread.
+    pub(super) fn look(&self, context: &Context, contexts: &ContextFactory) {
+        if context.config.sync.is_some() {
+            self.thread.get_or_init(|| begin(Arc::clone(contexts))).send(()).ok();
+        }
+    }
+}
+
+fn begin(contexts: ContextFactory) -> Sender<()> {
+    let (sender, called) = mpsc::channel();
+    thread::spawn(move || {
+        while called.recv_timeout(REMOTE_INTERVAL) != Err(RecvTimeoutError::Disconnected) {
+            // Calls that came meanwhile need one look.
+            called.try_iter().for_each(drop);
+            if let Ok(context) = contexts() {
+                // A claim holds for a while; the next look tries again.
+                sync::renew(&context).ok();
+            }
+        }
+    });
+    sender
+}
