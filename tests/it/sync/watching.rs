@@ -1,5 +1,7 @@
 //! What `watch` does with the claims of other machines: it reports them, and renews those of its clone.
 
+#![expect(clippy::disallowed_methods, reason = "a test starts a process that holds a claim")]
+
 use std::process::Command;
 use std::time::{Duration, Instant};
 
