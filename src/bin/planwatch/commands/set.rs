@@ -32,15 +32,43 @@ fn print(session: &Session, id: String, key: String, op: SetOp, of: SetOptions) 
     let request = SetRequest { id, key, op, by: by.by, claim, force, mode: dry_run.mode() };
     let code = change::print(session, &set::set(&session.context()?, &request)?)?;
     if let Some(near) = meant(&request.key).filter(|_| request.op != SetOp::Unset) {
-        session.output.hint(&format!("`{}` is a field of your own; did you mean `{near}`?", request.key));
+        let key = &request.key;
+        session.output.hint(&format!(
+            "`{key}` is a field of your own, which planwatch only keeps; did you mean `{near}`?"
+        ));
     }
     Ok(code)
 }
 
-/// The known field that is near to an unknown one.
+/// What other programs call the fields of plans and steps.
+const OTHER_NAMES: [(&str, &str); 16] = [
+    ("after", "depends"),
+    ("blocked_by", "depends"),
+    ("dependencies", "depends"),
+    ("dependson", "depends"),
+    ("deps", "depends"),
+    ("needs", "depends"),
+    ("requires", "depends"),
+    ("waits_for", "depends"),
+    ("assigned_to", "assignee"),
+    ("owner", "assignee"),
+    ("deadline", "due"),
+    ("due_date", "due"),
+    ("labels", "tags"),
+    ("name", "title"),
+    ("state", "status"),
+    ("epic", "program"),
+];
+
+/// The known field that is near to an unknown one, or that has its name elsewhere.
 fn meant(key: &str) -> Option<String> {
     let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
-    if known().any(|it| it == key) { None } else { nearest(key, known()) }
+    if known().any(|it| it == key) {
+        return None;
+    }
+    let folded = key.to_lowercase().replace(['-', ' '], "_");
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == folded).map(|(_, field)| (*field).to_owned());
+    other.or_else(|| nearest(&folded, known()))
 }
 
 /// What is done with the text after a sign.
@@ -159,6 +187,22 @@ mod tests {
         check("tags+=web", None, ("tags", &SetOp::Add("web".to_owned())));
         check("tags-=a+=b", None, ("tags", &SetOp::Take("a+=b".to_owned())));
         check("tags+=", Some("web"), ("tags", &SetOp::Add("web".to_owned())));
+    }
+
+    #[test]
+    fn an_unknown_field_leads_to_the_one_that_is_meant() {
+        for (key, expected) in [
+            ("depends_on", Some("depends")),
+            ("Depends-On", Some("depends")),
+            ("blocked_by", Some("depends")),
+            ("dependencies", Some("depends")),
+            ("owner", Some("assignee")),
+            ("prioritiy", Some("priority")),
+            ("budget", None),
+            ("depends", None),
+        ] {
+            assert_eq!(meant(key).as_deref(), expected, "{key}");
+        }
     }
 
     #[test]
