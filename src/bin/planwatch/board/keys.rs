@@ -48,7 +48,7 @@ pub(crate) const KEYS: [(&str, &str); 25] = [
     ("+", "add a step after this one"),
     ("y", "confirm"),
     ("R", "run an agent on the plan"),
-    ("X", "stop the run, close its output"),
+    ("X", "stop a run, close its output"),
     ("u", "undo the last change"),
     ("z", "show closed plans, too"),
     (":", "any verb of planwatch"),
@@ -85,7 +85,8 @@ pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
     if model.prompt.is_some() {
         return typed(model, key.code, is_control);
     }
-    if std::mem::take(&mut model.is_help) {
+    if let Some(at) = model.help {
+        model.help = scrolled(key.code, at);
         return None;
     }
     model.message = None;
@@ -96,6 +97,19 @@ pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
             None
         }
     }
+}
+
+/// While the list of keys is open, the keys that move scroll it, and any other closes it. How far, the screen decides.
+fn scrolled(code: KeyCode, at: usize) -> Option<usize> {
+    Some(match code {
+        KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => at.saturating_add(1),
+        KeyCode::PageUp => at.saturating_sub(10),
+        KeyCode::PageDown | KeyCode::Char(' ') => at.saturating_add(10),
+        KeyCode::Home | KeyCode::Char('g') => 0,
+        KeyCode::End | KeyCode::Char('G') => usize::MAX,
+        _ => return None,
+    })
 }
 
 fn moved(model: &mut Model, code: KeyCode) {
@@ -135,7 +149,7 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
         'G' => model.move_by(isize::MAX / 2),
         'h' => model.move_sideways(false),
         'l' => model.move_sideways(true),
-        '?' => model.is_help = true,
+        '?' => model.help = Some(0),
         'q' => return Some(Effect::Quit),
         'X' => return Some(Effect::StopRun),
         'u' => {
@@ -277,6 +291,15 @@ pub(crate) fn paste(model: &mut Model, text: &str) {
 }
 
 pub(crate) fn mouse(model: &mut Model, event: MouseEvent) -> Option<Effect> {
+    if let Some(at) = model.help {
+        model.help = match event.kind {
+            MouseEventKind::ScrollUp => Some(at.saturating_sub(1)),
+            MouseEventKind::ScrollDown => Some(at.saturating_add(1)),
+            MouseEventKind::Down(_) => None,
+            _ => Some(at),
+        };
+        return None;
+    }
     let at = Position::new(event.column, event.row);
     let hit = model.hits.iter().rev().find(|(area, _)| area.contains(at)).map(|(_, it)| it.clone());
     match event.kind {

@@ -112,7 +112,8 @@ pub(crate) struct Model {
     /// Whether the search is for plans or for steps.
     pub(crate) search_in: Focus,
     pub(crate) prompt: Option<Prompt>,
-    pub(crate) is_help: bool,
+    /// The first line of the list of keys, while that is open.
+    pub(crate) help: Option<usize>,
     pub(crate) message: Option<(Severity, String)>,
     /// The last event.
     pub(crate) event: Option<String>,
@@ -146,7 +147,7 @@ impl Model {
             search: String::new(),
             search_in: Focus::Plans,
             prompt: None,
-            is_help: false,
+            help: None,
             message: None,
             event: None,
             scroll: 0,

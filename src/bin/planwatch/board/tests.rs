@@ -273,6 +273,33 @@ fn screen(model: &mut Model, size: (u16, u16)) -> String {
 }
 
 #[test]
+fn every_key_is_shown_on_any_screen() {
+    for size in [(80, 24), (80, 10), (60, 12), (30, 8), (20, 5), (140, 40)] {
+        let mut model = opened();
+        press(&mut model, '?');
+        let mut seen = screen(&mut model, size);
+        for _ in 0..keys::KEYS.len() {
+            press(&mut model, 'j');
+            seen += &screen(&mut model, size);
+        }
+        assert!(model.help.is_some(), "the keys that move scroll it");
+        let width = usize::from(size.0);
+        for (key, what) in keys::KEYS {
+            // A narrow screen cuts what a key does at its edge.
+            let what: String =
+                what.chars().take(width.saturating_sub(key.chars().count() + 4).min(30)).collect();
+            assert!(seen.contains(&format!("{key}  {what}")), "{key} {what} on {size:?}:\n{seen}");
+        }
+        let before = model.step_id.clone();
+        press(&mut model, 'd');
+        assert!(
+            model.help.is_none() && model.step_id == before,
+            "another key closes it and does nothing else"
+        );
+    }
+}
+
+#[test]
 fn screens_look_as_in_their_files() {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/board");
     let is_blessing = std::env::var_os("PLANWATCH_BLESS").is_some();

@@ -27,6 +27,9 @@ const SMALL: (u16, u16) = (60, 12);
 /// The width from which the details stand at the right.
 const WIDE: u16 = 120;
 
+/// The width of a column of the list of keys.
+const HELP_COLUMN: u16 = 39;
+
 /// The least width of the details there.
 const DETAILS: u16 = 36;
 
@@ -64,8 +67,8 @@ pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) 
         }
     }
     frame.render_widget(Paragraph::new(lines), foot);
-    if model.is_help {
-        help(frame, all);
+    if model.help.is_some() {
+        help(model, frame, all);
     }
     if !is_coloured {
         for cell in &mut frame.buffer_mut().content {
@@ -263,24 +266,38 @@ fn foot_keys(width: usize) -> String {
     line
 }
 
-fn help(frame: &mut Frame<'_>, all: Rect) {
-    let n = u16::try_from(KEYS.len()).unwrap_or(0);
-    // Two columns where one is too high.
-    let n_columns = if n + 2 > all.height { 2 } else { 1 };
-    let (width, height) = (44 * n_columns, n.div_ceil(n_columns) + 2);
+/// The list of keys, in two columns where one is too high; where that is not enough, it is scrolled.
+fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
+    let n = KEYS.len();
+    let is_high = n + 2 > usize::from(all.height);
+    let n_columns: u16 = if is_high && all.width >= 2 * HELP_COLUMN + 2 { 2 } else { 1 };
+    let n_rows = n.div_ceil(usize::from(n_columns));
+    let width = if n_columns == 2 { (2 * HELP_COLUMN + 2).max(all.width.min(88)) } else { 44 };
+    let height = u16::try_from(n_rows + 2).unwrap_or(u16::MAX);
     let area = all.centered(Constraint::Max(width), Constraint::Max(height));
     frame.render_widget(Clear, area);
     let block = framed("keys", true);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let columns = Layout::horizontal(vec![Constraint::Fill(1); n_columns.into()]).split(inner);
-    for (place, keys) in columns.iter().zip(KEYS.chunks(usize::from(n.div_ceil(n_columns)))) {
-        let lines: Vec<_> = keys
-            .iter()
-            .map(|(key, what)| {
-                Line::from(vec![Span::styled(format!("{key:>9}  "), ACCENT), Span::raw(*what)])
-            })
-            .collect();
+    let most = n_rows.saturating_sub(inner.height.into());
+    let first = model.help.unwrap_or(0).min(most);
+    model.help = Some(first);
+    let columns = Layout::horizontal(vec![Constraint::Fill(1); usize::from(n_columns)]).split(inner);
+    for (place, keys) in columns.iter().zip(KEYS.chunks(n_rows)) {
+        // Where there is hardly any width, what a key does matters more than its place.
+        let pad = if inner.width < 30 { 0 } else { 9 };
+        let line = |(key, what): &(&str, &'static str)| {
+            Line::from(vec![Span::styled(format!("{key:>pad$}  "), ACCENT), Span::raw(*what)])
+        };
+        let lines: Vec<_> = keys.iter().skip(first).map(line).collect();
         frame.render_widget(Paragraph::new(lines), *place);
+    }
+    for (is_there, sign, y) in
+        [(first > 0, " ↑ ", area.y), (first < most, " ↓ ", area.bottom().saturating_sub(1))]
+    {
+        if is_there && area.width > 8 {
+            let place = Rect { x: area.right() - 5, y, width: 3, height: 1 };
+            frame.render_widget(Paragraph::new(sign).style(ACCENT), place);
+        }
     }
 }
