@@ -3,6 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::StepId;
+use crate::plan::model::Step;
 use crate::plan::time::Time;
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
@@ -57,11 +58,25 @@ fn move_step(
     let who = fences.caller(&step.id, who);
     let decided: Decision<_, _> = step_file::update_with(context, writing, step, &|now| {
         let update = step_moves::decide_move(context, now.placed(), request, &who)?;
-        Ok(Decision::Write(update, plan_status::hint_for_closed(now.plan)))
+        let hint = match request.verb {
+            Verb::Reopen => plan_status::hint_for_closed(now.plan),
+            Verb::Done if !now.step.status.is(StepStatus::Completed) => open_tasks(now.step),
+            _ => None,
+        };
+        Ok(Decision::Write(update, hint))
     })?;
     let Decision::Write(done, hint) = decided;
-    writing.hints.extend(hint.filter(|_| request.verb == Verb::Reopen));
+    writing.hints.extend(hint);
     Ok(done.changed)
+}
+
+/// Tasks do not change a status, but whoever completes a step may have forgotten one.
+fn open_tasks(step: &Step) -> Option<String> {
+    let (open, total) = (step.tasks_total.checked_sub(step.tasks_done)?, step.tasks_total);
+    let tasks =
+        if total == 1 { "its only task is".to_owned() } else { format!("{open} of its {total} tasks are") };
+    let tasks = if open == 1 && total > 1 { tasks.replace("tasks are", "tasks is") } else { tasks };
+    (open > 0).then(|| format!("`{}` is completed, and {tasks} open", step.id))
 }
 
 /// Appends an attempt; a pending, failed or blocked step is in progress from then on, unless its status is kept.
