@@ -92,8 +92,10 @@ fn or_nothing(list: &str) -> &str {
 /// `text +12 −3`, and the keys that differ.
 pub fn changed(lines: Option<(u64, u64)>, keys: &[String], problem: Option<&str>) -> String {
     let lines = lines.filter(|it| *it != (0, 0)).map(|(added, removed)| format!("text +{added} −{removed}"));
-    let keys = (!keys.is_empty()).then(|| format!("keys {}", keys.join(", ")));
-    let parts = [problem.map(str::to_owned), lines, keys];
+    let (own, known): (Vec<_>, Vec<_>) = keys.iter().map(String::as_str).partition(|it| *it == "custom");
+    let known = (!known.is_empty()).then(|| format!("fields {}", known.join(", ")));
+    let own = (!own.is_empty()).then(|| "own fields".to_owned());
+    let parts = [problem.map(str::to_owned), lines, known, own];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "text".to_owned() } else { parts.join(", ") }
 }

@@ -108,7 +108,7 @@ const CASES: [Case; 16] = [
         does: &["set a:1 tags+=db", "write"],
         what: "text",
         events: &["a:1 - - - - -"],
-        line: "a:1  text +1 −1, keys tags",
+        line: "a:1  text +1 −1, fields tags",
     },
     Case {
         before: &["confirm"],
