@@ -2,6 +2,7 @@
 
 pub(crate) mod fill;
 pub(crate) mod full_text;
+pub mod people;
 mod records;
 
 use std::collections::HashSet;

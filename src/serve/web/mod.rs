@@ -51,6 +51,7 @@ pub(in crate::serve::web) struct Web {
     pub(in crate::serve::web) cookie: Arc<str>,
     overview: Arc<overview::Kept>,
     layouts: Arc<pictures::Layouts>,
+    names: Arc<search::Names>,
 }
 
 impl FromRef<Web> for App {
@@ -65,7 +66,14 @@ pub fn pages(sessions: Sessions, root: &Path) -> Pages {
     let cookie: Arc<str> = format!("planwatch-{}", &hash[..8]).into();
     Pages(Arc::new(move |app| {
         let (sessions, cookie) = (sessions.clone(), Arc::clone(&cookie));
-        routes(Web { app: app.clone(), sessions, cookie, overview: Arc::default(), layouts: Arc::default() })
+        routes(Web {
+            app: app.clone(),
+            sessions,
+            cookie,
+            overview: Arc::default(),
+            layouts: Arc::default(),
+            names: Arc::default(),
+        })
     }))
 }
 

@@ -1,4 +1,7 @@
-//! Search in the full text.
+//! Search in the full text, and for people.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -6,14 +9,24 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::layout::{Page, Place, Visit};
-use super::{Web, links};
+use super::memory::Memory;
+use super::{Web, links, words};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::index::{Kind, MATCH_END, MATCH_START};
+use crate::ops::search::people::{self, Person};
 use crate::ops::search::{self, Hit, SearchRequest};
+use crate::page::look::Look;
 use crate::page::text::{isolated, visible};
+use crate::plan::time::Time;
 
 const MOST: usize = 100;
+
+/// Steps of a person.
+const MOST_OF_PERSON: usize = 50;
+
+/// The names in all steps.
+pub(super) type Names = Memory<BTreeSet<String>>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct SearchQuery {
@@ -24,17 +37,29 @@ pub(super) struct SearchQuery {
 }
 
 pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<SearchQuery>) -> Response {
+    let names = Arc::clone(&web.names);
     let shown = move |context: &Context| -> Result<_, Error> {
+        let people = people_of(context, &names, &asked)?;
         let kind = (!asked.kind.is_empty()).then(|| asked.kind.clone());
         let request = SearchRequest { query: asked.q.clone(), kind, since: None, limit: MOST };
         let found = if asked.q.trim().is_empty() { None } else { Some(search::search(context, &request)?) };
-        let main = main(&asked, found.as_ref().map(|it| it.hits.as_slice()));
+        let main = main(&asked, &people, found.as_ref().map(|it| it.hits.as_slice()), context.now);
         Ok(visit.show(&Page { title: "Search", place: Place::Elsewhere, plan: None, main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn main(asked: &SearchQuery, hits: Option<&[Hit]>) -> Markup {
+/// The people whom the words name. Names are kept in memory: most searches name nobody, and read no plans for that.
+fn people_of(context: &Context, names: &Names, asked: &SearchQuery) -> Result<Vec<Person>, Error> {
+    if !asked.kind.is_empty() && asked.kind != Kind::Step.word() || asked.q.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = names.get(context, "", || people::names(context))?;
+    let meant = people::meant(&asked.q, names.iter());
+    if meant.is_empty() { Ok(Vec::new()) } else { people::steps_of(context, &meant, MOST_OF_PERSON) }
+}
+
+fn main(asked: &SearchQuery, people: &[Person], hits: Option<&[Hit]>, now: Time) -> Markup {
     html! {
         h1 { "Search" }
         form class="filter wide" action="/search" id="filter" {
@@ -45,13 +70,41 @@ fn main(asked: &SearchQuery, hits: Option<&[Hit]>) -> Markup {
             }
             button class="primary" { "Search" }
         }
+        @for it in people { (person(it, now)) }
         @match hits {
-            None => p class="quiet" { "Titles and texts of plans, steps, decisions and insights are searched." },
-            Some([]) => p class="empty" { "Nothing was found." },
+            None => p class="quiet" { "Titles and texts of plans, steps, decisions and insights are searched, and the names of people." },
+            Some([]) if people.is_empty() => p class="empty" { "Nothing was found." },
+            Some([]) => p class="quiet" { "No text has these words." },
             Some(hits) => {
-                p class="quiet" { (hits.len()) @if hits.len() == MOST { " best" } " hits" }
+                @if !people.is_empty() { h2 class="texts" { "In texts" } }
+                p class="quiet" { @if hits.len() == MOST { "The best " } (words::count(hits.len(), "hit")) }
                 ul class="rows hits" { @for hit in hits { (row(hit)) } }
             }
+        }
+    }
+}
+
+/// The steps that name a person.
+fn person(person: &Person, now: Time) -> Markup {
+    html! {
+        section class="person" {
+            h2 { "Steps of " (isolated(&person.name)) " " span class="count" { (person.total) } }
+            ul class="rows" {
+                @for it in &person.steps {
+                    li data-key={"w-" (it.step.id)} {
+                        (words::mark(Look::of(&it.step)))
+                        div class="what" {
+                            a class="title" href=(links::step(&it.step.id)) { (isolated(&it.step.title)) }
+                            div class="facts" {
+                                span class="id" { (isolated(&it.step.id)) }
+                                span { (it.roles.join(", ")) }
+                                @if let Some(at) = it.at { (words::ago(at, now)) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if person.total > person.steps.len() { p class="quiet" { "The first " (person.steps.len()) " of " (person.total) } }
         }
     }
 }
