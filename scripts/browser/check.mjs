@@ -16,7 +16,7 @@ const check = (name, is_fine, said) => {
 
 const PAGES = ['/', '/?status=all', '/plan/feature-auth', '/plan/feature-auth?view=list', '/plan/feature-auth?view=text',
   '/plan/feature-auth?view=decisions', '/plan/ledger-migration', '/plan/ledger-migration?view=graph', '/plan/ledger-migration?view=graph&around=4', '/plan/ledger-migration?view=timeline', '/plan/ledger-migration?view=text', '/plan/ledger-migration/edit', '/step/ledger-migration:4', '/step/docs-onboarding:5',
-  '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/decisions', '/insights', '/problems', '/stats', '/stats?plan=feature-auth&since=7d', '/plan/aims', '/plan/aims?view=text', '/plan/none'];
+  '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/search?q=codex', '/undo', '/decisions', '/insights', '/problems', '/stats', '/stats?plan=feature-auth&since=7d', '/plan/aims', '/plan/aims?view=text', '/plan/none'];
 
 /** A plan whose goals have boxes. */
 function aims(to) {
@@ -63,7 +63,119 @@ async function L3() {
   check('L3 axe', violations.length === 0, `${violations.length} violations on ${n} views`);
   check('L3 console', faults.length === 0, `${faults.length} errors`);
   await keyboard(it);
+  await menus(it);
+  await later(it);
+  await narrow(it);
   it.stop();
+}
+
+/** An open menu is seen whole on a low window, and has the keys for itself. */
+async function menus(it) {
+  const faults = [];
+  const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width: 1280, height: 420 } });
+  await page.goto(`${origin}/plan/ledger-migration`);
+  await page.waitForSelector('html.has-script');
+  const cards = await page.locator('.card').count();
+  for (let nth = 0; nth < cards; nth++) {
+    await page.locator('.card a.title').nth(nth).focus();
+    await page.keyboard.press('m');
+    await page.waitForFunction(() => document.activeElement.role === 'menuitem');
+    // The page scrolls to what has the focus, and the menu follows in the next frame.
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const hidden = await page.evaluate(() => [...document.activeElement.closest('[role=menu]').children].filter((it) => {
+      it.scrollIntoView({ block: 'nearest' });
+      const { left, top, width, height } = it.getBoundingClientRect();
+      return !it.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+    }).map((it) => it.value));
+    if (hidden.length) faults.push(`card ${nth}: ${hidden} cannot be seen`);
+    await page.keyboard.press('Escape');
+  }
+  const at = () => page.evaluate(() => { const list = [...document.querySelectorAll('details.move[open] [role=menuitem]')]; return [list.indexOf(document.activeElement), list.length - 1]; });
+  const path = page.url();
+  await page.locator('.card details.move summary').first().focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.activeElement.role === 'menuitem');
+  const seen = [(await at())[0]], end = (await at())[1];
+  for (const key of ['ArrowDown', 'End', 'ArrowDown', 'ArrowUp', 'Home']) { await page.keyboard.press(key); seen.push((await at())[0]); }
+  if (`${seen}` !== `${[0, 1, end, 0, end, 0]}`) faults.push(`arrows go to ${seen} of ${end}`);
+  for (const key of ['j', 'k', 'n', 'u', '?']) await page.keyboard.press(key);
+  if ((await at())[0] < 0 || await page.locator('dialog[open], .notice').count()) faults.push('a key of the page acts in the menu');
+  await page.keyboard.press('Escape');
+  if (!await page.evaluate(() => document.activeElement.matches('.card details.move:not([open]) summary'))) faults.push('Escape does not return to the button');
+  if (page.url() !== path) faults.push(`${page.url()} was opened`);
+  check('L3 menus', faults.length === 0, `${cards} cards ${faults.join('; ')}`);
+  await context.close();
+}
+
+/** Undo after its notice is gone, what a refusal offers, and where the focus goes. */
+async function later(it) {
+  const faults = [], file = it.at('feature-auth', 'step-0.md'), before = readFileSync(file, 'utf8');
+  const { context, page, origin } = await signedIn(browser, it, faults);
+  const fault = (is_fine, said) => { if (!is_fine) faults.push(said); };
+  await page.goto(`${origin}/step/feature-auth:0`);
+  await page.waitForSelector('html.has-script');
+  await page.click('#update button[value=block]');
+  await page.waitForSelector('.notice');
+  await page.waitForFunction(() => document.activeElement.matches('.notice'), null, { timeout: 5000 }).catch(() => faults.push('the focus is not on what was done'));
+  await page.click('.notice [data-close]');
+  await page.keyboard.press('u');
+  await page.waitForSelector('.notice form[data-act=undo]');
+  fault((await page.textContent('.notice')).includes('Undo “block” of feature-auth:0'), 'undo is not asked');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
+  fault(readFileSync(file, 'utf8') === before, 'nothing was undone');
+  const tasks = it.at('ledger-migration', 'step-4.5.md'), unticked = readFileSync(tasks, 'utf8');
+  await page.goto(`${origin}/step/ledger-migration:4.5`);
+  await page.waitForSelector('html.has-script');
+  await page.locator('[data-tick] input:not(:disabled)').first().focus();
+  for (const is_ticked of [true, false]) {
+    await page.keyboard.press('Space');
+    await page.waitForFunction((is) => document.activeElement.hasAttribute('checked') === is && document.activeElement.dataset.line, is_ticked, { timeout: 5000 }).catch(() => faults.push('the focus leaves a task that is ticked'));
+  }
+  fault(readFileSync(tasks, 'utf8') === unticked, 'a second press does not clear the task');
+  const errors = faults.length;
+  await page.goto(`${origin}/plan/feature-auth`);
+  await page.locator('#column-waiting .card').first().dragTo(page.locator('#column-closed'));
+  await page.waitForSelector('.notice.refused');
+  const said = await page.textContent('.notice.refused');
+  fault(said.includes('Do it anyway') && !/`|--force|api/.test(said), `a refusal says ${said}`);
+  fault(await page.evaluate(() => document.activeElement.matches('.notice.refused')), 'the focus is not on the refusal');
+  // Chromium itself reports the status of a refusal.
+  const real = faults.filter((it, nth) => nth < errors || !/status of 409/.test(it));
+  check('L3 undo, focus, refusals', real.length === 0, real.join('; ') || 'as they should be');
+  await context.close();
+}
+
+/** What is seen first on narrow windows, and what stays in its place. */
+async function narrow(it) {
+  const faults = [];
+  for (const width of [360, 800]) {
+    const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width, height: 800 } });
+    await page.goto(`${origin}/step/feature-auth:0`);
+    const top = async (what) => (await page.locator(what).first().boundingBox()).y;
+    const tops = [await top('h1'), await top('#update'), await top('#head-waits'), await top('#text'), await top('#head-about')];
+    if (`${tops}` !== `${[...tops].sort((a, b) => a - b)}`) faults.push(`at ${width} px the order is ${tops}`);
+    await page.click('#update button[value=block]');
+    const notice = await page.locator('.notice').boundingBox(), title = await page.locator('h1').boundingBox();
+    if (notice.y < title.y + title.height) faults.push(`at ${width} px the notice covers the title`);
+    await page.click('.notice form button');
+    await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
+    if (width === 800) {
+      await page.goto(`${origin}/plan/ledger-migration`);
+      const shown = await page.locator('.column').evaluateAll((all) => all.map((it) => { const { left, right } = it.getBoundingClientRect(); return Math.max(0, Math.min(right, innerWidth) - Math.max(left, 0)) / (right - left); }));
+      if (shown.filter((it) => it > 0.99).length !== 3 || shown.some((it) => it > 0.15 && it < 0.99)) faults.push(`parts of the columns that are shown: ${shown.map((it) => it.toFixed(2))}`);
+    }
+    await context.close();
+  }
+  const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width: 1900, height: 800 } });
+  const lefts = [];
+  for (const view of ['list', 'graph']) {
+    await page.goto(`${origin}/plan/ledger-migration?view=${view}`);
+    lefts.push((await page.locator('h1').boundingBox()).x);
+  }
+  if (lefts[0] !== lefts[1]) faults.push(`the title moves from ${lefts[0]} to ${lefts[1]} px`);
+  check('L3 widths', faults.length === 0, faults.join('; ') || 'as they should be');
+  await context.close();
 }
 
 /** The whole board by keyboard alone: to a card, its menu, a move, and undo. */
@@ -75,9 +187,10 @@ async function keyboard(it) {
   for (let n = 0; n < 8 && !(await page.evaluate(() => document.activeElement.closest('#column-ready'))); n++) await page.keyboard.press('j');
   await page.keyboard.press('m');
   await page.waitForFunction(() => document.activeElement.value);
-  while (await page.evaluate(() => document.activeElement.value !== 'start')) await page.keyboard.press('Tab');
+  while (await page.evaluate(() => document.activeElement.value !== 'start')) await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.waitForSelector('#column-working .card');
+  await page.waitForFunction(() => document.activeElement.closest('#column-working .card'), null, { timeout: 5000 }).catch(() => faults.push('the focus does not follow the card'));
   const is_moved = readFileSync(it.at('feature-auth', 'step-0.md'), 'utf8').includes('in_progress');
   await page.waitForSelector('.notice button');
   await page.keyboard.press('u');

@@ -118,7 +118,7 @@ fn status_or_result(
     match (wanted, &request.result) {
         (Some(status), message) => {
             let (verb, message) = (Verb::giving(status), message.clone());
-            let request = MoveRequest { verb, ids, message, by, claim, force, mode };
+            let request = MoveRequest { is_signed: false, verb, ids, message, by, claim, force, mode };
             step_moves::decide_move(context, now.placed(), &request, who)
         }
         (None, Some(result)) => {

@@ -143,6 +143,12 @@ pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
     })
 }
 
+/// A hint for a page: without the parts that name commands, options and variables.
+pub(super) fn on_page(hint: &str) -> Option<String> {
+    let is_typed = |part: &str| part.contains("planwatch ") || is_of_command_line(part);
+    left(hint, |part| (!is_typed(part)).then(|| part.to_owned()))
+}
+
 /// A hint without the parts that name tools that are not available.
 pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

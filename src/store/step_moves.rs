@@ -60,7 +60,8 @@ pub(crate) fn decide_move(
     }
     // A merge could not tell a reopened step from one that is not done yet. It also resets the count of tries.
     let reopens = verb == Verb::Reopen && !is_same;
-    let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens;
+    let is_signed = request.is_signed && !is_same && !matches!(verb, Verb::Start | Verb::Reopen);
+    let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens || is_signed;
     update.renews = fencing::is_owner(step, who);
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };

@@ -54,6 +54,7 @@ fn resident(bench: &Bench) {
 fn resident_write(bench: &Bench, corpus: &Corpus, n: usize) -> f64 {
     let context = context(&corpus.plans, bench.state(), "bench", DaemonUse::NoDaemon);
     let request = |verb| MoveRequest {
+        is_signed: false,
         verb,
         ids: vec![step_id(corpus.unbegun(n), 2)],
         message: None,

@@ -107,6 +107,9 @@ pub struct MoveRequest {
     pub verb: Verb,
     #[serde(skip)]
     pub ids: Vec<String>,
+    /// The end of a step is recorded with its author also where nothing is said, as an attempt.
+    #[serde(skip)]
+    pub is_signed: bool,
     /// What happened. It is recorded as an attempt; on a plan as a note.
     pub message: Option<String>,
     pub by: Option<String>,

@@ -264,6 +264,7 @@ impl Play {
         let Some((step, id)) = self.model.hands.get(&by).cloned() else { return };
         let result = format!("result {}", self.model.results.len());
         let request = MoveRequest {
+            is_signed: false,
             verb: Verb::Done,
             ids: vec![step.clone()],
             message: Some(result.clone()),

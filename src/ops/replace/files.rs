@@ -249,6 +249,7 @@ impl Making<'_> {
         let now = Step { status, claim, run, ..then.clone() };
         let who = self.wanted.caller(step, self.is_forced);
         let request = MoveRequest {
+            is_signed: false,
             verb,
             ids: Vec::new(),
             message: None,

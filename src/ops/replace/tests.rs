@@ -47,6 +47,7 @@ fn a_status_in_the_list_does_what_the_verb_for_it_does() {
                 continue;
             }
             let request = MoveRequest {
+                is_signed: false,
                 verb,
                 ids: vec!["a:2".to_owned()],
                 message: None,

@@ -37,6 +37,7 @@ fn check(change: impl FnOnce(&Context)) {
 fn a_move_opens_no_other_files() {
     check(|context| {
         let request = MoveRequest {
+            is_signed: false,
             verb: Verb::Skip,
             ids: vec!["p0:3".to_owned()],
             message: Some("not needed".to_owned()),

@@ -82,7 +82,7 @@ fn attempt(context: &Context) -> Result<Value, Error> {
 fn done(context: &Context) -> Result<Value, Error> {
     let (ids, message) = (vec!["p:1".to_owned()], Some("merged".to_owned()));
     let (verb, by, claim, force, mode) = (Verb::Done, None, None, true, Mode::Write);
-    let request = MoveRequest { verb, ids, message, by, claim, force, mode };
+    let request = MoveRequest { is_signed: false, verb, ids, message, by, claim, force, mode };
     Ok(update::move_steps(context, &request)?.to_json())
 }
 

@@ -65,7 +65,10 @@ impl Report {
             }
             other => panic!("{other}"),
         };
-        update::move_steps(context, &MoveRequest { verb, ids, message, by: None, claim, force: false, mode })
+        update::move_steps(
+            context,
+            &MoveRequest { is_signed: false, verb, ids, message, by: None, claim, force: false, mode },
+        )
     }
 }
 

@@ -33,8 +33,16 @@ fn block(context: &Context) -> Result<(), Error> {
 
 fn start(context: &Context) -> Result<(), Error> {
     let (ids, verb) = (vec!["p:1".to_owned()], Verb::Start);
-    let request =
-        MoveRequest { verb, ids, message: None, by: None, claim: None, force: false, mode: Mode::Write };
+    let request = MoveRequest {
+        is_signed: false,
+        verb,
+        ids,
+        message: None,
+        by: None,
+        claim: None,
+        force: false,
+        mode: Mode::Write,
+    };
     update::move_steps(context, &request).map(drop)
 }
 

@@ -32,7 +32,8 @@ fn set(context: &Context, key: &str, op: SetOp) -> Result<(), Error> {
 
 fn moved(context: &Context, verb: Verb, message: Option<&str>) -> Result<(), Error> {
     let (ids, message, mode) = (vec!["p:1".to_owned()], message.map(str::to_owned), Mode::Write);
-    let request = MoveRequest { verb, ids, message, by: None, claim: None, force: false, mode };
+    let request =
+        MoveRequest { is_signed: false, verb, ids, message, by: None, claim: None, force: false, mode };
     update::move_steps(context, &request).map(drop)
 }
 

@@ -25,6 +25,8 @@ pub(in crate::serve) struct Problem {
 #[derive(Debug, Clone, Default)]
 pub(in crate::serve) struct Rest {
     pub(in crate::serve) hint: Option<String>,
+    /// The engine's own hint, in the words of the command line; pages have words of their own.
+    pub(in crate::serve) advice: Option<String>,
     /// Facts for machines, beside the sentence.
     pub(in crate::serve) details: Map<String, Value>,
     pub(in crate::serve) headers: Vec<(HeaderName, HeaderValue)>,
@@ -124,7 +126,7 @@ impl Problem {
 
     /// Writes it as the answer to a request for this path.
     pub(in crate::serve) fn answer(self, path: &str) -> Response {
-        let Rest { hint, details, headers: more } = *self.rest;
+        let Rest { hint, details, headers: more, advice: _ } = *self.rest;
         let shape = ProblemShape {
             kind: format!("urn:planwatch:{}", self.code),
             title: self.status.canonical_reason().unwrap_or("Refused").to_owned(),
@@ -176,7 +178,8 @@ impl From<Error> for Problem {
             _ => Map::new(),
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
-        problem.rest.hint = error.hint().and_then(|it| hints::said(&it, Surface::Routes));
+        problem.rest.advice = error.hint();
+        problem.rest.hint = problem.rest.advice.as_deref().and_then(|it| hints::said(it, Surface::Routes));
         problem.rest.details = details;
         if problem.code == "locked" { problem.retry_after(1) } else { problem }
     }

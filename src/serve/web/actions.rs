@@ -9,7 +9,7 @@ use axum::{Extension, Form};
 
 use super::session::{Notice, Session};
 use super::sign_in::{Redirect, own_path};
-use super::{Web, edit, guard, layout};
+use super::{Web, edit, guard, layout, ways};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition::Expected;
@@ -25,10 +25,11 @@ use crate::ops::tick::{self, TickRequest};
 use crate::ops::undo::{self, UndoRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::transitions::Verb;
+use crate::serve::hints;
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
-use crate::store::transaction::ChangeReport;
+use crate::store::transaction::{ChangeReport, Changed};
 
 /// The fields of a form by name; of a name that comes twice the last one.
 #[derive(Debug, Clone)]
@@ -47,6 +48,16 @@ impl Submission {
     fn some(&self, name: &str) -> Option<String> {
         let text = self.text(name).replace("\r\n", "\n");
         (!text.trim().is_empty()).then_some(text)
+    }
+
+    /// The fields as they were sent.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether a person said, after a refusal, that it is to be done all the same.
+    fn is_forced(&self) -> bool {
+        self.text("force") == "true"
     }
 
     fn by(&self) -> Option<String> {
@@ -71,7 +82,7 @@ pub(super) async fn act(
     let confirmer = if session.opener.is_person { Confirmer::Person } else { Confirmer::Unknown };
     let asked = Submission { fields, by: session.opener.by.clone(), confirmer };
     if let Err(problem) = may_change(&session, &asked) {
-        return problem.into_response();
+        return ways::of_action(&session, &asked, &problem, is_part);
     }
     // A text that was edited without a file is only saved where there still is none.
     let condition = match asked.some("etag") {
@@ -95,7 +106,7 @@ pub(super) async fn act(
             Redirect { to, cookie: None }.into_response()
         }
         Err(problem) if asked.text("do") == "text" => edit::not_saved(&web, session, &asked, problem).await,
-        Err(problem) => problem.into_response(),
+        Err(problem) => ways::of_action(&session, &asked, &problem, is_part),
     }
 }
 
@@ -116,8 +127,8 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
     let report = match asked.text("do") {
         "claim" => return claimed(context, asked),
         "undo" => {
-            let request = UndoRequest { id: asked.some("id"), by: asked.by(), ..UndoRequest::default() };
-            let report = undo::undo(context, &request)?;
+            let (id, by, force) = (asked.some("id"), asked.by(), asked.is_forced());
+            let report = undo::undo(context, &UndoRequest { id, by, force, ..UndoRequest::default() })?;
             return Ok(Notice { undo: None, ..told(context, &report) });
         }
         "add" => added(context, asked)?,
@@ -161,30 +172,43 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
 }
 
 fn on_step(context: &Context, asked: &Submission, act: &str) -> Result<ChangeReport, Problem> {
-    let (id, by) = (asked.id()?, asked.by());
+    let (id, by, force) = (asked.id()?, asked.by(), asked.is_forced());
     Ok(match act {
         "release" => {
             let message = asked.some("message");
             release::release(
                 context,
-                &ReleaseRequest { ids: vec![id], message, by, ..ReleaseRequest::default() },
+                &ReleaseRequest { ids: vec![id], message, by, force, ..ReleaseRequest::default() },
             )?
         }
         "attempt" => {
             let (outcome, notes) = (asked.text("outcome").trim().to_owned(), asked.some("notes"));
-            update::attempt(context, &AttemptRequest { id, outcome, notes, by, ..AttemptRequest::default() })?
+            update::attempt(
+                context,
+                &AttemptRequest { id, outcome, notes, by, force, ..AttemptRequest::default() },
+            )?
         }
         "renumber" => {
             let after = asked.text("after").trim().to_owned();
-            renumber::renumber(context, &RenumberRequest { id, after, by, ..RenumberRequest::default() })?
+            renumber::renumber(
+                context,
+                &RenumberRequest { id, after, by, force, ..RenumberRequest::default() },
+            )?
         }
         other => {
             let verb = Verb::ALL.into_iter().find(|it| it.word() == other).ok_or_else(|| unread("do"))?;
             let message = asked.some("message");
-            update::move_steps(
-                context,
-                &MoveRequest { verb, ids: vec![id], message, by, ..MoveRequest::default() },
-            )?
+            // A page shows who did what: the end of a step has its author, also without words.
+            let request = MoveRequest {
+                verb,
+                ids: vec![id],
+                is_signed: true,
+                message,
+                by,
+                force,
+                ..MoveRequest::default()
+            };
+            update::move_steps(context, &request)?
         }
     })
 }
@@ -224,24 +248,33 @@ fn added(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
 }
 
 fn claimed(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
-    let request = ClaimRequest { target: Some(asked.id()?), by: asked.by(), ..ClaimRequest::default() };
+    let (target, by, force) = (Some(asked.id()?), asked.by(), asked.is_forced());
+    let request = ClaimRequest { target, by, force, ..ClaimRequest::default() };
     let report = claim::claim(context, &request)?;
     let Some(step) = report.step.as_ref().filter(|_| report.claim.is_some()) else {
         return Err(Error::conflict("nothing-ready", report.why, "").into());
     };
     let text = |key: &str| step[key].as_str().unwrap_or_default();
     let undo = undo_of(context, "claim", text("path"));
-    Ok(Notice { said: with_kept(context, format!("{}: claimed by {}", text("id"), asked.by)), undo })
+    Ok(Notice { said: with_kept(context, format!("`{}`: claimed by {}", text("id"), asked.by)), undo })
 }
 
 /// What a report says, in one sentence, and which change undoes it.
 fn told(context: &Context, report: &ChangeReport) -> Notice {
-    let said: Vec<_> = report.changes.iter().map(|it| format!("{}: {}", it.id, it.did)).collect();
-    let hints = report.hints.iter().filter(|it| !it.contains("planwatch ")).map(|it| format!(" ({it})"));
+    let said: Vec<_> = report.changes.iter().map(said).collect();
+    let hints = report.hints.iter().filter_map(|it| hints::on_page(it)).map(|it| format!(". Note: {it}"));
     let said = said.join("; ") + &hints.collect::<String>();
     let changed = report.changes.iter().find(|it| it.was_written);
     let undo = changed.and_then(|it| undo_of(context, report.verb, &it.path));
     Notice { said: with_kept(context, said), undo }
+}
+
+/// The id between backticks becomes a link.
+fn said(change: &Changed) -> String {
+    match change.did.strip_suffix(" taken back") {
+        Some(verb) => format!("“{verb}” of `{}` is undone", change.id),
+        None => format!("`{}`: {}", change.id, change.did),
+    }
 }
 
 /// Adds the saves of editors that raced with the change, and where they are now.

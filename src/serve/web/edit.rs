@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
 use super::actions::Submission;
-use super::layout::{self, Page, Place, Visit};
+use super::layout::{Page, Place, Visit};
 use super::session::Session;
 use super::text::FileText;
-use super::{Web, forms, links, plan, step};
+use super::{Web, forms, links, plan, refusal, step};
 use crate::api::context::Context;
 use crate::page::text::{isolated, visible};
 use crate::serve::http::problem::Problem;
@@ -108,7 +108,7 @@ pub(super) async fn not_saved(web: &Web, session: Session, asked: &Submission, p
         let edited = Edited::read(context, &id)?;
         let above = html! {
             div class="banner warn" {
-                (layout::sentence(&problem))
+                (refusal::sentence(&problem))
                 @if is_changed {
                     p { "Your text is in the field below and not saved yet. The file is beside it as it is now: take over what you need, then save." }
                 }

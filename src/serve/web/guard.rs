@@ -12,7 +12,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::session::Session;
-use super::{Web, layout, sign_in};
+use super::{Web, layout, refusal, sign_in};
 use crate::serve::http::guard::{BODY_LIMIT, SEC_FETCH_SITE, check_address, fetch_site, is_prefetch};
 use crate::serve::http::problem::Problem;
 
@@ -42,7 +42,7 @@ pub(super) async fn open(State(web): State<Web>, request: Request, next: Next) -
 
 #[expect(clippy::result_large_err, reason = "the error is the answer, made once for each refused request")]
 fn check(web: &Web, request: &Request) -> Result<(), Response> {
-    let refused = |problem: &Problem| layout::refusal(problem);
+    let refused = |problem: &Problem| refusal::page(problem);
     check_address(&web.app, request).map_err(|it| refused(&it))?;
     if is_prefetch(request.headers()) {
         let detail = "pages are not loaded in advance";
@@ -97,8 +97,8 @@ fn session(web: &Web, headers: &HeaderMap) -> Option<Session> {
 /// A refusal as a page, or as a notice for the script.
 fn shown(mut response: Response, is_part: bool) -> Response {
     match response.extensions_mut().remove::<Problem>() {
-        Some(problem) if is_part => layout::refused_part(&problem),
-        Some(problem) => layout::refusal(&problem),
+        Some(problem) if is_part => refusal::part(&problem),
+        Some(problem) => refusal::page(&problem),
         None => response,
     }
 }

@@ -6,10 +6,9 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
-use super::forms;
 use super::session::{Notice, Session};
+use super::{forms, links};
 use crate::page::text::{isolated, one_line};
-use crate::serve::http::problem::Problem;
 use crate::serve::http::response_layer::Policy;
 
 /// Own scripts, styles, images and requests; nothing in the page itself runs. The referrer stays within these pages:
@@ -62,20 +61,26 @@ const NAVIGATION: [(Place, &str, &str); 4] = [
 ];
 
 /// The keys of the script, for its help.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 9] = [
     ("/", "search"),
     ("j k", "next and previous card or row"),
     ("Enter", "open it"),
     ("m", "move it to another status"),
     ("e", "edit the step's text"),
     ("n", "write a note"),
-    ("u", "undo the last action"),
+    ("u", "undo the last change"),
+    ("Esc", "close a menu"),
     ("?", "this list"),
 ];
 
 impl Visit {
     pub(super) fn is_read_only(&self) -> bool {
         self.session.opener.is_read_only
+    }
+
+    /// Who opened the pages.
+    pub(super) fn by(&self) -> &str {
+        &self.session.opener.by
     }
 
     pub(super) fn show(&self, page: &Page<'_>) -> Response {
@@ -91,7 +96,7 @@ impl Visit {
                     a class="skip" href="#main" { "Skip to the content" }
                     (self.top(page.place))
                     p id="live" role="status" {}
-                    div id="notice" { @if let Some(it) = &self.notice { (self.notice(it)) } }
+                    div id="notice" role="status" { @if let Some(it) = &self.notice { (self.notice(it)) } }
                     (main)
                     (help())
                 }
@@ -111,10 +116,12 @@ impl Visit {
                 form class="find" role="search" action="/search" {
                     input type="search" name="q" aria-label="Search" placeholder="Search" maxlength="500";
                 }
+                button type="button" class="script keys" data-keys="" aria-label="Keyboard shortcuts" title="Keyboard shortcuts: press ?" { kbd { "?" } }
                 details class="menu you" {
                     summary { (isolated(&self.session.opener.by)) }
                     div class="sheet" {
                         @if self.is_read_only() { p { "Only for reading" } }
+                        @else { a href="/undo" { "Undo changes" } }
                         form method="post" action="/sign-out" {
                             input type="hidden" name="page" value=(self.session.page_token);
                             button { "Sign out" }
@@ -133,17 +140,23 @@ impl Visit {
     /// As [`Self::notice`]; `to` is the page that shows it again, for the script.
     pub(super) fn notice_before(&self, notice: &Notice, to: Option<&str>) -> Markup {
         html! {
-            div class="notice" data-to=[to] {
-                p { (one_line(&notice.said)) }
+            div class="notice" tabindex="-1" data-to=[to] {
+                p { (links::in_sentence(&notice.said)) }
                 @if let Some(id) = &notice.undo {
                     form method="post" action="/do" data-act="undo" {
                         (forms::hidden(self, "undo", id))
                         button { "Undo" }
                     }
                 }
+                (close())
             }
         }
     }
+}
+
+/// Takes a notice away; without script it goes with the next page.
+pub(super) fn close() -> Markup {
+    html! { button type="button" class="script close" data-close="" aria-label="Close" title="Close" { "×" } }
 }
 
 fn help() -> Markup {
@@ -202,31 +215,7 @@ pub(super) fn stranger(to: &Uri) -> Response {
     bare("Open this page", &main)
 }
 
-/// What the engine or the guard says, as a page.
-pub(super) fn refusal(problem: &Problem) -> Response {
-    let main = html! {
-        h1 { (heading(problem.status)) }
-        (sentence(problem))
-        p { a href="/" { "To the overview" } }
-    };
-    (problem.status, bare(heading(problem.status), &main)).into_response()
-}
-
-/// As [`refusal`], for the notice of a page that stays.
-pub(super) fn refused_part(problem: &Problem) -> Response {
-    let said = html! { div class="notice refused" { div { (sentence(problem)) } } };
-    (problem.status, html(&said)).into_response()
-}
-
-/// The sentence and the hint of a refusal.
-pub(super) fn sentence(problem: &Problem) -> Markup {
-    html! {
-        p class="refusal" role="alert" { (one_line(&problem.detail)) }
-        @if let Some(hint) = &problem.rest.hint { p class="hint" { (one_line(hint)) } }
-    }
-}
-
-fn heading(status: StatusCode) -> &'static str {
+pub(super) fn heading(status: StatusCode) -> &'static str {
     match status {
         StatusCode::NOT_FOUND => "There is no such page",
         StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => "Not allowed",

@@ -28,7 +28,10 @@ pub(super) fn in_sentence(text: &str) -> Markup {
     html! {
         @for (nth, part) in text.split('`').enumerate() {
             @if nth % 2 == 1 && read_step_id(part).is_some() { (to(part)) }
-            @else { (isolated(part)) }
+            @else {
+                @if part.starts_with(' ') { " " }
+                @if !part.trim().is_empty() { (isolated(part)) @if part.ends_with(' ') { " " } }
+            }
         }
     }
 }

@@ -21,13 +21,16 @@ mod overview;
 mod pictures;
 mod plan;
 mod problems;
+mod refusal;
 mod search;
 mod session;
 mod sign_in;
 mod stats;
 mod step;
 mod text;
+mod undo;
 mod visit;
+mod ways;
 mod words;
 
 use std::path::Path;
@@ -94,6 +97,7 @@ fn routes(web: Web) -> Router {
         .route("/insights", get(knowledge::insights))
         .route("/stats", get(stats::page))
         .route("/problems", get(problems::page))
+        .route("/undo", get(undo::page))
         .route("/image/{*path}", get(image::image))
         .route("/events", get(events::events))
         .route("/do", post(actions::act))

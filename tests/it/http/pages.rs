@@ -330,7 +330,10 @@ fn a_step_s_page_leads_to_what_it_waits_for_its_graph_and_its_history() {
     let cookie = signed_in(&place, &server, "");
     let page = server.ask("GET", "/step/feature-auth:2", &cookie, "").body;
     let waits = page.split("id=\"head-waits\"").nth(1).expect("it says what it waits for");
-    assert!(waits.contains("<a href=\"/step/feature-auth:1\"><bdi>feature-auth:1</bdi></a>"), "{waits}");
+    assert!(
+        waits.contains("<a href=\"/step/feature-auth:1\"><bdi>feature-auth:1</bdi></a>"),
+        "{waits}"
+    );
     assert!(page.contains("/plan/feature-auth?view=graph&amp;around=feature-auth:2"), "{page}");
     let history = page.split("id=\"history\"").nth(1).expect("it has a history");
     assert!(history.contains("created") && history.contains("example"), "{history}");
@@ -371,4 +374,114 @@ fn a_graph_of_many_steps_is_drawn_by_phase_or_around_a_step_and_never_whole() {
     assert_eq!(nodes("/plan/phased?view=graph&phase=part%201"), 32);
     assert_eq!(nodes("/plan/large?view=graph"), 3);
     assert_eq!(nodes("/plan/large?view=graph&whole=1"), 3);
+}
+
+#[test]
+fn what_can_be_undone_is_told_as_long_as_it_can_be() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let part = format!("{cookie}X-Planwatch-Part: 1\r\n");
+    let last = || server.ask("GET", "/undo?last=1", &part, "").body;
+    assert!(last().contains("There is nothing to undo."), "{}", last());
+    let before = place.text("plans/feature-auth/step-0.md");
+    place.run("start feature-auth:0 -q").ok();
+    let asked = last();
+    let says = "Undo “start” of <a href=\"/step/feature-auth:0\"><bdi>feature-auth:0</bdi></a>";
+    assert!(asked.contains(says) && asked.contains("data-act=\"undo\""), "{asked}");
+    assert!(
+        server.ask("GET", "/", &cookie, "").body.contains("href=\"/undo\""),
+        "pages without script lead there"
+    );
+    let page = server.ask("GET", "/undo", &cookie, "");
+    assert!(page.body.contains("“start” of"), "{page:?}");
+    let id = field(&page, "id");
+    // Who only reads is asked nothing.
+    let reading = signed_in(&place, &server, "--read-only");
+    let read = server.ask("GET", "/undo?last=1", &format!("{reading}X-Planwatch-Part: 1\r\n"), "");
+    assert!(!read.body.contains("<form"), "{read:?}");
+    let edited = place.text("plans/feature-auth/step-0.md") + "\nmore\n";
+    place.write("plans/feature-auth/step-0.md", &edited);
+    assert!(last().contains("Nothing can be undone.") && last().contains("was changed since"), "{}", last());
+    let undo = format!("page={}&back=/&id={id}&do=undo", page_token(&page));
+    let refused = act(&server, &part, &undo);
+    assert!(refused.status == 409 && refused.body.contains("href=\"/undo\""), "{refused:?}");
+    assert!(!refused.body.contains('`') && !refused.body.contains("/api"), "{refused:?}");
+    place.write(
+        "plans/feature-auth/step-0.md",
+        edited.trim_end_matches("more\n").trim_end_matches('\n').to_owned() + "\n",
+    );
+    assert_eq!(act(&server, &part, &undo).status, 200);
+    assert_eq!(place.text("plans/feature-auth/step-0.md"), before);
+}
+
+#[test]
+fn a_refusal_says_in_words_of_the_page_what_can_be_pressed() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let token = page_token(&server.ask("GET", "/step/feature-auth:2", &cookie, ""));
+    let part = format!("{cookie}X-Planwatch-Part: 1\r\n");
+    let send = |body: &str| act(&server, &part, &format!("page={token}&back=/plan/feature-auth&{body}"));
+    let refused = |body: &str, button: &str| {
+        let answer = send(body);
+        assert!((400..500).contains(&answer.status), "{body}: {answer:?}");
+        assert!(
+            answer.body.contains(&format!(">{button}</button>")),
+            "{body} offers no {button}: {answer:?}"
+        );
+        for word in ["`", "--force", "/api/", "POST ", "terminal", "planwatch "] {
+            assert!(!answer.body.contains(word), "{body} says {word}: {answer:?}");
+        }
+        answer.body
+    };
+    let waits = refused("id=feature-auth:2&do=done&message=by+hand", "Do it anyway");
+    assert!(
+        waits.contains("href=\"/step/feature-auth:1\"")
+            && waits.contains("name=\"message\" value=\"by hand\"")
+    );
+    refused("id=docs-onboarding:5&do=start", "Confirm it");
+    refused("id=ledger-migration:2.75&do=done", "Do it anyway");
+    refused("id=ledger-migration:1&do=start", "Reopen it first");
+    refused("id=feature-auth&do=done", "Complete it anyway");
+    assert_eq!(send("id=feature-auth:2&do=done&message=by+hand&force=true").status, 200);
+    let file = place.text("plans/feature-auth/step-2.md");
+    assert!(file.contains("outcome: forced") && file.contains("completed: by hand"), "{file}");
+    // Without script it is a page with the same buttons, and a way back.
+    let page =
+        act(&server, &cookie, &format!("page={token}&back=/plan/feature-auth&id=feature-auth:1&do=done"));
+    assert!(
+        page.body.contains(">Do it anyway</button>") && page.body.contains("href=\"/plan/feature-auth\""),
+        "{page:?}"
+    );
+}
+
+#[test]
+fn the_end_of_a_step_has_its_author_and_tells_of_open_tasks() {
+    let place = Place::with_examples();
+    place.write(
+        "plans/feature-auth/step-0.md",
+        "---\nstatus: pending\n---\n# Schema\n\n## Tasks\n\n- [x] one\n- [ ] two\n- [ ] three\n",
+    );
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let page = server.ask("GET", "/step/feature-auth:0", &cookie, "");
+    assert!(page.body.contains("2 of 3 tasks are still open."), "{page:?}");
+    let body = format!("page={}&back=/&id=feature-auth:0&do=done", page_token(&page));
+    let done = act(&server, &format!("{cookie}X-Planwatch-Part: 1\r\n"), &body);
+    assert!(done.body.contains("2 of its 3 tasks are open"), "{done:?}");
+    let file = place.text("plans/feature-auth/step-0.md");
+    let attempt = file.split("attempts:").nth(1).expect("it has an attempt");
+    assert!(attempt.contains("    by: ") && attempt.contains("    outcome: completed\n"), "{file}");
+    let by = attempt.split("by: ").nth(1).and_then(|it| it.lines().next()).unwrap_or_default();
+    // Searching the name lists the step.
+    let query: String = by.split(' ').next().unwrap_or_default().to_lowercase();
+    let found = server.ask("GET", &format!("/search?q={query}"), &cookie, "").body;
+    let steps = found.split("class=\"person\"").nth(1).expect("the name is found");
+    assert!(steps.contains("href=\"/step/feature-auth:0\"") && steps.contains("completed it"), "{steps}");
+    let codex = server.ask("GET", "/search?q=codex", &cookie, "").body;
+    assert!(codex.contains("Steps of <bdi>codex</bdi>") && codex.contains("has claimed it"), "{codex}");
+    assert!(codex.contains("href=\"/step/ledger-migration:2.75\""), "{codex}");
+    let none = server.ask("GET", "/search?q=zzzznobody", &cookie, "").body;
+    assert!(none.contains("Nothing was found."), "{none}");
 }

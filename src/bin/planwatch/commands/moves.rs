@@ -19,7 +19,8 @@ pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failu
     change::check_fields(session)?;
     let Move { ids, message, by, claim, force, key, dry_run } = args;
     let wants_reason = message.is_none() && matches!(verb, Verb::Fail | Verb::Block);
-    let request = MoveRequest { verb, ids, message, by: by.by, claim, force, mode: dry_run.mode() };
+    let request =
+        MoveRequest { is_signed: false, verb, ids, message, by: by.by, claim, force, mode: dry_run.mode() };
     let context = session.context_once(&key, &request)?;
     let report = update::move_steps(&context, &request)?;
     let code = change::print(session, &report)?;

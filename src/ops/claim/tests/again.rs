@@ -24,8 +24,16 @@ impl Other {
             }
             Self::Completes => {
                 let (verb, mode) = (Verb::Done, Mode::Write);
-                let request =
-                    MoveRequest { verb, ids, message: None, by: None, claim: None, force: true, mode };
+                let request = MoveRequest {
+                    is_signed: false,
+                    verb,
+                    ids,
+                    message: None,
+                    by: None,
+                    claim: None,
+                    force: true,
+                    mode,
+                };
                 update::move_steps(&bob, &request).ok();
             }
             Self::Releases => {

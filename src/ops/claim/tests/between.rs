@@ -64,6 +64,7 @@ pub(super) fn happens(machine: &mut Machine, seconds: &mut i64, between: &Betwee
         }
         Between::Done(step) => {
             let request = MoveRequest {
+                is_signed: false,
                 verb: Verb::Done,
                 ids: vec![(*step).to_owned()],
                 message: None,

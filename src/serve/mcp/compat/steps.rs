@@ -218,8 +218,16 @@ fn update_plan_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         }
         (Some(status), None) => {
             let (verb, ids) = (Verb::giving(status), vec![id.clone()]);
-            let request =
-                MoveRequest { verb, ids, message: notes, by: None, claim, force: false, mode: Mode::Write };
+            let request = MoveRequest {
+                is_signed: false,
+                verb,
+                ids,
+                message: notes,
+                by: None,
+                claim,
+                force: false,
+                mode: Mode::Write,
+            };
             update::move_steps(context, &request)
         }
         (status, outcome) => {

@@ -64,6 +64,8 @@ function page() {
   // ---- Replacing what changed, without losing focus, scroll or typed text.
   // By attributes: a form's `id` would be its field of that name.
   const key = (it) => it.nodeType === 1 ? it.getAttribute('id') || it.dataset.key || (it.getAttribute('name') && it.type !== 'hidden' ? `${it.getAttribute('name')}=${it.type === 'submit' ? it.value : ''}` : '') : '';
+  // Boxes whose tick is being sent.
+  const busy = new Set();
   const is_same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
   const is_kept = (it) => it.dataset?.keep !== undefined && (it.contains(document.activeElement) || it.dataset.full !== undefined || all('input,textarea,select', it).some(is_typed));
   const is_typed = (it) => it.type === 'hidden' ? false : it.type === 'checkbox' ? it.checked !== it.defaultChecked
@@ -78,14 +80,16 @@ function page() {
       if (token) all('input[name=page]', old).forEach((it) => { it.value = token.value; it.defaultValue = token.value; });
       return;
     }
-    if (old.nodeName === 'TEXTAREA' || (old.nodeName === 'INPUT' && old.type !== 'hidden')) {
+    const is_box = !!old.dataset.line;
+    if (is_box && busy.has(old)) return;
+    if (!is_box && (old.nodeName === 'TEXTAREA' || (old.nodeName === 'INPUT' && old.type !== 'hidden'))) {
       if (is_typed(old) || old === document.activeElement) return;
     }
     for (const { name } of [...old.attributes])
-      if (!now.hasAttribute(name) && name !== 'open' && name !== 'disabled') old.removeAttribute(name);
+      if (!now.hasAttribute(name) && !['open', 'disabled', 'style'].includes(name)) old.removeAttribute(name);
     for (const { name, value } of [...now.attributes])
       if (old.getAttribute(name) !== value && !(name === 'disabled' && old.dataset.line)) old.setAttribute(name, value);
-    if (old.nodeName === 'INPUT' && old !== document.activeElement) {
+    if (old.nodeName === 'INPUT' && (is_box || old !== document.activeElement)) {
       old.checked = now.hasAttribute('checked');
       if (old.type === 'hidden') old.value = now.value;
     }
@@ -131,10 +135,10 @@ function page() {
       if (dragged) { is_wanted = true; return; }
       if (answer.ok && fresh) {
         if (is_out) { is_out = false; say(''); }
-        const focus = document.activeElement?.id, gone = document.activeElement;
+        const gone = document.activeElement, row = gone?.closest('[data-key]')?.dataset.key;
         children(main, fresh);
         main.dataset.at = Date.now();
-        if (focus && gone && !gone.isConnected) document.getElementById(focus)?.focus({ preventScroll: true });
+        if (gone && !gone.isConnected) focus_on((gone.id && document.getElementById(gone.id)) || titled(row) || main);
         settle();
         if (live.dataset.lost) say('');
       } else if (answer.status === 404) {
@@ -142,6 +146,17 @@ function page() {
       }
     } catch { say('The server does not answer. This page follows again when it does.', true); }
     finally { is_busy = false; if (is_wanted && !dragged && !document.hidden) refresh(); }
+  }
+  const focus_on = (it) => it?.focus({ preventScroll: true });
+  const titled = (key) => key && $(`[data-key="${CSS.escape(key)}"] a.title`);
+  // After an action: to what was changed, else to what is said about it.
+  async function land(step) {
+    await refresh();
+    const at = document.activeElement;
+    if (at && at !== document.body && at !== main) return;
+    const it = titled(`s-${step}`);
+    it?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    focus_on(it || $('.notice') || main);
   }
   function say(text, is_lost) {
     if (live.textContent !== text) live.textContent = text;
@@ -193,28 +208,47 @@ function page() {
   document.addEventListener('submit', async (event) => {
     const form = event.target;
     if (form.method !== 'post' || form.getAttribute('action') !== '/do') return;
+    if (!notice) return;
     event.preventDefault();
     const body = new URLSearchParams(new FormData(form, event.submitter));
     if (form.dataset.full !== undefined) return save(body);
+    const had_focus = form.contains(document.activeElement) || document.activeElement === document.body;
     if (await act(body)) {
       form.reset();
+      // What was refused first and is done now has its words in the form that was sent first.
+      if (form.dataset.again !== undefined) refused?.reset();
       form.closest('details.menu, details.more')?.removeAttribute('open');
-      if (form.contains(document.activeElement)) (form.closest('details')?.querySelector('summary') ?? main).focus({ preventScroll: true });
-      refresh();
-    }
+      if (had_focus) focus_on(form.isConnected ? form.closest('details')?.querySelector('summary') ?? main : main);
+      land(body.get('id'));
+    } else if (!notice.contains(form)) refused = form;
   });
+  let refused;
   async function act(body) {
     let answer;
     try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
     catch { say('The server does not answer; nothing was changed.', true); return false; }
     if (answer.status === 401) { signed_out(); return false; }
     const now = new DOMParser().parseFromString(await answer.text(), 'text/html');
-    const shown = $('.notice', now);
-    notice.replaceChildren(...(shown ? [shown] : []));
-    clearTimeout(act.timer);
-    if (answer.ok) act.timer = setTimeout(() => { if (!notice.contains(document.activeElement)) notice.replaceChildren(); }, 20000);
-    else if (answer.status === 409 || answer.status === 412) refresh();
+    tell($('.notice', now), answer.ok);
+    if (!answer.ok) focus_on($('.notice'));
+    if (answer.status === 409 || answer.status === 412) refresh();
     return answer.ok;
+  }
+  // What was done leaves after a while, but not under the pointer or the focus; `u` undoes it later as well.
+  function tell(shown, leaves) {
+    clearTimeout(tell.timer);
+    notice.replaceChildren(...(shown ? [shown] : []));
+    const leave = () => { if ($('#notice:hover, #notice:focus-within')) tell.timer = setTimeout(leave, 5000); else notice.replaceChildren(); };
+    if (leaves) tell.timer = setTimeout(leave, 20000);
+  }
+  async function undo() {
+    const button = $('form[data-act=undo] button', notice);
+    if (button) return button.click();
+    const answer = await fetch('/undo?last=1', { headers: PART }).catch(() => null);
+    if (!answer) return say('The server does not answer.', true);
+    if (answer.status === 401) return signed_out();
+    tell($('.notice', new DOMParser().parseFromString(await answer.text(), 'text/html')));
+    focus_on($('form button', notice) || $('.notice'));
   }
   // A text is saved, or shown beside the one that the file has now; it never goes with the page.
   async function save(body) {
@@ -240,11 +274,11 @@ function page() {
     if (text && event.target.dataset.line) tick(text, event.target);
   });
   async function tick(text, box) {
+    if (busy.has(box)) { box.checked = !box.checked; return; }
     const more = { line: box.dataset.line, hash: box.dataset.hash, ticked: box.checked };
-    box.disabled = true;
+    busy.add(box);
     if (!await act(fields(text.dataset.tick, 'tick', more))) box.checked = !box.checked;
-    box.disabled = false;
-    box.blur();
+    busy.delete(box);
     refresh();
   }
   function settle() {
@@ -300,13 +334,45 @@ function page() {
     // A card of work in progress that goes back is released, not reopened.
     const verb = column.dataset.drop === 'reopen' && from?.id === 'column-working' ? 'release' : column.dataset.drop;
     await act(fields(step, verb));
-    refresh();
+    land(step);
   });
   document.addEventListener('dragend', end);
 
   // ---- Keys and menus.
+  const items = (menu) => all('[role=menuitem]', menu);
+  // Over the page, where it has room: a column would cut it off.
+  function place_menus() {
+    for (const menu of all('details.move[open]')) {
+      const { style } = $('.sheet', menu), { top, bottom, right } = $('summary', menu).getBoundingClientRect();
+      style.maxHeight = '';
+      const { offsetHeight: height, offsetWidth: width } = $('.sheet', menu), below = innerHeight - bottom - 8, above = top - 8;
+      const is_below = height <= below || below >= above, most = Math.max(is_below ? below : above, 80);
+      style.maxHeight = `${most}px`;
+      style.top = `${is_below ? bottom + 4 : Math.max(4, top - 4 - Math.min(height, most))}px`;
+      style.left = `${Math.max(4, Math.min(right, innerWidth - 4) - width)}px`;
+    }
+  }
+  document.addEventListener('toggle', place_menus, true);
+  document.addEventListener('scroll', (event) => { if (!event.target.closest?.('.sheet')) place_menus(); }, true);
+  addEventListener('resize', place_menus);
+  function close(menu) { menu.removeAttribute('open'); $('summary', menu).focus(); }
+  // While a menu is open, keys belong to it.
+  function in_menu(event, menu) {
+    const list = items(menu), at = list.indexOf(document.activeElement), end = list.length - 1;
+    if (event.key === 'Tab') return list.length && menu.contains(document.activeElement) && close(menu);
+    const by = list.findIndex((it, nth) => nth > at && it.textContent.trim().toLowerCase().startsWith(event.key));
+    const to = { ArrowDown: at < end ? at + 1 : 0, ArrowUp: at > 0 ? at - 1 : end, Home: 0, End: end }[event.key] ?? by;
+    if (!list[to]) return;
+    event.preventDefault();
+    list[to].focus();
+  }
   document.addEventListener('click', (event) => {
     all('details.menu[open]').forEach((it) => { if (!it.contains(event.target)) it.removeAttribute('open'); });
+    const menu = event.target.closest?.('details.menu > summary')?.parentNode;
+    // By a key: into the menu.
+    if (menu && !menu.open && !event.detail) setTimeout(() => items(menu)[0]?.focus());
+    if (event.target.closest?.('[data-keys]')) $('#keys').showModal();
+    if (event.target.closest?.('[data-close]')) { const had = notice.contains(document.activeElement); tell(); if (had) focus_on(main); }
     const path = event.target.closest?.('[data-copy]')?.dataset.copy;
     if (path) navigator.clipboard.writeText(path).then(() => say(`Copied: ${path}`), () => say(path));
     if (path) setTimeout(() => say(''), 4000);
@@ -323,20 +389,26 @@ function page() {
     '?': () => $('#keys')?.showModal(),
     j: () => step_to(1), ArrowDown: () => here() && step_to(1),
     k: () => step_to(-1), ArrowUp: () => here() && step_to(-1),
-    m: () => { const menu = $('details.move', here() ?? undefined); if (menu && here()) { menu.open = true; $('button', menu)?.focus(); } },
+    m: () => { const menu = here() && $('details.move', here()); if (menu) { menu.open = true; items(menu)[0]?.focus(); } },
     e: () => $('#edit')?.click(),
     n: () => { const it = $('#note-form'); if (it) { it.open = true; $('textarea', it).focus(); } },
-    u: () => $('form[data-act=undo] button')?.click(),
+    u: undo,
   };
   document.addEventListener('keydown', (event) => {
+    const menu = document.activeElement?.closest?.('details.menu[open]') ?? $('details.menu[open]');
     if (event.key === 'Escape') {
       end();
-      const menu = document.activeElement?.closest?.('details.menu[open]') ?? $('details.menu[open]');
-      if (menu) { menu.removeAttribute('open'); $('summary', menu).focus(); }
+      if (menu) close(menu);
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.target.closest?.('input, textarea, select, dialog')) return;
+    if (menu) return in_menu(event, menu);
+    const closed = event.key.startsWith('Arrow') && event.target.closest?.('details.menu > summary')?.parentNode;
+    if (closed && items(closed).length) {
+      closed.open = true;
+      return in_menu(event, closed);
+    }
     const does = KEYS[event.key];
     if (!does || (event.key.startsWith('Arrow') && !here())) return;
     event.preventDefault();

@@ -1,0 +1,170 @@
+//! What a page says when something is refused, in words of the page.
+//!
+//! Other surfaces get the engine's hint, which names commands or routes; nobody can type those into a page.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::layout::{bare, heading, html};
+use super::links;
+use crate::plan::id::read_step_id;
+use crate::serve::hints;
+use crate::serve::http::problem::Problem;
+
+/// What the engine or the guard says, as a page.
+pub(super) fn page(problem: &Problem) -> Response {
+    let way = html! { p { a href="/" { "To the overview" } } };
+    as_page(problem, &html! { (sentence(problem)) (way) })
+}
+
+/// As [`page`], for the notice of a page that stays.
+pub(super) fn part(problem: &Problem) -> Response {
+    as_part(problem, &sentence(problem))
+}
+
+pub(super) fn as_page(problem: &Problem, said: &Markup) -> Response {
+    let title = heading(problem.status);
+    (problem.status, bare(title, &html! { h1 { (title) } (said) })).into_response()
+}
+
+pub(super) fn as_part(problem: &Problem, said: &Markup) -> Response {
+    let notice =
+        html! { div class="notice refused" tabindex="-1" { div { (said) } (super::layout::close()) } };
+    (problem.status, html(&notice)).into_response()
+}
+
+/// The sentence and the hint of a refusal.
+pub(super) fn sentence(problem: &Problem) -> Markup {
+    let hint = hint(problem);
+    html! {
+        p class="refusal" { (detail(problem)) }
+        @if let Some(hint) = hint { p class="hint" { (links::in_sentence(&hint)) } }
+    }
+}
+
+fn detail(problem: &Problem) -> Markup {
+    let id =
+        || html! { (links::to(problem.rest.details.get("id").and_then(Value::as_str).unwrap_or_default())) };
+    match problem.code {
+        "dependencies-open" => html! { (id()) " waits for " (open_steps(problem)) "." },
+        "confirmation-needed" if problem.rest.details.contains_key("id") => {
+            html! { (id()) " waits for a person’s confirmation." }
+        }
+        "confirmation-needed" => {
+            html! { "Only a person can confirm, and these pages were not opened by one." }
+        }
+        // What follows names the verb of the command line.
+        "not-allowed" => {
+            let is = problem.detail.split(';').next().unwrap_or_default();
+            html! { (links::in_sentence(&is.replace(" in_progress", " in progress"))) "." }
+        }
+        _ => links::in_sentence(&problem.detail),
+    }
+}
+
+/// The steps that another one waits for, each with its status.
+fn open_steps(problem: &Problem) -> Markup {
+    let open = problem.rest.details.get("open").and_then(Value::as_array).into_iter().flatten();
+    html! {
+        @for (nth, it) in open.filter_map(Value::as_str).enumerate() {
+            @if nth > 0 { ", " }
+            @match it.split_once(' ').filter(|(id, _)| read_step_id(id).is_some()) {
+                Some((id, status)) => { (links::to(id)) " " (crate::page::text::words(status)) },
+                None => (links::in_sentence(it)),
+            }
+        }
+    }
+}
+
+fn hint(problem: &Problem) -> Option<String> {
+    let own = match problem.code {
+        "dependencies-open" if problem.detail.contains("does not exist") => {
+            "One of them does not exist: correct `depends` in the step’s file."
+        }
+        "dependencies-open" => "Finish what it waits for first.",
+        "confirmation-needed" | "not-allowed" => return None,
+        "claimed" => "It belongs to that worker until the work is finished or released.",
+        "steps-open" => "Finish or skip them first.",
+        "later-change" => "Undo that one first.",
+        "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
+            "The page shows it as it is now. Look at it, then try again."
+        }
+        _ => {
+            let advice = problem.rest.advice.as_deref();
+            return advice.map_or_else(|| problem.rest.hint.clone(), hints::on_page);
+        }
+    };
+    Some(own.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::Error;
+
+    /// The text of a refusal without its tags.
+    fn said(error: Error) -> String {
+        let markup = sentence(&Problem::from(error)).into_string();
+        let parts = markup.split('<').map(|it| it.split_once('>').map_or(it, |it| it.1));
+        parts.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn refusals_name_no_options_commands_or_routes() {
+        let text = |it: &str| it.to_owned();
+        let open = vec![text("a:1 (in_progress)"), text("a:2 (pending)")];
+        let conflict = |code, message: &str, hint: &str| Error::Conflict {
+            code,
+            message: text(message),
+            hint: text(hint),
+        };
+        for (error, expected) in [
+            (
+                Error::DependenciesOpen { id: text("a:3"), open },
+                "a:3 waits for a:1 (in progress), a:2 (pending).Finish what it waits for first.",
+            ),
+            (
+                Error::ConfirmationNeeded { id: text("a:3"), phase: None },
+                "a:3 waits for a person’s confirmation.",
+            ),
+            (
+                Error::Claimed { id: text("a:3"), by: text("codex") },
+                "a:3 is claimed by codexIt belongs to that worker until the work is finished or released.",
+            ),
+            (
+                conflict(
+                    "not-allowed",
+                    "`a:1` is completed; `start` does not go from there",
+                    "`planwatch reopen a:1` first",
+                ),
+                "a:1 is completed.",
+            ),
+            (
+                conflict(
+                    "steps-open",
+                    "`a` has open steps: a:1 (pending)",
+                    "finish or skip them, or use --force",
+                ),
+                "a has open steps: a:1 (pending)Finish or skip them first.",
+            ),
+            (
+                Error::usage("the note is empty", "write what is to be noted"),
+                "the note is emptywrite what is to be noted",
+            ),
+            (
+                Error::failed(
+                    "broken",
+                    "it is broken",
+                    "`planwatch check` shows where; correct the file, or use --force",
+                ),
+                "it is brokencorrect the file",
+            ),
+        ] {
+            let said = said(error);
+            assert_eq!(said, expected);
+            assert!(!said.contains(['`']) && !said.contains("force") && !said.contains("/api"), "{said}");
+        }
+    }
+}

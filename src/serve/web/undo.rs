@@ -1,0 +1,113 @@
+//! The changes that can be undone, and what the key `u` asks: undo is possible as long as the files are as the change left
+//! them, not only while its notice is shown.
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::layout::{self, Page, Place, Visit};
+use super::{Web, forms, links, words};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::undo::{self, UndoItem};
+use crate::page::address::{self, Target};
+use crate::page::text::one_line;
+use crate::plan::time::Time;
+
+/// Changes of the page.
+const MOST: usize = 100;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct UndoQuery {
+    /// Only the last change, as a notice for the script.
+    last: Option<String>,
+}
+
+pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<UndoQuery>) -> Response {
+    let shown = move |context: &Context| -> Result<_, Error> {
+        let changes = undo::undo_list(context);
+        let (root, now) = (context.root_name(), context.now);
+        if asked.last.is_some() {
+            return Ok(layout::html(&last(&visit, &changes, &root, now)));
+        }
+        let main = main(&visit, &changes, &root, now);
+        Ok(visit.show(&Page { title: "Undo", place: Place::Elsewhere, plan: None, main }))
+    };
+    web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// The question about the last change, or why there is none.
+fn last(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
+    let possible = changes.iter().find(|it| it.blocked.is_none()).filter(|_| !visit.is_read_only());
+    html! {
+        div class="notice" tabindex="-1" {
+            @match (possible, changes.first()) {
+                _ if visit.is_read_only() => p { "These pages are only for reading." },
+                (Some(it), _) => {
+                    p { "Undo " (change(it, root)) ", " (at(it, now)) "?" }
+                    (button(visit, it))
+                }
+                (None, Some(it)) => p { "Nothing can be undone. The last change was " (change(it, root)) ": " (why_not(it)) "." },
+                (None, None) => p { "There is nothing to undo." },
+            }
+            (layout::close())
+        }
+    }
+}
+
+fn main(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
+    html! {
+        h1 { "Undo" }
+        p class="quiet below-filter" { "Changes that were made with planwatch, the last one first. A change can be undone as long as nobody has changed its files since." }
+        @if changes.is_empty() { p class="empty" { "There is nothing to undo." } }
+        ul class="rows undo" {
+            @for it in changes.iter().take(MOST) {
+                li data-key={"u-" (it.id)} {
+                    div class="what" {
+                        p { (change(it, root)) }
+                        p class="facts" { (at(it, now)) @if it.blocked.is_some() { span class="fact" { (why_not(it)) } } }
+                    }
+                    @if it.blocked.is_none() && !visit.is_read_only() { (button(visit, it)) }
+                }
+            }
+        }
+    }
+}
+
+fn button(visit: &Visit, change: &UndoItem) -> Markup {
+    html! {
+        form class="inline" method="post" action="/do" data-act="undo" {
+            (forms::hidden(visit, "undo", &change.id))
+            button { "Undo" }
+        }
+    }
+}
+
+fn at(change: &UndoItem, now: Time) -> Markup {
+    html! { @if let Ok(at) = change.at.parse() { (words::ago(at, now)) } }
+}
+
+/// `“done” of feature-auth:1`, or the first file where it is neither a step's nor a plan's.
+fn change(change: &UndoItem, root: &str) -> Markup {
+    let path = change.paths.first().map(String::as_str).unwrap_or_default();
+    let inside = path.strip_prefix(root).and_then(|it| it.strip_prefix('/')).unwrap_or(path);
+    let more = change.paths.len().saturating_sub(1);
+    html! {
+        "“" (one_line(&change.verb)) "” of "
+        @match address::read("", inside) {
+            Some(Target::Step(id)) => (links::to(&id.to_string())),
+            Some(Target::Plan(id)) => (links::to(id.as_str())),
+            _ => code { (one_line(path)) },
+        }
+        @if more > 0 { " and " (words::count(more, "more file")) }
+    }
+}
+
+fn why_not(change: &UndoItem) -> &'static str {
+    match change.blocked.as_ref().map(|it| it.code) {
+        Some("later-change") => "a later change to the same file has to be undone first",
+        Some("file-changed") => "its file was changed since",
+        _ => "what was there before is no longer known",
+    }
+}
