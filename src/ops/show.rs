@@ -2,17 +2,21 @@
 
 pub use crate::api::graph::GraphForm;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::graph;
-use crate::api::views::{PlanShape, StepShape, Views, held, value};
+use crate::api::views::{Awaited, PlanShape, StepShape, Views, held, value};
 use crate::ops::decide::{self, DecisionsReport};
 use crate::ops::insight::{self, InsightsReport};
 use crate::plan::claims::InForce;
 use crate::plan::decision::Decision;
+use crate::plan::id::StepId;
 use crate::plan::model::{Plan, PlanKind};
+use crate::plan::plans::Plans;
 use crate::plan::records::Confirmation;
 use crate::plan::rules;
 use crate::plan::time::Time;
@@ -42,6 +46,8 @@ pub struct ShownPlan {
     pub plan: PlanShape,
     pub body: String,
     pub steps: Vec<StepShape>,
+    /// The steps of other plans that its steps wait for.
+    pub awaited: Vec<OpenStep>,
     /// The plans of a program, closed ones too.
     pub children: Vec<PlanShape>,
     /// Those that hold, on the plan and on its steps, newest first.
@@ -57,6 +63,8 @@ pub struct ShownStep {
     pub body: String,
     /// What keeps it from being claimed, as sentences.
     pub waits_for: Vec<String>,
+    /// For each of these the step that it is about, if it is one.
+    pub waits_on: Vec<Option<OpenStep>>,
     pub dependants: Vec<String>,
     /// Whether a person has to say yes to it or to its phase.
     pub is_gated: bool,
@@ -67,6 +75,26 @@ pub struct ShownStep {
     /// The claim that is in force, also where the step's file does not show it.
     pub held: Option<InForce>,
     pub problems: Vec<Value>,
+}
+
+/// A step that another one waits for.
+#[derive(Debug, Clone)]
+pub struct OpenStep {
+    pub id: String,
+    pub plan: String,
+    pub number: String,
+    pub title: String,
+    pub status: String,
+}
+
+impl OpenStep {
+    fn find(plans: &Plans, own: &Plan, id: &StepId) -> Option<Self> {
+        let plan = if id.plan == own.id { own } else { plans.get(&id.plan)? };
+        let step = plan.find(id)?;
+        let (plan, number) = (id.plan.to_string(), id.number.to_string());
+        let status = step.standing().word().to_owned();
+        Some(Self { id: id.to_string(), plan, number, title: step.title.clone(), status })
+    }
 }
 
 impl ShowReport {
@@ -164,13 +192,15 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
             let step = resolve::shown_step(plan, &named)?;
             let text = texts.steps.iter().find(|it| it.path == step.path);
             let (is_gated, confirmation) = rules::confirmation(plan, step);
+            let obstacles = rules::obstacles(&plans, plan, step, context.now);
+            let obstacles = obstacles.iter().filter_map(|it| Some((step_moves::sentence(it)?, it.step())));
+            let on = |it: Option<&StepId>| it.and_then(|id| OpenStep::find(&plans, plan, id));
+            let (waits_for, waits_on) = obstacles.map(|(sentence, step)| (sentence, on(step))).unzip();
             let shown = ShownStep {
                 step: views.step(plan, step),
                 body: text.map(|it| it.body.clone()).unwrap_or_default(),
-                waits_for: rules::obstacles(&plans, plan, step, context.now)
-                    .iter()
-                    .filter_map(step_moves::sentence)
-                    .collect(),
+                waits_for,
+                waits_on,
                 dependants: dependants(&views, plan, &named.id),
                 is_gated,
                 decisions: decide::standing(context, plan.id.as_str(), Some(&step.id.to_string())),
@@ -203,18 +233,28 @@ fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> Shown
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
     let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
     let children = views.plans.children(&plan.id).filter(|_| is_program);
+    let steps: Vec<_> = plan.steps.iter().map(|it| views.step(plan, it)).collect();
+    let waits = steps.iter().flat_map(|it| &it.waits_for);
+    let others: BTreeSet<_> = waits
+        .filter_map(|it| match it {
+            Awaited::Step(id) if id.plan != plan.id => Some(id),
+            _ => None,
+        })
+        .collect();
+    let awaited = others.into_iter().filter_map(|id| OpenStep::find(views.plans, plan, id)).collect();
     ShownPlan {
         plan: views.plan(plan),
         children: children.map(|it| views.plan(it)).collect(),
         decisions: Vec::new(),
         body: texts.body.clone(),
-        steps: plan.steps.iter().map(|it| views.step(plan, it)).collect(),
+        steps,
+        awaited,
         bodies: full.then(|| plan.steps.iter().map(|it| body(&it.path)).collect()),
         problems: problems.map(|it| views.problem(it)).collect(),
     }
 }
 
-fn dependants(views: &Views<'_>, plan: &Plan, id: &crate::plan::id::StepId) -> Vec<String> {
+fn dependants(views: &Views<'_>, plan: &Plan, id: &StepId) -> Vec<String> {
     // Live plans wait for a live plan of the name.
     let is_meant = views.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
     let steps = views.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);

@@ -25,19 +25,47 @@ pub(super) fn whose(visit: &Visit, id: &str) -> Markup {
     }
 }
 
-/// The moves that the engine knows from the status of a step; whether they are possible now, it says when asked.
-pub(super) fn moves(step: &StepShape) -> Vec<(&'static str, &'static str)> {
+/// What can be done with a step as it is. The engine decides when it is asked; this is what is useful to offer.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Moves {
+    /// The next thing to do with it, if there is one.
+    pub(super) main: Option<(&'static str, &'static str)>,
+    pub(super) others: Vec<(&'static str, &'static str)>,
+    /// Refused while the step waits, unless they are forced.
+    pub(super) waiting: Vec<(&'static str, &'static str)>,
+}
+
+impl Moves {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.main.into_iter().chain(self.others.iter().copied())
+    }
+}
+
+/// `by` is who opened the page.
+pub(super) fn moves(step: &StepShape, by: &str) -> Moves {
     let status = StepStatus::ALL.iter().copied().find(|it| it.word() == step.status);
+    let (is_open, is_waiting) = (status == Some(StepStatus::InProgress), !step.waits_for.is_empty());
     let verbs = Verb::ALL.into_iter().filter(|it| is_allowed(status, *it) && Some(it.target()) != status);
-    let mut found: Vec<_> = verbs.map(|it| (it.word(), label(it))).collect();
-    let is_held = words::worker(step).is_some() || step.status == StepStatus::InProgress.word();
-    if may_be_released(status) && is_held {
-        found.push(("release", "Release"));
+    let (waiting, possible): (Vec<_>, Vec<_>) = verbs.partition(|it| is_waiting && it.needs_readiness());
+    let named = |of: Vec<Verb>| of.into_iter().map(|it| (it.word(), label(it))).collect::<Vec<_>>();
+    let (mut others, waiting) = (named(possible), named(waiting));
+    if may_be_released(status) && (words::worker(step).is_some() || is_open) {
+        others.push(("release", "Release"));
     }
-    if step.ready && step.claim.is_none() {
-        found.insert(0, ("claim", "Claim"));
+    if step.ready && (step.claim.is_none() || step.lapsed) {
+        others.insert(0, ("claim", "Claim"));
     }
-    found
+    let holder = step.claim.as_ref().and_then(|it| it.by.as_deref()).or(step.held_by.as_deref());
+    let is_others = holder.is_some_and(|it| it != by) && !step.lapsed;
+    let main = match status {
+        _ if is_others => None,
+        Some(StepStatus::Pending | StepStatus::InProgress) if step.ready => Some("claim"),
+        Some(StepStatus::InProgress) if !step.unverified => Some("done"),
+        Some(StepStatus::Failed | StepStatus::Blocked) => Some("reopen"),
+        _ => None,
+    };
+    let main = main.and_then(|act| others.iter().position(|it| it.0 == act)).map(|at| others.remove(at));
+    Moves { main, others, waiting }
 }
 
 pub(super) fn label(verb: Verb) -> &'static str {
@@ -56,11 +84,13 @@ pub(super) fn move_menu(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         @if !visit.is_read_only() {
             details class="menu move" {
-                summary aria-label={"Move step " (step.number) " to…"} title="Move to…" { "⋯" }
+                summary aria-haspopup="menu" aria-label={"Move step " (step.number) " to…"} title="Move to…" { "⋯" }
                 form class="sheet" method="post" action="/do" data-act="move" {
                     (whose(visit, &step.id))
-                    p class="sheet-title" { "Move to…" }
-                    @for (act, label) in moves(step) { button name="do" value=(act) { (label) } }
+                    p class="sheet-title" aria-hidden="true" { "Move to…" }
+                    div role="menu" aria-label={"Move step " (step.number) " to"} {
+                        @for (act, label) in moves(step, visit.by()).all() { button role="menuitem" name="do" value=(act) { (label) } }
+                    }
                 }
             }
         }
@@ -69,14 +99,34 @@ pub(super) fn move_menu(visit: &Visit, step: &StepShape) -> Markup {
 
 /// Everything that can be done with a step, with room for words.
 pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
+    let moves = moves(step, visit.by());
+    let open = step.tasks_total.saturating_sub(step.tasks_done);
     html! {
         form class="stack update" method="post" action="/do" data-act="update" data-keep="" id="update" {
             (whose(visit, &step.id))
             label for="message" { "What happened " span class="quiet" { "(optional; becomes an attempt)" } }
             textarea id="message" name="message" rows="2" {}
+            @if open > 0 && moves.all().any(|it| it.0 == "done") {
+                p class="quiet open-tasks" { (open) " of " (words::count(step.tasks_total, "task")) (if open == 1 { " is" } else { " are" }) " still open." }
+            }
             div class="buttons" {
-                @for (act, label) in moves(step) {
-                    button name="do" value=(act) class=[(act == "done" || act == "claim").then_some("primary")] { (label) }
+                @for (act, label) in moves.all() {
+                    button name="do" value=(act) class=[(moves.main.is_some_and(|it| it.0 == act)).then_some("primary")] { (label) }
+                }
+            }
+        }
+        @if !moves.waiting.is_empty() {
+            details class="more" {
+                summary { "Do it before its time" }
+                form class="stack" method="post" action="/do" data-act="update" data-keep="" id="forced" {
+                    (whose(visit, &step.id))
+                    input type="hidden" name="force" value="true";
+                    p class="quiet" { "It still waits. This is recorded as forced." }
+                    label for="forced-message" { "Reason " span class="quiet" { "(optional)" } }
+                    input id="forced-message" name="message";
+                    div class="buttons" {
+                        @for (act, label) in &moves.waiting { button name="do" value=(act) { (label) " anyway" } }
+                    }
                 }
             }
         }
@@ -145,6 +195,58 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
                 input id="after" name="after" required inputmode="decimal";
                 div class="buttons" { button { "Move it" } }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(more: &serde_json::Value) -> StepShape {
+        let mut all = json!({
+            "id": "a:3", "plan": "a", "number": "3", "step_number": 3, "title": "Three", "status": "pending", "unverified": false,
+            "ready": false, "depends": [], "waits_for": [], "phase": null, "type": null, "assignee": null, "priority": "medium",
+            "due": null, "tags": [], "created_at": null, "created_by": "user", "claim": null, "lapsed": false, "confirm": false,
+            "confirmed": null, "verify": [], "touches": null, "result": null, "attempts": [], "notes": [], "metadata": {},
+            "tasks_done": 0, "tasks_total": 0, "last_activity": null, "last_activity_source": null, "path": "plans/a/step-3.md",
+            "etag": null, "problems": [], "custom": {},
+        });
+        for (key, value) in more.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn the_main_action_is_possible_and_useful() {
+        let theirs = json!({"id": "h0000000", "by": "codex", "at": "2026-11-21T09:14:03Z"});
+        let own = json!({"id": "h0000000", "by": "ann", "at": "2026-11-21T09:14:03Z"});
+        for (more, main, waiting) in [
+            (json!({"ready": true}), Some("claim"), vec![]),
+            (json!({"waits_for": ["a:1"]}), None, vec!["start", "done"]),
+            (json!({"waits_for": ["confirmation"]}), None, vec!["start", "done"]),
+            (json!({"status": "in_progress"}), Some("done"), vec![]),
+            (json!({"status": "in_progress", "waits_for": ["a:1"]}), None, vec!["done"]),
+            (json!({"status": "in_progress", "claim": own}), Some("done"), vec![]),
+            (json!({"status": "in_progress", "claim": theirs}), None, vec![]),
+            (
+                json!({"status": "in_progress", "claim": theirs, "lapsed": true, "ready": true}),
+                Some("claim"),
+                vec![],
+            ),
+            (json!({"status": "in_progress", "unverified": true}), None, vec![]),
+            (json!({"status": "failed"}), Some("reopen"), vec![]),
+            (json!({"status": "blocked", "waits_for": ["a:1"]}), Some("reopen"), vec!["start", "done"]),
+            (json!({"status": "completed"}), None, vec![]),
+            (json!({"status": "pending"}), None, vec![]),
+        ] {
+            let found = moves(&step(&more), "ann");
+            assert_eq!(found.main.map(|it| it.0), main, "{more}");
+            assert_eq!(found.waiting.iter().map(|it| it.0).collect::<Vec<_>>(), waiting, "{more}");
+            assert!(found.all().all(|it| !waiting.contains(&it.0)), "{more}");
         }
     }
 }

@@ -6,15 +6,18 @@ use super::layout::Visit;
 use super::plan::PlanQuery;
 use super::{board, forms, links, words};
 use crate::api::views::StepShape;
+use crate::ops::show::ShownPlan;
 use crate::page::look::Look;
-use crate::page::text::{isolated, one_line};
+use crate::page::text::isolated;
 
 /// Steps on a page.
 const PAGE: usize = 200;
 
-pub(super) fn steps(visit: &Visit, asked: &PlanQuery, steps: &[StepShape]) -> Markup {
+pub(super) fn steps(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Markup {
+    let steps = &shown.steps;
     let found: Vec<_> =
         steps.iter().filter(|it| asked.status.is_empty() || Look::of(it).words() == asked.status).collect();
+    let titles = words::Titles::of(shown);
     let n_pages = found.len().div_ceil(PAGE).max(1);
     let page = asked.page.unwrap_or(1).clamp(1, n_pages);
     html! {
@@ -28,7 +31,7 @@ pub(super) fn steps(visit: &Visit, asked: &PlanQuery, steps: &[StepShape]) -> Ma
         }
         @if found.is_empty() { p class="none" { "No step matches." } }
         ul class="rows steps" {
-            @for step in found.iter().skip((page - 1) * PAGE).take(PAGE) { (row(visit, step)) }
+            @for step in found.iter().skip((page - 1) * PAGE).take(PAGE) { (row(visit, step, &titles)) }
         }
         @if n_pages > 1 {
             nav class="pager" aria-label="Pages" {
@@ -40,7 +43,7 @@ pub(super) fn steps(visit: &Visit, asked: &PlanQuery, steps: &[StepShape]) -> Ma
     }
 }
 
-fn row(visit: &Visit, step: &StepShape) -> Markup {
+fn row(visit: &Visit, step: &StepShape, titles: &words::Titles<'_>) -> Markup {
     html! {
         li data-key={"s-" (step.id)} id={"s-" (step.id)} {
             (words::mark(Look::of(step)))
@@ -50,7 +53,7 @@ fn row(visit: &Visit, step: &StepShape) -> Markup {
                 div class="facts" {
                     (words::facts(step))
                     @if !step.waits_for.is_empty() {
-                        span class="waits" title=(one_line(&step.shown_waits(board::MOST_IN_TITLE))) { "waits for " (board::waits(step)) }
+                        span class="waits" title=(titles.waits(step, board::MOST_IN_TITLE)) { "waits for " (titles.waits(step, 1)) }
                     }
                 }
             }

@@ -17,7 +17,7 @@ use crate::api::views::{PlanShape, Reason};
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::status::{self, Attention, Finished, Standing, StatusReport, StatusRequest};
 use crate::page::look::Look;
-use crate::page::text::{clip, isolated, one_line};
+use crate::page::text::{clip, isolated};
 use crate::plan::entry::folded;
 use crate::plan::model::PlanKind;
 use crate::plan::time::Time;
@@ -151,16 +151,16 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
             (nothing(plans.hidden))
         } @else {
             div class="panels" {
-                (panel("attention", "Needs attention", (totals.attention, report.attention.len()), "Nothing needs attention.", || html! {
+                (panel("attention", "Needs attention", (totals.attention, report.attention.len()), ("Nothing needs attention.", ""), || html! {
                     @for it in &report.attention { (attention(it, now)) }
                 }))
-                (panel("working", "In progress", (totals.in_progress, report.in_progress.len()), "No step is in progress.", || html! {
+                (panel("working", "In progress", (totals.in_progress, report.in_progress.len()), ("No step is in progress.", ""), || html! {
                     @for it in &report.in_progress { (standing(it, now, true)) }
                 }))
-                (panel("ready", "Ready next", (totals.ready, report.ready.len()), "No step is ready.", || html! {
+                (panel("ready", "Ready next", (totals.ready, report.ready.len()), ("No step is ready.", "The next step of each plan. The highest priority comes first, then the step for which most others wait."), || html! {
                     @for it in &report.ready { (standing(it, now, false)) }
                 }))
-                (panel("finished", "Finished", (totals.finished, report.finished.len()), "Nothing was finished lately.", || html! {
+                (panel("finished", "Finished", (totals.finished, report.finished.len()), ("Nothing was finished lately.", ""), || html! {
                     @for it in &report.finished { (finished(it, now)) }
                 }))
             }
@@ -187,12 +187,13 @@ fn panel(
     id: &str,
     title: &str,
     (n, n_shown): (usize, usize),
-    none: &str,
+    (none, note): (&str, &str),
     items: impl Fn() -> Markup,
 ) -> Markup {
     html! {
         section class="panel" id={"panel-" (id)} aria-labelledby={"head-" (id)} {
             h2 id={"head-" (id)} { (title) " " span class="count" { (n) } }
+            @if n > 0 && !note.is_empty() { p class="note" { (note) } }
             @if n == 0 { p class="none" { (none) } } @else { ul class="rows" { (items()) } }
             @if n > n_shown { p class="more-link" { a href={"/?all=" (id) "#panel-" (id)} { "Show all " (n) } } }
         }
@@ -228,9 +229,11 @@ fn attention(it: &Attention, now: Time) -> Markup {
 fn standing(it: &Standing, now: Time, is_working: bool) -> Markup {
     let held = it.held.as_ref().and_then(|it| it.by.as_deref());
     let who = words::worker(&it.step).or(held);
+    let claimed = it.step.claim.as_ref().and_then(|it| it.at).or_else(|| it.since.filter(|_| held.is_some()));
     let beside = html! {
         @if let Some(who) = who { span class="who" { (isolated(who)) } }
-        @if let Some(since) = it.since { @if is_working { "since " } (words::ago(since, now)) }
+        @if is_working && let Some(at) = claimed { span { "claimed " (words::ago(at, now)) } }
+        @else if let Some(since) = it.since { span { @if is_working { "last change " } (words::ago(since, now)) } }
     };
     row(&format!("s-{}", it.step.id), Look::of(&it.step), &it.step.id, &it.step.title, &beside)
 }
@@ -339,7 +342,7 @@ fn pager(visit: &Visit, plans: &Plans) -> Markup {
             }
         }
         @if plans.hidden > 0 {
-            p class="quiet" { a href="/?status=all#plans" { (one_line(&format!("Show {} closed and archived plans, too", plans.hidden))) } }
+            p class="quiet" { a href="/?status=all#plans" { "Show " (words::count(plans.hidden, "closed or archived plan")) ", too" } }
         }
     }
 }

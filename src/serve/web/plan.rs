@@ -81,13 +81,13 @@ fn main(
     let aims = Aims::of(&shown.plan, &read.file.bytes);
     let is_program = shown.plan.kind == PlanKind::Program && shown.steps.is_empty();
     let view = match asked.view.as_str() {
-        "list" => listing::steps(visit, asked, &shown.steps),
+        "list" => listing::steps(visit, asked, shown),
         "graph" => pictures::graph(layouts, asked, shown),
         "timeline" => pictures::timeline(context, shown),
         "text" => document(visit, read, &aims),
         "decisions" => knowledge::of_plan(context, shown)?,
         _ if is_program => children(shown, context.now),
-        _ => board::board(visit, &shown.steps),
+        _ => board::board(visit, shown),
     };
     Ok(html! {
         (head(visit, shown))

@@ -55,14 +55,11 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
             h1 { (isolated(&step.title)) }
             div class="facts" { (words::status(Look::of(step))) (words::facts(step)) }
         }
-        div class="columns" {
-            div {
-                (read.file.shown(visit, &step.id, &here, &step.path, "This step has no text yet."))
-                (attempts(&step.attempts, now))
-                (notes(&step.notes, now))
-                (history::of_step(context, &step.id))
-            }
-            aside {
+        div class="columns of-step" {
+            // Before the text where there is only one column: what can be done, and why not.
+            aside class="now" aria-label="What to do" {
+                // Of a step that waits the reason is said before what can be done.
+                @if waits(shown) { (obstacles(shown)) }
                 @if !visit.is_read_only() {
                     section aria-label="Actions" class="box" {
                         @if shown.is_gated && shown.confirmation.is_none() { (forms::gate(visit, step)) }
@@ -70,9 +67,15 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
                         (forms::more(visit, step))
                     }
                 }
-                (obstacles(shown))
-                (about(shown, now))
+                @if !waits(shown) { (obstacles(shown)) }
             }
+            div class="main-part" {
+                (read.file.shown(visit, &step.id, &here, &step.path, "This step has no text yet."))
+                (attempts(&step.attempts, now))
+                (notes(&step.notes, now))
+                (history::of_step(context, &step.id))
+            }
+            aside class="rest" aria-label="Facts" { (about(shown, now)) }
         }
     }
 }
@@ -133,6 +136,15 @@ fn notes(notes: &[Note], now: Time) -> Markup {
     }
 }
 
+fn is_closed(shown: &ShownStep) -> bool {
+    matches!(shown.step.status.as_str(), "completed" | "skipped")
+}
+
+/// A step that was completed before its time waits for nothing any more.
+fn waits(shown: &ShownStep) -> bool {
+    !is_closed(shown) && !shown.waits_for.is_empty()
+}
+
 fn obstacles(shown: &ShownStep) -> Markup {
     let step = &shown.step;
     // What keeps it from being claimed is said first, and each dependency once.
@@ -141,10 +153,21 @@ fn obstacles(shown: &ShownStep) -> Markup {
     html! {
         section class="box" aria-labelledby="head-waits" {
             h2 id="head-waits" { "Waits for" }
-            @if shown.waits_for.is_empty() { p class="none" { "Nothing." } }
-            @else { ul class="plain why" { @for it in &shown.waits_for { li { (links::in_sentence(it)) } } } }
+            @if !waits(shown) { p class="none" { "Nothing." } }
+            @else {
+                ul class="plain why" {
+                    @for (sentence, on) in shown.waits_for.iter().zip(&shown.waits_on) {
+                        li {
+                            @match on {
+                                Some(it) => a href=(links::step(&it.id)) { bdi { (words::named(step, (&it.plan, &it.number, &it.id), &it.title, &it.status)) } },
+                                None => (links::in_sentence(sentence)),
+                            }
+                        }
+                    }
+                }
+            }
             @if !closed.is_empty() || !step.depends_ranges.is_empty() {
-                h2 { "Closed dependencies" }
+                h2 { (if is_closed(shown) { "Dependencies" } else { "Closed dependencies" }) }
                 ul class="plain" {
                     @for id in closed { li { (links::to(&id.to_string())) } }
                     @for it in &step.depends_ranges { li { (links::to(&it.first.to_string())) " to " (links::to(&it.last.to_string())) } }
@@ -169,7 +192,7 @@ fn about(shown: &ShownStep, now: Time) -> Markup {
         section class="box about" aria-labelledby="head-about" {
             h2 id="head-about" { "About" }
             dl {
-                @if let Some(kind) = &step.kind { dt { "Type" } dd { (isolated(kind)) } }
+                @if let Some(kind) = &step.kind { dt { "Type" } dd { (isolated(&words::kind(kind))) } }
                 @if let Some(it) = &step.assignee { dt { "Assignee" } dd { (isolated(it)) } }
                 @if let Some(claim) = &step.claim {
                     dt { "Claim" }

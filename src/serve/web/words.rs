@@ -1,8 +1,11 @@
 //! Small words of the pages: times, statuses, progress.
 
+use std::collections::HashMap;
+
 use maud::{Markup, html};
 
-use crate::api::views::{PlanShape, StepShape};
+use crate::api::views::{Awaited, PlanShape, StepShape};
+use crate::ops::show::ShownPlan;
 use crate::page::look::Look;
 use crate::page::text::{isolated, one_line, words};
 use crate::plan::records::Priority;
@@ -31,6 +34,64 @@ fn age(seconds: i64) -> String {
 
 pub(super) fn status(look: Look) -> Markup {
     html! { span class={"status " (look.class())} { span class="mark" aria-hidden="true" { (look.mark()) } (look.words()) } }
+}
+
+/// The steps of a plan, and those of other plans that they wait for, by their ids.
+pub(super) struct Titles<'a>(HashMap<&'a str, Title<'a>>);
+
+struct Title<'a> {
+    of: (&'a str, &'a str, &'a str),
+    title: &'a str,
+    status: &'a str,
+}
+
+impl<'a> Titles<'a> {
+    pub(super) fn of(shown: &'a ShownPlan) -> Self {
+        let own = shown.steps.iter().map(|it| Title {
+            of: (&it.plan, &it.number, &it.id),
+            title: &it.title,
+            status: &it.status,
+        });
+        let others = shown.awaited.iter().map(|it| Title {
+            of: (&it.plan, &it.number, &it.id),
+            title: &it.title,
+            status: &it.status,
+        });
+        Self(own.chain(others).map(|it| (it.of.2, it)).collect())
+    }
+
+    /// What a step waits for: the first steps with title and status, and how many more there are.
+    pub(super) fn waits(&self, step: &StepShape, most: usize) -> String {
+        let one = |it: &Awaited| match it {
+            Awaited::Step(id) => match self.0.get(id.to_string().as_str()) {
+                Some(it) => named(step, it.of, it.title, it.status),
+                None => id.to_string(),
+            },
+            Awaited::Confirmation => "a person’s confirmation".to_owned(),
+        };
+        let shown: Vec<_> = step.waits_for.iter().take(most).map(one).collect();
+        let more = step.waits_for.len().saturating_sub(most);
+        one_line(&if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) })
+    }
+}
+
+/// `step 3: Title (pending)`; a step of another plan with its id.
+pub(super) fn named(
+    of: &StepShape,
+    (plan, number, id): (&str, &str, &str),
+    title: &str,
+    status: &str,
+) -> String {
+    let name = if plan == of.plan { format!("step {number}") } else { id.to_owned() };
+    format!("{name}: {} ({})", one_line(title), words(status))
+}
+
+/// The type of a step in words.
+pub(super) fn kind(word: &str) -> String {
+    match word {
+        "user_validation" => "validation by a person".to_owned(),
+        other => words(other),
+    }
 }
 
 /// `1 problem`, `2 problems`.

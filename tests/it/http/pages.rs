@@ -331,7 +331,7 @@ fn a_step_s_page_leads_to_what_it_waits_for_its_graph_and_its_history() {
     let page = server.ask("GET", "/step/feature-auth:2", &cookie, "").body;
     let waits = page.split("id=\"head-waits\"").nth(1).expect("it says what it waits for");
     assert!(
-        waits.contains("<a href=\"/step/feature-auth:1\"><bdi>feature-auth:1</bdi></a>"),
+        waits.contains("<a href=\"/step/feature-auth:1\"><bdi>step 1: Create migrations (pending)</bdi></a>"),
         "{waits}"
     );
     assert!(page.contains("/plan/feature-auth?view=graph&amp;around=feature-auth:2"), "{page}");
@@ -447,6 +447,11 @@ fn a_refusal_says_in_words_of_the_page_what_can_be_pressed() {
     assert_eq!(send("id=feature-auth:2&do=done&message=by+hand&force=true").status, 200);
     let file = place.text("plans/feature-auth/step-2.md");
     assert!(file.contains("outcome: forced") && file.contains("completed: by hand"), "{file}");
+    let closed = server.ask("GET", "/step/feature-auth:2", &cookie, "").body;
+    assert!(
+        closed.contains(">Waits for</h2><p class=\"none\">Nothing.</p><h2>Dependencies</h2>"),
+        "{closed}"
+    );
     // Without script it is a page with the same buttons, and a way back.
     let page =
         act(&server, &cookie, &format!("page={token}&back=/plan/feature-auth&id=feature-auth:1&do=done"));
@@ -484,4 +489,36 @@ fn the_end_of_a_step_has_its_author_and_tells_of_open_tasks() {
     assert!(codex.contains("href=\"/step/ledger-migration:2.75\""), "{codex}");
     let none = server.ask("GET", "/search?q=zzzznobody", &cookie, "").body;
     assert!(none.contains("Nothing was found."), "{none}");
+}
+
+#[test]
+fn pages_name_what_a_step_waits_for_and_put_it_before_the_text() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    let cookie = signed_in(&place, &server, "");
+    let title = |path: &str| {
+        let file = place.text(path);
+        let line = file.lines().find(|it| it.starts_with("# ")).expect("it has a title").to_owned();
+        line.trim_start_matches("# ")
+            .split_once(": ")
+            .map_or(line.trim_start_matches("# ").to_owned(), |it| it.1.to_owned())
+    };
+    let named = format!("step 1: {} (pending)", title("plans/feature-auth/step-1.md"));
+    let step = server.ask("GET", "/step/feature-auth:2", &cookie, "").body;
+    assert!(step.contains(&named), "{named}: {step}");
+    let at = |what: &str| step.find(what).unwrap_or_else(|| panic!("there is no {what}"));
+    assert!(at("id=\"update\"") < at("id=\"text\"") && at("id=\"head-waits\"") < at("id=\"text\""));
+    assert!(at("id=\"text\"") < at("id=\"head-about\""));
+    // What waits is not completed by the main button.
+    assert!(!step.contains("class=\"primary\">Done"), "{step}");
+    for path in ["/plan/feature-auth", "/plan/feature-auth?view=list"] {
+        let page = server.ask("GET", path, &cookie, "").body;
+        assert!(page.contains(&format!("waits for {named}")), "{page}");
+    }
+    // The same for a step of another plan.
+    let other = server.ask("GET", "/plan/ledger-migration", &cookie, "").body;
+    assert!(other.contains("waits for feature-auth:1: Create migrations (pending)"), "{other}");
+    let overview = server.ask("GET", "/", &cookie, "").body;
+    assert!(overview.contains("The next step of each plan."), "{overview}");
+    assert!(!overview.contains("since just now"), "{overview}");
 }
