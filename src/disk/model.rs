@@ -19,7 +19,7 @@ mod sample;
 mod state;
 mod undone;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -114,8 +114,8 @@ struct World {
     open: BTreeSet<u64>,
     /// The locked inodes. Killing the process or a power cut releases them.
     locked: BTreeSet<u64>,
-    /// Every path that was opened for reading or writing.
-    opened: BTreeSet<PathBuf>,
+    /// Every path that was opened for reading or writing, and how often.
+    opened: BTreeMap<PathBuf, usize>,
     kills: Kills,
 }
 
@@ -181,7 +181,7 @@ impl ModelDisk {
             leased: None,
             open: BTreeSet::new(),
             locked: BTreeSet::new(),
-            opened: BTreeSet::new(),
+            opened: BTreeMap::new(),
             kills: Kills::none(),
         };
         Self(Arc::new(Mutex::new(world)))
@@ -368,7 +368,7 @@ impl Disk for ModelDisk {
 
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut world = self.enter()?;
-        world.opened.insert(path.to_owned());
+        *world.opened.entry(path.to_owned()).or_default() += 1;
         let ino = match (how, world.state.find(path)) {
             (Open::New(_), Ok(_)) => return Err(Errno::EXIST.into()),
             (Open::New(mode), Err(_)) => world.state.create(path, FileKind::File, mode)?,

@@ -23,18 +23,24 @@ const AGE_NS: i128 = 10_000_000_000;
 struct OpenText {
     bytes: Arc<[u8]>,
     modified_ns: i128,
+    /// The time of the last change of its stat: not of a clock, but another one for each text, so that two texts are never taken
+    /// for one.
+    changed_ns: i128,
 }
 
 /// The texts by the absolute path of their files, which need not exist. Copies are cheap.
 #[derive(Clone, Debug, Default)]
 pub struct OpenTexts {
     by_path: Arc<BTreeMap<PathBuf, OpenText>>,
+    n_put: i128,
 }
 
 impl OpenTexts {
     /// Sets the text of a file; `now_ns` is the disk's clock.
     pub fn put(&mut self, path: &Path, text: &str, now_ns: i128) {
-        let text = OpenText { bytes: text.as_bytes().into(), modified_ns: now_ns - AGE_NS };
+        self.n_put += 1;
+        let (modified_ns, changed_ns) = (now_ns - AGE_NS, self.n_put);
+        let text = OpenText { bytes: text.as_bytes().into(), modified_ns, changed_ns };
         Arc::make_mut(&mut self.by_path).insert(path.to_path_buf(), text);
     }
 
@@ -92,7 +98,7 @@ impl Overlay {
             .filter(|it| it.kind == FileKind::File)
             .unwrap_or_else(|| self.made_up(path, FileKind::File));
         let len = text.bytes.len() as u64;
-        Stat { len, mtime_ns: text.modified_ns, ctime_ns: text.modified_ns, ..below }
+        Stat { len, mtime_ns: text.modified_ns, ctime_ns: text.changed_ns, ..below }
     }
 
     /// The stat of a file or directory that only open texts have.
@@ -304,6 +310,19 @@ mod tests {
         let scanned = plans.scan_plan(Path::new("a")).entries;
         let lens: Vec<_> = scanned.iter().map(|it| it.stat.len).collect();
         assert_eq!(lens, [0, 4, 6, 6], "the directory, then its files");
+    }
+
+    #[test]
+    fn each_text_has_a_stat_of_its_own() {
+        let machine = Machine::with(&[("/plans/a/step-1.md", "# One\n")]);
+        let mut texts = OpenTexts::default();
+        let mut stats = Vec::new();
+        for text in ["# Won\n", "# Two\n", "# Won\n"] {
+            texts.put(Path::new("/plans/a/step-1.md"), text, 0);
+            let plans = machine.plans().with_open_texts(texts.clone());
+            stats.push(plans.read(Path::new("a/step-1.md")).unwrap().stat);
+        }
+        assert!(stats[0] != stats[1] && stats[1] != stats[2] && stats[0] != stats[2], "{stats:?}");
     }
 
     #[test]

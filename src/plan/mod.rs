@@ -20,6 +20,7 @@ pub mod problem;
 pub mod ranges;
 pub mod read;
 pub mod records;
+pub(crate) mod reread;
 pub mod rules;
 pub mod script;
 pub mod step_number;

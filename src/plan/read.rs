@@ -1,6 +1,6 @@
 //! Parses plan and step files into [`Plan`] and [`Step`]. Mistakes in a file become problems; reading never fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::plan::fields::{Fields, shorten};
 use crate::plan::file_name;
@@ -12,6 +12,7 @@ use crate::plan::source::{self, parse, unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list::{self, Listed};
 use crate::plan::words::{PlanStatus, Stated, Status, Words};
+use crate::text::line_index::Lines;
 use crate::text::markdown::{self, Outline};
 
 pub use crate::plan::source::{Content, PlanSources, Source, Unread, etag};
@@ -71,7 +72,7 @@ pub const STEP_KEYS: &[&str] = &[
     "attempts",
 ];
 
-type ReadStep<'a> = &'a (dyn Fn(&(StepNumber, Source)) -> Step + Sync);
+pub(crate) type ReadStep<'a> = &'a (dyn Fn(&(StepNumber, Source)) -> Step + Sync);
 
 /// Reads a plan directory. Dependencies across plans are judged later, where all plans are known.
 pub fn read_plan(
@@ -96,21 +97,44 @@ pub fn read_plan_by(
     let dir = if is_archived { format!("_archive/{id}") } else { id.to_string() };
     let (mut plan, listed) = read_plan_file(id, is_archived, &dir, sources.plan.as_ref(), words, bodies);
     let numbers = all_numbers(sources.steps.iter().map(|(number, _)| number), &listed);
+    let lines = by_number(&listed);
     let read = |(number, source): &(StepNumber, Source)| {
-        let listed = listed.iter().find(|it| it.number == *number);
         let id = StepId { plan: id.clone(), number: number.clone() };
-        read_step(&id, source, (listed, &numbers), words, bodies)
+        read_step(&id, source, (lines.get(number).copied(), &numbers), words, bodies)
     };
     plan.steps = map(&sources.steps, &read);
-    let missing = listed.iter().filter(|it| sources.steps.iter().all(|(number, _)| *number != it.number));
-    let missing: Vec<_> = missing.map(|it| missing_step(&plan, &dir, it)).collect();
-    plan.steps.extend(missing);
+    add_listed(&mut plan, &dir, sources.steps.iter().map(|(number, _)| number), &listed);
     finish(&mut plan, sources);
     plan
 }
 
+/// The lines of a Steps list by their steps; of two for one step the first.
+pub(super) fn by_number(listed: &[Listed]) -> HashMap<&StepNumber, &Listed> {
+    let mut lines = HashMap::with_capacity(listed.len());
+    for it in listed {
+        lines.entry(&it.number).or_insert(it);
+    }
+    lines
+}
+
+/// Adds the steps that are only in the Steps list.
+pub(super) fn add_listed<'a>(
+    plan: &mut Plan,
+    dir: &str,
+    with_file: impl Iterator<Item = &'a StepNumber>,
+    listed: &[Listed],
+) {
+    let with_file: HashSet<&StepNumber> = with_file.collect();
+    let missing = listed.iter().filter(|it| !with_file.contains(&it.number));
+    let missing: Vec<_> = missing.map(|it| missing_step(plan, dir, it)).collect();
+    plan.steps.extend(missing);
+}
+
 /// The numbers of all steps, with a file or only in the Steps list, sorted.
-fn all_numbers<'a>(steps: impl Iterator<Item = &'a StepNumber>, listed: &'a [Listed]) -> Vec<StepNumber> {
+pub(super) fn all_numbers<'a>(
+    steps: impl Iterator<Item = &'a StepNumber>,
+    listed: &'a [Listed],
+) -> Vec<StepNumber> {
     let mut numbers: Vec<_> = steps.chain(listed.iter().map(|it| &it.number)).cloned().collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -118,9 +142,14 @@ fn all_numbers<'a>(steps: impl Iterator<Item = &'a StepNumber>, listed: &'a [Lis
 }
 
 fn finish(plan: &mut Plan, sources: &PlanSources) {
+    finish_steps(plan);
+    report_names(plan, sources);
+}
+
+/// Sorts the steps, and reports numbers that two have.
+pub(super) fn finish_steps(plan: &mut Plan) {
     plan.steps.sort_by(|a, b| a.id.number.cmp(&b.id.number).then_with(|| a.path.cmp(&b.path)));
     report_duplicates(&mut plan.steps);
-    report_names(plan, sources);
 }
 
 /// Reads only those steps of a plan that `wanted` reaches by dependencies, and in a sequential plan the previous one.
@@ -186,7 +215,7 @@ pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, word
     let numbers = all_numbers(plan.steps.iter().map(|it| &it.id.number).chain([&id.number]), &listed);
     let listed = listed.iter_mut().find(|it| it.number == id.number);
     let listed = listed.map(|it| {
-        it.locate(&plan.path, plan.body.as_bytes(), 0);
+        it.locate(&plan.path, &Lines::of(plan.body.as_bytes()), 0);
         &*it
     });
     let source = Source { path: path.to_owned(), content: Ok(content) };
@@ -215,7 +244,8 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
     again
 }
 
-fn report_names(plan: &mut Plan, sources: &PlanSources) {
+/// Reports what is wrong with the names and links of a plan's files.
+pub(crate) fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
         let message = "the name resembles a step's, but is not one";
         let hint = "rename it to step-<number>.md, or to something else";
@@ -268,7 +298,7 @@ pub(crate) fn status<S: Status>(fields: &mut Fields<'_>, default: S, words: &Wor
     Stated::Unknown(text.to_owned())
 }
 
-fn read_plan_file(
+pub(super) fn read_plan_file(
     id: &PlanId,
     is_archived: bool,
     dir: &str,
@@ -297,8 +327,9 @@ fn read_plan_file(
         plan.status = Stated::Unknown("?".to_owned());
     }
     let mut listed = steps_list::read(id, &outline);
+    let lines = Lines::of(bytes);
     for it in &mut listed {
-        it.locate(&path, bytes, bytes.len() - parsed.body.len());
+        it.locate(&path, &lines, bytes.len() - parsed.body.len());
     }
     if bodies == Bodies::Keep {
         plan.body = parsed.body.to_owned();

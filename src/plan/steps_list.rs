@@ -10,7 +10,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::references::{self, Group};
 use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
-use crate::text::line_index::{self, Place};
+use crate::text::line_index::{Lines, Place};
 use crate::text::markdown::{self, Item, Outline};
 use crate::text::placeholders::one_line;
 
@@ -55,10 +55,10 @@ impl Listed {
     }
 
     /// Converts the places of problems to the file's lines; the body begins at `body_at`.
-    pub(crate) fn locate(&mut self, path: &str, file: &[u8], body_at: usize) {
+    pub(crate) fn locate(&mut self, path: &str, file: &Lines<'_>, body_at: usize) {
         let report = |at: usize, message: String, hint: &str| {
-            let at = body_at + self.at + at;
-            Problem::at_byte(path, file, at, Code::DependencyMissing, message, hint)
+            let place = file.place(body_at + self.at + at);
+            Problem::at(path, place, Code::DependencyMissing, message, hint)
         };
         let mut problems = Vec::new();
         for group in &self.groups {
@@ -74,7 +74,13 @@ impl Listed {
             }
         }
         self.problems = problems;
-        self.place = line_index::place(file, body_at + self.at);
+        self.place = file.place(body_at + self.at);
+    }
+
+    /// Whether both say the same of their step, wherever they stand.
+    pub(crate) fn says_same(&self, other: &Self) -> bool {
+        (&self.number, &self.title, &self.depends, &self.problems)
+            == (&other.number, &other.title, &other.depends, &other.problems)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! [`LoadQuery`] is the way to load plans with what an answer about them depends on; [`one_plan`] reads one directory.
 
+mod again;
 mod collect;
 mod decode;
 mod lengths;
@@ -30,6 +31,7 @@ use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
+pub(crate) use again::KeptPlans;
 pub(crate) use parallel::{at_once, map};
 pub(crate) use plan_scope::near;
 pub(crate) use query::{LoadQuery, Loaded};

@@ -24,9 +24,13 @@ pub fn place(bytes: &[u8], at: usize) -> Place {
     let ends = |part: &[u8]| usize::from(part.iter().fold(0_u8, |n, it| n + u8::from(*it == b'\n')));
     let line = before.chunks(255).map(ends).sum::<usize>() + 1;
     let start = before.iter().rposition(|&it| it == b'\n').map_or(0, |it| it + 1);
-    let in_line = &before[start..];
-    let in_line = if start == 0 { in_line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(in_line) } else { in_line };
-    Place { line: saturate(line), column: saturate(columns(in_line) + 1) }
+    Place { line: saturate(line), column: column(&before[start..], start) }
+}
+
+/// The column behind these bytes of a line, which begins at `start` in its file.
+fn column(before: &[u8], start: usize) -> u32 {
+    let before = if start == 0 { before.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(before) } else { before };
+    saturate(columns(before) + 1)
 }
 
 /// As [`place`], but counts only from `from`, whose place is known, if both are in the same line. A line of the front matter can
@@ -37,6 +41,28 @@ pub fn place_behind(bytes: &[u8], (from, known): (usize, Place), at: usize) -> P
             Place { column: known.column.saturating_add(saturate(columns(between))), ..known }
         }
         _ => place(bytes, at),
+    }
+}
+
+/// Where the lines of a file begin, for many places in it.
+#[derive(Debug, Clone)]
+pub struct Lines<'a> {
+    bytes: &'a [u8],
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn of(bytes: &'a [u8]) -> Self {
+        let ends = bytes.iter().enumerate().filter(|(_, it)| **it == b'\n');
+        Self { bytes, starts: std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect() }
+    }
+
+    /// As [`place`].
+    pub fn place(&self, at: usize) -> Place {
+        let at = at.min(self.bytes.len());
+        let line = self.starts.partition_point(|it| *it <= at);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        Place { line: saturate(line), column: column(&self.bytes[start..at], start) }
     }
 }
 
@@ -65,6 +91,18 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], at: usize, line: u32, column: u32) {
         assert_eq!(place(bytes, at), Place { line, column });
+    }
+
+    #[test]
+    fn an_index_of_the_lines_finds_the_same_places() {
+        let texts: [&[u8]; 4] =
+            [b"", b"\n", "\u{feff}a: é,\r\n\n \u{1f600}b\nc".as_bytes(), b"a\n\xff\xfe\n"];
+        for text in texts {
+            let lines = Lines::of(text);
+            for at in 0..=text.len() + 2 {
+                assert_eq!(lines.place(at), place(text, at), "{text:?} {at}");
+            }
+        }
     }
 
     #[test]

@@ -198,9 +198,14 @@ impl Machine {
     /// The Markdown files of plans that were opened, each once, below the plans directory.
     pub(crate) fn opened(&self) -> Vec<String> {
         let world = self.0.world();
-        let files = world.opened.iter().filter(|it| it.extension().is_some_and(|it| it == "md"));
+        let files = world.opened.keys().filter(|it| it.extension().is_some_and(|it| it == "md"));
         let below = files.filter_map(|it| it.strip_prefix("/plans").ok()?.to_str());
         below.filter(|it| !it.starts_with('.')).map(str::to_owned).collect()
+    }
+
+    /// How often a file was opened.
+    pub(crate) fn n_opened(&self, path: &str) -> usize {
+        self.0.world().opened.get(Path::new(path)).copied().unwrap_or_default()
     }
 
     /// Whether the editor has saved.
@@ -227,6 +232,11 @@ impl Machine {
         let mut state = self.0.world().state.clone();
         state.settle();
         Self(ModelDisk::new(state, Script::default()))
+    }
+
+    /// Half a minute passes.
+    pub(crate) fn wait(&self) {
+        self.0.world().state.clock += 30_000_000_000;
     }
 
     /// The machine after a power cut, in each possible state.

@@ -75,7 +75,7 @@ fn check_problems(line: &str, expected: &[(u32, &str)]) {
     let file = format!("---\nstatus: active\n---\n## Steps\n- step-0: A\n{line}\n");
     let body = &file["---\nstatus: active\n---\n".len()..];
     let mut line = listed(body).pop().expect("there is a line");
-    line.locate("p/plan.md", file.as_bytes(), file.len() - body.len());
+    line.locate("p/plan.md", &Lines::of(file.as_bytes()), file.len() - body.len());
     let found: Vec<_> = line.problems.iter().map(|it| (it.column, it.message.as_str())).collect();
     assert_eq!(found, expected);
     assert!(line.problems.iter().all(|it| (it.line, it.path.as_str()) == (6, "p/plan.md")));

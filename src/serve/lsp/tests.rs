@@ -1,5 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "the test reads fixtures")]
 
+mod keys;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,10 +25,17 @@ use crate::store::transaction::{Mode, Transaction};
 use crate::text::header_edit::{self, Change, NewValue};
 
 fn tree_of(files: &[(&str, &str)]) -> (Tree, Context) {
-    let machine = Machine::with(files);
-    let context = Context::on_model(&machine);
-    let contexts: ContextsAt = Arc::new(move |_| Ok(Context::on_model(&machine)));
-    (Tree::find(&contexts, Path::new("/plans")).unwrap(), context)
+    let (tree, machine) = tree_on(files);
+    (tree, Context::on_model(&machine))
+}
+
+/// On a machine whose files are old enough that their stamps count.
+fn tree_on(files: &[(&str, &str)]) -> (Tree, Arc<Machine>) {
+    let machine = Arc::new(Machine::with(files));
+    machine.wait();
+    let own = Arc::clone(&machine);
+    let contexts: ContextsAt = Arc::new(move |_| Ok(Context::on_model(&own)));
+    (Tree::find(&contexts, Path::new("/plans")).unwrap(), machine)
 }
 
 /// The text after a client made the edits of one document, as the protocol says it: all of them at once.

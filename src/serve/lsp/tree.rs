@@ -24,7 +24,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
-use crate::store::load;
+use crate::store::load::{self, KeptPlans};
 
 /// Makes the context of a request, with the plans that a command started in this directory would use.
 pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>;
@@ -92,6 +92,7 @@ pub(super) struct Judged {
     /// Those of this plan, in the order of `check`.
     pub(super) problems: Vec<Problem>,
     pub(super) now: Time,
+    kept: KeptPlans,
 }
 
 impl Judged {
@@ -102,6 +103,17 @@ impl Judged {
     pub(super) fn step(&self, relative: &str) -> Option<(&Plan, &Step)> {
         let plan = self.plan()?;
         plan.steps.iter().find(|it| it.path == relative).map(|it| (plan, it))
+    }
+
+    /// What was read of the plans, for reading them again.
+    fn into_kept(self) -> KeptPlans {
+        let mut kept = self.kept;
+        for plan in self.plans.into_vec() {
+            if let Some(it) = catalog::key_of(&plan).and_then(|key| kept.get_mut(&key)) {
+                it.take_back(plan);
+            }
+        }
+        kept
     }
 
     fn depends_on(&self, id: &PlanId) -> bool {
@@ -125,6 +137,8 @@ pub(super) struct Tree {
     /// None until it is loaded.
     pub(super) catalog: Option<Catalog>,
     judged: HashMap<Key, Judged>,
+    /// Plans with an open text that changed since they were checked: what their other files say counts until those change.
+    outdated: HashMap<Key, Judged>,
     /// Open documents whose diagnostics may differ from those that the client has.
     dirty: BTreeSet<PathBuf>,
     /// Whether diagnostics of files that are not open may differ from those that the client has.
@@ -143,6 +157,7 @@ impl Tree {
             open: HashMap::new(),
             catalog: None,
             judged: HashMap::new(),
+            outdated: HashMap::new(),
             dirty: BTreeSet::new(),
             are_others_dirty: false,
         })
@@ -212,23 +227,33 @@ impl Tree {
         Some(file)
     }
 
-    /// Forgets the checked plans that depend on a file.
+    /// Has the plans that depend on a file checked again. Of their files those are read that differ.
     fn touch(&mut self, file: &PlanFile) {
-        if let Some(id) = file.plan() {
-            self.forget(&id);
+        let Some(id) = file.plan() else { return };
+        for (key, judged) in self.take_dependent(&id) {
+            if self.open.values().any(|(_, file)| file.key.as_ref() == Some(&key)) {
+                self.outdated.insert(key, judged);
+            }
         }
     }
 
+    /// Forgets the plans that depend on one, with all that was read of them.
     fn forget(&mut self, id: &PlanId) {
-        let gone: BTreeSet<_> =
-            self.judged.iter().filter(|(_, it)| it.depends_on(id)).map(|(key, _)| key.clone()).collect();
-        self.judged.retain(|key, _| !gone.contains(key) && key.name != id.as_str());
+        self.take_dependent(id);
+        self.outdated.retain(|key, it| !it.depends_on(id) && key.name != id.as_str());
+    }
+
+    /// Takes the checked plans that depend on one; their open documents may have other diagnostics now.
+    fn take_dependent(&mut self, id: &PlanId) -> HashMap<Key, Judged> {
+        let is_gone = |key: &Key, it: &Judged| it.depends_on(id) || key.name == id.as_str();
+        let gone: HashMap<_, _> = self.judged.extract_if(|key, it| is_gone(key, it)).collect();
         let is_concerned = |file: &PlanFile| {
-            file.key.as_ref().is_some_and(|key| gone.contains(key) || key.name == id.as_str())
+            file.key.as_ref().is_some_and(|key| gone.contains_key(key) || key.name == id.as_str())
         };
         let concerned =
             self.open.iter().filter(|(_, (_, file))| is_concerned(file)).map(|(path, _)| path.clone());
         self.dirty.extend(concerned);
+        gone
     }
 
     pub(super) fn open_files(&self) -> impl Iterator<Item = (&PathBuf, &PlanFile)> {
@@ -242,21 +267,19 @@ impl Tree {
 
     fn mark_all_dirty(&mut self) {
         self.judged.clear();
+        self.outdated.clear();
         self.dirty.extend(self.open.keys().cloned());
     }
 
     /// A plan with its problems, read from the open texts.
     pub(super) fn judged(&mut self, key: &Key) -> Result<&Judged, Error> {
         if !self.judged.contains_key(key) {
-            let judged = self.judge(key)?;
+            let kept = self.outdated.remove(key).map(Judged::into_kept).unwrap_or_default();
+            let judged = self.judge_in(&self.reading()?, key, kept)?;
             self.note(key, &judged);
             self.judged.insert(key.clone(), judged);
         }
         self.judged.get(key).ok_or(Error::NoPlansDir)
-    }
-
-    fn judge(&self, key: &Key) -> Result<Judged, Error> {
-        self.judge_in(&self.reading()?, key)
     }
 
     /// The plans that have open documents, as saved, by their directories.
@@ -265,20 +288,21 @@ impl Tree {
         let Ok(context) = self.context() else { return HashMap::new() };
         let context = Context { reading: Reading::Files, freshness: Freshness::Unknown, ..context };
         let saved = |key: Key| {
-            let judged = self.judge_in(&context, &key).ok()?;
+            let judged = self.judge_in(&context, &key, KeptPlans::default()).ok()?;
             let entry = PlanEntry::of(&judged.plans, judged.plan()?, judged.now, judged.problems.clone());
             Some((key, entry))
         };
         keys.into_iter().filter_map(saved).collect()
     }
 
-    fn judge_in(&self, context: &Context, key: &Key) -> Result<Judged, Error> {
+    /// `kept` has what was read of the plan earlier.
+    fn judge_in(&self, context: &Context, key: &Key, mut kept: KeptPlans) -> Result<Judged, Error> {
         let id = PlanId::new(&key.name);
         let known = self.catalog.as_ref().map(|it| it.dependents(&id));
         let own = || Dependents { spellings: catalog::own_keys(&id).into(), ..Dependents::default() };
-        let plans = load::near(context, &id, known.unwrap_or_else(own));
+        let plans = load::near(context, &id, known.unwrap_or_else(own), &mut kept);
         let plans = Leases::of(context).annotate(plans);
-        let mut judged = Judged { plans, key: key.clone(), problems: Vec::new(), now: context.now };
+        let mut judged = Judged { plans, key: key.clone(), problems: Vec::new(), now: context.now, kept };
         if let Some(plan) = judged.plan() {
             let mut problems = check::problems_of_plan(context, &judged.plans, plan);
             problems.sort();
@@ -336,7 +360,7 @@ impl Tree {
             if !is_open && !known && !self.is_dir(key) {
                 continue;
             }
-            match self.judge(key) {
+            match self.reading().and_then(|it| self.judge_in(&it, key, KeptPlans::default())) {
                 Ok(judged) => self.note(key, &judged),
                 Err(_) => return false,
             }

@@ -5,6 +5,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
+use super::KeptPlans;
+use super::again::read_again;
 use super::refresh::{IndexCheck, Refresh, Wanted};
 use super::scan::read_plan;
 use crate::api::context::{Context, Reading};
@@ -51,7 +53,7 @@ fn dependents(context: &Context, id: &PlanId) -> Option<Dependents> {
 
 /// None for a program, and if too many plans are reached.
 fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Option<Plans> {
-    let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
+    let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new(), kept: None };
     around.load_spellings(id);
     if around.plans.iter().any(|it| it.id == *id && it.kind == PlanKind::Program) || !around.follow(id) {
         return None;
@@ -62,14 +64,24 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
 
 /// As [`load`], for a caller that knows the directories on which an answer depends. A program comes without its plans, and
 /// directories beyond the first 64 are left out.
-pub(crate) fn near(context: &Context, id: &PlanId, mut directories: Dependents) -> Plans {
+///
+/// `kept` has what was read earlier; afterwards it has what was read now.
+pub(crate) fn near(
+    context: &Context,
+    id: &PlanId,
+    mut directories: Dependents,
+    kept: &mut KeptPlans,
+) -> Plans {
     let waiting = std::mem::take(&mut directories.waiting);
     let names = Names::Told(directories);
-    let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
+    let (loaded, plans) = (BTreeSet::new(), Vec::new());
+    let mut around = Around { context, names, loaded, plans, kept: Some(kept) };
     around.load_spellings(id);
     around.follow(id);
     around.load_all(waiting.into_iter().take(MANY).collect(), Bodies::Drop);
-    Plans::judged(around.plans)
+    let Around { loaded, plans, .. } = around;
+    kept.retain(|key, _| loaded.contains(key));
+    Plans::judged(plans)
 }
 
 /// Adds the steps outside of the plan `own` that these depend on to `seen`, and returns those that are new there.
@@ -111,6 +123,8 @@ struct Around<'a> {
     names: Names,
     loaded: BTreeSet<Key>,
     plans: Vec<Plan>,
+    /// What was read, for the next time; none: the plans are read once.
+    kept: Option<&'a mut KeptPlans>,
 }
 
 impl Around<'_> {
@@ -175,7 +189,16 @@ impl Around<'_> {
     fn load_all(&mut self, keys: Vec<Key>, bodies: Bodies) {
         for key in keys {
             if !self.loaded.contains(&key) {
-                self.plans.extend(read_plan(self.context, &key, bodies));
+                let plan = match &mut self.kept {
+                    None => read_plan(self.context, &key, bodies),
+                    Some(kept) => {
+                        read_again(self.context, &key, bodies, kept.remove(&key)).map(|(plan, it)| {
+                            kept.insert(key.clone(), it);
+                            plan
+                        })
+                    }
+                };
+                self.plans.extend(plan);
                 self.loaded.insert(key);
             }
         }

@@ -1,0 +1,162 @@
+//! Reads a plan again after a few of its files changed: what the others say is kept from the time before.
+//!
+//! The result is that of [`read_plan`](super::read::read_plan) for the same files.
+
+use std::collections::HashMap;
+
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::problem::Problem;
+use crate::plan::read::{self, Bodies, ReadStep, Source};
+use crate::plan::read_step::read_step;
+use crate::plan::references;
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list::Listed;
+use crate::plan::words::Words;
+use crate::text::markdown;
+
+/// A file of a plan.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    /// Relative to the plans directory, with `/`.
+    pub(crate) path: String,
+    /// It is certainly as it was when it was read before.
+    pub(crate) is_same: bool,
+}
+
+/// The files of a plan's directory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Files {
+    pub(crate) plan: Option<File>,
+    pub(crate) steps: Vec<(StepNumber, File)>,
+}
+
+/// What was read from a plan's files.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// What its own file says; without steps.
+    plan: Plan,
+    listed: Vec<Listed>,
+    numbers: Vec<StepNumber>,
+    /// The problems that the file of each step has on its own, by path.
+    problems: HashMap<String, Vec<Problem>>,
+    /// The steps by path, once [`Kept::take_back`] has them. They are not copied, because each may name hundreds of others.
+    steps: HashMap<String, Step>,
+}
+
+impl Kept {
+    /// Takes the steps of the plan that was read, whatever was found about them since.
+    pub(crate) fn take_back(&mut self, plan: Plan) {
+        for mut step in plan.steps {
+            let Some(problems) = self.problems.get(&step.path) else { continue };
+            step.problems.clone_from(problems);
+            step.run = None;
+            self.steps.insert(step.path.clone(), step);
+        }
+    }
+
+    /// The plan's own file: what it says and the steps that it lists. None if it has to be read.
+    fn plan_file(&self, file: &File, source: Option<&Source>) -> Option<(Plan, Vec<Listed>)> {
+        let mut plan = Some(&self.plan).filter(|it| it.path == file.path && it.etag.is_some())?.clone();
+        if let Some(source) = source {
+            let content = source.content.as_ref().ok()?;
+            plan.modified = (plan.etag.as_ref() == Some(&content.etag)).then_some(Some(content.modified))?;
+        }
+        Some((plan, self.listed.clone()))
+    }
+}
+
+/// Reads those files that may have changed and all that depends on them.
+///
+/// `read` returns a file; `map` reads many steps, in their order. The problems of the directory itself are missing.
+pub(crate) fn read_again(
+    earlier: Option<Kept>,
+    (name, is_archived): (&str, bool),
+    files: &Files,
+    read: &mut dyn FnMut(&str) -> Source,
+    map: impl Fn(&[(StepNumber, Source)], ReadStep<'_>) -> Vec<Step>,
+    (words, bodies): (&Words, Bodies),
+) -> (Plan, Kept) {
+    let id = earlier.as_ref().map_or_else(|| PlanId::new(name), |it| it.plan.id.clone());
+    let dir = if is_archived { format!("_archive/{id}") } else { id.to_string() };
+    let source = files.plan.as_ref().filter(|it| !it.is_same || earlier.is_none()).map(|it| read(&it.path));
+    let known = files.plan.as_ref().and_then(|file| earlier.as_ref()?.plan_file(file, source.as_ref()));
+    let (mut plan, listed) = known.unwrap_or_else(|| {
+        let source = source.or_else(|| files.plan.as_ref().map(|it| read(&it.path)));
+        read::read_plan_file(&id, is_archived, &dir, source.as_ref(), words, bodies)
+    });
+    let numbers = read::all_numbers(files.steps.iter().map(|(number, _)| number), &listed);
+    let mut kept = Kept {
+        plan: plan.clone(),
+        listed: Vec::new(),
+        numbers: Vec::new(),
+        problems: HashMap::with_capacity(files.steps.len()),
+        steps: HashMap::new(),
+    };
+    let lines = read::by_number(&listed);
+    let (mut found, changed) = same_steps(earlier, files, (&lines, &numbers), read);
+    let (nths, sources): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
+    let read_one = |(number, source): &(StepNumber, Source)| {
+        let id = StepId { plan: id.clone(), number: number.clone() };
+        read_step(&id, source, (lines.get(number).copied(), &numbers), words, bodies)
+    };
+    for (nth, step) in nths.into_iter().zip(map(&sources, &read_one)) {
+        found[nth] = Some(step);
+    }
+    plan.steps = found.into_iter().flatten().collect();
+    kept.problems.extend(plan.steps.iter().map(|it| (it.path.clone(), it.problems.clone())));
+    read::add_listed(&mut plan, &dir, files.steps.iter().map(|(number, _)| number), &listed);
+    read::finish_steps(&mut plan);
+    (kept.listed, kept.numbers) = (listed, numbers);
+    (plan, kept)
+}
+
+type Lines<'a> = HashMap<&'a StepNumber, &'a Listed>;
+
+/// The steps that are as before, each at the place of its file, and the files of the others, with their places.
+#[expect(clippy::type_complexity, reason = "two lists that are used at once")]
+fn same_steps(
+    earlier: Option<Kept>,
+    files: &Files,
+    (lines, numbers): (&Lines<'_>, &[StepNumber]),
+    read: &mut dyn FnMut(&str) -> Source,
+) -> (Vec<Option<Step>>, Vec<(usize, (StepNumber, Source))>) {
+    let (mut steps, listed, before) =
+        earlier.map_or_else(Default::default, |it| (it.steps, it.listed, it.numbers));
+    let lines_before = read::by_number(&listed);
+    let has_same_numbers = before == numbers;
+    let mut known = |number: &StepNumber, file: &File| {
+        let step = steps.remove(&file.path).filter(|it| it.id.number == *number)?;
+        let is_same = match (lines.get(number), lines_before.get(number)) {
+            (Some(line), Some(before)) => line.says_same(before),
+            (None, None) => true,
+            _ => false,
+        };
+        (is_same && (has_same_numbers || !may_name_numbers(&step))).then_some(step)
+    };
+    let (mut found, mut changed) = (Vec::with_capacity(files.steps.len()), Vec::new());
+    for (nth, (number, file)) in files.steps.iter().enumerate() {
+        let known = known(number, file);
+        if known.is_some() && file.is_same {
+            found.push(known);
+            continue;
+        }
+        let source = read(&file.path);
+        let content = source.content.as_ref().ok();
+        let modified = content.map(|it| it.modified);
+        match known.filter(|it| content.is_some_and(|content| it.etag.as_ref() == Some(&content.etag))) {
+            Some(step) => found.push(Some(Step { modified, ..step })),
+            None => {
+                found.push(None);
+                changed.push((nth, (number.clone(), source)));
+            }
+        }
+    }
+    (found, changed)
+}
+
+/// Whether what a step's file says may depend on the numbers of the plan's other steps, as "all previous steps" does.
+fn may_name_numbers(step: &Step) -> bool {
+    // Without its text that cannot be known.
+    step.body.is_empty() || references::section(&markdown::sections(&step.body)).is_some()
+}
