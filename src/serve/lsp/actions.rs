@@ -31,6 +31,10 @@ use crate::store::transaction::{ChangeReport, Mode};
 const QUICKFIX: &str = "quickfix";
 const REWRITE: &str = "refactor.rewrite";
 
+const COMPLETE: &str = "Complete step";
+const FAIL: &str = "Fail…";
+const ATTEMPT: &str = "Record attempt…";
+
 /// The placeholder for a person's text, for editors that cannot ask for it.
 const WHY_FAILED: &str = "describe what failed";
 const WHAT_TRIED: &str = "describe what was tried";
@@ -77,13 +81,26 @@ pub(super) fn actions(
     Ok(found.into())
 }
 
-/// The verbs that a step's text allows, and whether it has a claim.
-fn possible_moves(tree: &mut Tree, file: &PlanFile) -> Option<(Vec<Verb>, bool)> {
+/// What a step's text allows.
+struct Possible {
+    verbs: Vec<Verb>,
+    has_claim: bool,
+    /// Why none of it may be done in the open text: the saved file has a claim that the text lacks.
+    why_not: Option<String>,
+}
+
+fn possible_moves(tree: &mut Tree, file: &PlanFile) -> Option<Possible> {
     let key = file.key.as_ref().filter(|_| matches!(file.role, Role::Step(_)))?;
     let judged = tree.judged(key).ok()?;
     let (plan, step) = judged.step(&file.relative)?;
     let verbs = Verb::ALL.into_iter().filter(|it| may(judged, plan, step, *it)).collect();
-    (step.unreadable().is_none()).then_some((verbs, step.claim.is_some()))
+    step.unreadable().is_none().then_some(())?;
+    let own = step.claim.clone();
+    let why_not = tree.saved_claim(file, own.as_deref()).map(|it| {
+        let by = it.by.as_deref().unwrap_or("another worker");
+        format!("the saved file has a claim of {by}, which this text lacks; load the file again")
+    });
+    Some(Possible { verbs, has_claim: own.is_some(), why_not })
 }
 
 impl ActionContext<'_> {
@@ -206,12 +223,32 @@ impl ActionContext<'_> {
     }
 
     /// The moves of a step that are possible now.
-    fn moves(&self, possible: &Option<(Vec<Verb>, bool)>) -> Vec<Value> {
-        let Some((verbs, has_claim)) = possible else { return Vec::new() };
-        let by_command = *has_claim && self.is_saved();
+    fn moves(&self, possible: &Option<Possible>) -> Vec<Value> {
+        let Some(Possible { verbs, has_claim, why_not }) = possible else { return Vec::new() };
+        let mut found = match why_not {
+            None => self.status_moves(verbs, *has_claim && self.is_saved()),
+            Some(why) => self.disabled_moves(verbs, why),
+        };
+        if let Role::Step(number) = &self.file.role {
+            let more = json!({"after": number.to_string(), "title": "New step"});
+            let command = if self.client.asks_for_texts { "planwatch.ui.add" } else { "planwatch.add" };
+            found.push(self.command_action("Add step after…", REWRITE, command, more));
+        }
+        found
+    }
+
+    /// The moves that would be possible without a claim that others hold; empty if the client cannot show them.
+    fn disabled_moves(&self, verbs: &[Verb], why: &str) -> Vec<Value> {
+        let titles = [(Some(Verb::Done), COMPLETE), (Some(Verb::Fail), FAIL), (None, ATTEMPT)];
+        let possible = titles.into_iter().filter(|(verb, _)| verb.is_none_or(|it| verbs.contains(&it)));
+        let shown = possible.filter(|_| self.client.has_disabled_actions);
+        shown.map(|(_, it)| json!({"title": it, "kind": REWRITE, "disabled": {"reason": why}})).collect()
+    }
+
+    fn status_moves(&self, verbs: &[Verb], by_command: bool) -> Vec<Value> {
         let mut found = Vec::new();
         if verbs.contains(&Verb::Done) {
-            let title = "Complete step";
+            let title = COMPLETE;
             found.extend(match by_command {
                 true => Some(self.command_action(title, REWRITE, "planwatch.done", json!({}))),
                 false => self.moving(Verb::Done, None).map(|it| self.edit_action(title, REWRITE, &it)),
@@ -219,7 +256,7 @@ impl ActionContext<'_> {
         }
         if verbs.contains(&Verb::Fail) {
             found.extend(self.told(
-                "Fail…",
+                FAIL,
                 ("planwatch.ui.fail", "planwatch.fail"),
                 by_command,
                 json!({"message": WHY_FAILED}),
@@ -235,17 +272,12 @@ impl ActionContext<'_> {
         };
         let commands = ("planwatch.ui.attempt", "planwatch.attempt");
         found.extend(self.told(
-            "Record attempt…",
+            ATTEMPT,
             commands,
             by_command,
             json!({"outcome": "tried", "message": WHAT_TRIED}),
             attempt,
         ));
-        if let Role::Step(number) = &self.file.role {
-            let more = json!({"after": number.to_string(), "title": "New step"});
-            let command = if self.client.asks_for_texts { "planwatch.ui.add" } else { "planwatch.add" };
-            found.push(self.command_action("Add step after…", REWRITE, command, more));
-        }
         found
     }
 

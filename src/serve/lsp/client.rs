@@ -21,6 +21,8 @@ pub(super) struct Client {
     /// Its workspace edits may name versions and rename files.
     pub(super) has_document_changes: bool,
     pub(super) has_action_literals: bool,
+    /// It shows actions that are not possible now, with the reason.
+    pub(super) has_disabled_actions: bool,
     pub(super) has_snippets: bool,
     /// Completion shows a text beside each label.
     pub(super) has_label_details: bool,
@@ -54,6 +56,7 @@ impl Client {
             has_document_changes: is("/workspace/workspaceEdit/documentChanges")
                 || !words("/workspace/workspaceEdit/resourceOperations").is_empty(),
             has_action_literals: has("/textDocument/codeAction/codeActionLiteralSupport"),
+            has_disabled_actions: is("/textDocument/codeAction/disabledSupport"),
             has_snippets: is("/textDocument/completion/completionItem/snippetSupport"),
             has_label_details: is("/textDocument/completion/completionItem/labelDetailsSupport"),
             nests_symbols: is("/textDocument/documentSymbol/hierarchicalDocumentSymbolSupport"),

@@ -1,6 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "the test reads fixtures")]
 
 mod keys;
+mod other_files;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

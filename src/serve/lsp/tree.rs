@@ -21,6 +21,8 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
+use crate::plan::read::{self, Content};
+use crate::plan::records::Claim;
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
@@ -280,6 +282,21 @@ impl Tree {
             self.judged.insert(key.clone(), judged);
         }
         self.judged.get(key).ok_or(Error::NoPlansDir)
+    }
+
+    /// The claim that the saved file of an open step has, if it is in force and the open text has another or none.
+    pub(super) fn saved_claim(&self, file: &PlanFile, own: Option<&Claim>) -> Option<Claim> {
+        let context = self.context().ok()?;
+        let bytes = context.plans.read(Path::new(&file.relative)).ok()?.bytes;
+        let content = Content::new(bytes, context.now);
+        let alone = read::read_step_alone(&file.step()?, &file.relative, content, &context.config.words);
+        // Most steps have no other claim, and need no more than their own file.
+        alone.claim_in_force().filter(|it| own.is_none_or(|own| own.id != it.id))?;
+        let context = Context { reading: Reading::Files, freshness: Freshness::Unknown, ..context };
+        let judged = self.judge_in(&context, file.key.as_ref()?, KeptPlans::default()).ok()?;
+        let (_, step) = judged.step(&file.relative)?;
+        let is_lapsed = judged.plans.claims().lapse(step, judged.now).is_some();
+        step.claim_in_force().filter(|_| !is_lapsed).cloned()
     }
 
     /// The plans that have open documents, as saved, by their directories.

@@ -1,0 +1,59 @@
+//! Answers that depend on files that are not open, or on what an open file is on the disk.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::tree_on;
+use crate::serve::lsp::actions;
+use crate::serve::lsp::client::Client;
+use crate::serve::lsp::documents::Documents;
+use crate::serve::lsp::positions::Encoding;
+use crate::serve::lsp::protocol::{Position, Range};
+
+/// A status is not changed in a text that lacks the claim which the saved file has.
+#[test]
+fn a_claim_that_only_the_saved_file_has_is_respected() {
+    let files = [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")];
+    let claimed = |at: &str| {
+        format!("---\nstatus: in_progress\nclaim: {{id: \"h4f09a21\", by: bob, at: {at}}}\n---\n# One\n")
+    };
+    let offered = |saved: &str, shows_disabled: bool| {
+        let (mut tree, machine) = tree_on(&files);
+        let mut documents = Documents::default();
+        let uri = "file:///plans/p/step-1.md";
+        documents.open(uri.to_owned(), 1, "# One\n\ntyped\n".to_owned(), Encoding::Utf16).unwrap();
+        tree.put(documents.get(uri).unwrap());
+        machine.save("/plans/p/step-1.md", saved);
+        let file = tree.file(Path::new("/plans/p/step-1.md")).unwrap();
+        let client = Client {
+            has_action_literals: true,
+            has_disabled_actions: shows_disabled,
+            has_document_changes: true,
+            ..Client::default()
+        };
+        let start = Position { line: 0, character: 0 };
+        let range = Range { start, end: start };
+        let of = (documents.get(uri).unwrap(), &file);
+        let found = actions::actions(&mut tree, &documents, of, &client, (&range, None)).unwrap();
+        let shown = |it: &Value| {
+            assert!(it["disabled"].is_null() || it["edit"].is_null() && it["command"].is_null(), "{it}");
+            format!(
+                "{}{}",
+                it["title"].as_str().unwrap(),
+                it["disabled"]["reason"].as_str().unwrap_or_default()
+            )
+        };
+        found.as_array().unwrap().iter().map(shown).collect::<Vec<_>>()
+    };
+    let why = "the saved file has a claim of bob, which this text lacks; load the file again";
+    let disabled = ["Complete step", "Record attempt…"].map(|it| format!("{it}{why}"));
+    let live = claimed("2026-11-21T11:00:00Z");
+    let all = offered(&live, true);
+    assert!(disabled.iter().all(|it| all.contains(it)), "{all:?}");
+    assert_eq!(offered(&live, false), ["Add step after…"]);
+    for saved in ["# One\n\nsaved\n", &claimed("2026-11-01T11:00:00Z")] {
+        let all = offered(saved, true);
+        assert!(all.contains(&"Complete step".to_owned()), "{all:?}");
+    }
+}
