@@ -14,7 +14,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS, etag};
 use crate::plan::references;
-use crate::store::relink::{self, Gone, Orphans};
+use crate::store::relink::{self, Gone, Orphans, Renamed};
 use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, load, resolve};
@@ -76,7 +76,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
             ops.push(FileOp::Change { path, before, after });
         }
     }
-    let left_links = relink::follow_links(context, &plans, (&id, &new), &mut ops);
+    let left_links = relink::follow_links(context, &plans, Renamed::Plan { old: &id, new: &new }, &mut ops);
     let names = context.plans.listed(&from)?.unwrap_or_default();
     check_listed(context, &own, &from, &names)?;
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));

@@ -13,10 +13,11 @@ use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::references::{self, MovedFile};
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::store::fencing::{self, Caller, Owner};
-use crate::store::relink::{self, Gone, Orphans, Waits};
+use crate::store::relink::{self, Gone, Orphans, Renamed, Waits};
 use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::store::{branches, leases, load, new_step, resolve, step_file, steps_list_line};
@@ -78,11 +79,13 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
     // If two files had a number, the steps that depend on it depend on the file that keeps it.
-    let gone: Vec<_> = (!is_doubled).then(|| Gone::moved(id.clone(), new.clone())).into_iter().collect();
+    let file = step.has_file().then(|| moved_file(step, &new));
+    let as_gone = || Gone::moved(id.clone(), new.clone()).with_file(file.clone());
+    let gone: Vec<_> = (!is_doubled).then(as_gone).into_iter().collect();
     let left = Orphans::of(context, (&plans, &troubles), &gone, &[]);
     left.allow(context, request.force)?;
     let (plan, hints) =
-        move_files(context, &mut writing, &plans, (&own, step), &new, (forced, &gone, &left))?;
+        move_files(context, &mut writing, &plans, (&own, step), (&new, file), (forced, &gone, &left))?;
     report.changes.push(changed(context, &plans, &plan, step, &new, &format!("moved from {}", id.number)));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = hints;
@@ -160,10 +163,14 @@ fn move_files(
     writing: &mut Transaction<'_>,
     plans: &Plans,
     (plan, step): (&Plan, &Step),
-    new: &StepId,
+    (new, file): (&StepId, Option<MovedFile>),
     (more, gone, left): (Option<Change>, &[Gone], &Orphans),
 ) -> Result<(Plan, Vec<String>), Error> {
     let is_doubled = plan.is_doubled(step);
+    let linked = |bytes: Vec<u8>| match &file {
+        Some(file) => references::followed_step_links(&bytes, Some(&plan.id), file).unwrap_or(bytes),
+        None => bytes,
+    };
     let line = steps_list_line::edited(context, plan, |bytes| match is_doubled {
         // The present line belongs to the other file with the number.
         true => steps_list::with_step(&plan.id, bytes, &new.number, &step.title, &step.depends),
@@ -177,7 +184,7 @@ fn move_files(
         let to = from.with_file_name(file_name::step_file(&new.number));
         let before = context.plans.read(&from)?.bytes;
         let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
-        let after = transaction::edit(&step.path, &before, &changes, STEP_KEYS)?;
+        let after = linked(transaction::edit(&step.path, &before, &changes, STEP_KEYS)?);
         // At another place its text may mean fewer dependencies, because later steps do not count.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
         let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
@@ -190,11 +197,21 @@ fn move_files(
     ops.extend(line.op);
     let relinked = relink::dependants(context, plans, &line.plan, gone, (&[], left))?;
     ops.extend(relinked.ops);
+    let mut hints = relinked.hints;
+    if let Some(file) = &file {
+        hints.extend(relink::follow_links(context, plans, Renamed::Step(file), &mut ops));
+    }
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {
         leases::moved(context, &[leases::Move { plan, step, to: new.clone(), file: path }]);
     }
-    Ok((line.plan, relinked.hints))
+    Ok((line.plan, hints))
+}
+
+/// The name of a step's file, and the name that it gets.
+fn moved_file(step: &Step, new: &StepId) -> MovedFile {
+    let from = step.path.rsplit('/').next().unwrap_or_default().to_owned();
+    MovedFile { plan: step.id.plan.clone(), from, to: file_name::step_file(&new.number) }
 }
 
 fn id_change(file: &[u8], new: &StepId) -> Option<Change> {
@@ -212,4 +229,46 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &Ste
     let now = value(&Views::of(context, plans).step(plan, &moved));
     let (was_written, was) = (*new != step.id, Some(step.id.to_string()));
     Changed { was_written, was, ..Changed::new(context, new, (&moved.title, &path), did, now) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn links_to_a_step_follow_it() {
+        let decision = "# Topic\n\nSee [the step](../p/step-1.md).\n";
+        let section = "\n## Dependencies\n\n[the first one](./step-1.md#tasks)\n";
+        let machine = Machine::with(&[
+            (
+                "/plans/p/plan.md",
+                "# P\n\nSee [one](step-1.md), [two](step-2.md).\n\n## Steps\n- [step-1](step-1.md): One\n- step-2: Two\n",
+            ),
+            ("/plans/p/step-1.md", "---\nid: p:1\n---\n# One\n\n[me](../p/step-1.md) `[x](step-1.md)`\n"),
+            ("/plans/p/step-2.md", "---\ndepends: [1]\n---\n# Two\n\n[it](step-1.md)\n"),
+            ("/plans/p/step-4.md", &format!("# Four\n{section}")),
+            ("/plans/q/plan.md", "# Q\r\n\r\n[a](../p/step-1.md?x) [b](step-1.md)\r\n"),
+            ("/plans/_decisions/20261121T091403.250Z-topic.md", decision),
+        ]);
+        let context = Context::on_model(&machine);
+        let request =
+            RenumberRequest { id: "p:1".to_owned(), to: Some("3".to_owned()), ..RenumberRequest::default() };
+        let report = renumber(&context, &request).unwrap();
+        let text = |path: &str| machine.text(&format!("/plans/{path}")).unwrap();
+        assert_eq!(
+            text("p/plan.md"),
+            "# P\n\nSee [one](step-3.md), [two](step-2.md).\n\n## Steps\n- step-2: Two\n- [step-3](step-3.md): One\n"
+        );
+        assert_eq!(
+            text("p/step-3.md"),
+            "---\nid: p:3\n---\n# One\n\n[me](../p/step-3.md) `[x](step-1.md)`\n"
+        );
+        assert_eq!(text("p/step-2.md"), "---\ndepends: [3]\n---\n# Two\n\n[it](step-3.md)\n");
+        assert_eq!(text("p/step-4.md"), format!("# Four\n{}", section.replace("step-1", "step-3")));
+        assert_eq!(text("q/plan.md"), "# Q\r\n\r\n[a](../p/step-3.md?x) [b](step-1.md)\r\n");
+        assert_eq!(text("_decisions/20261121T091403.250Z-topic.md"), decision);
+        let hint = "links to `p/step-1.md` in plans/_decisions/20261121T091403.250Z-topic.md stay, because planwatch does not edit it";
+        assert_eq!(report.hints, [hint]);
+    }
 }

@@ -6,7 +6,7 @@ mod mentions;
 use std::collections::HashMap;
 use std::ops::Range;
 
-pub(crate) use links::followed as followed_links;
+pub(crate) use links::{MovedFile, followed as followed_links, followed_step as followed_step_links};
 
 use crate::plan::id::{PlanId, StepId, read_number, read_step_id};
 use crate::plan::ranges::StepRange;

@@ -1,4 +1,5 @@
-//! Updates dependencies when a step is renumbered or removed. Prose is not changed, except links to a renamed plan.
+//! Updates dependencies when a step is renumbered or removed. Prose is not changed, except links to a
+//! renamed plan or step.
 
 mod links;
 mod orphans;
@@ -6,7 +7,7 @@ mod orphans;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-pub(crate) use links::follow_links;
+pub(crate) use links::{Renamed, follow_links};
 pub(crate) use orphans::{MOST_NAMED, Orphans, quoted, waiting_for_plan};
 
 use crate::api::context::Context;
@@ -20,7 +21,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
 use crate::plan::ranges::StepRange;
 use crate::plan::read::{self, STEP_KEYS};
-use crate::plan::references;
+use crate::plan::references::{self, MovedFile};
 use crate::store::{load, steps_list_line, transaction};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::{Kind, Style, Tree, View};
@@ -38,18 +39,25 @@ pub(crate) struct Gone {
     pub(crate) heirs: Vec<StepId>,
     /// Why the heirs are unknown.
     unclear: Option<Problem>,
+    /// Its file, if that gets another name.
+    file: Option<MovedFile>,
 }
 
 impl Gone {
     /// The step has another id: its dependants wait for that.
     pub(crate) fn moved(id: StepId, to: StepId) -> Self {
-        Self { id, heirs: vec![to], unclear: None }
+        Self { id, heirs: vec![to], unclear: None, file: None }
+    }
+
+    /// As [`Self::moved`], where links to the step's file follow it.
+    pub(crate) fn with_file(self, file: Option<MovedFile>) -> Self {
+        Self { file, ..self }
     }
 
     /// The step is removed. Its dependants wait for `heirs`, or still for the missing step if not all heirs are known.
     pub(crate) fn removed(id: StepId, heirs: Vec<StepId>, unclear: Option<&Problem>) -> Self {
         let heirs = if unclear.is_some() { vec![id.clone()] } else { heirs };
-        Self { id, heirs, unclear: unclear.cloned() }
+        Self { id, heirs, unclear: unclear.cloned(), file: None }
     }
 }
 
@@ -102,7 +110,12 @@ impl Relinked {
         transaction::check_writable(context, &step.problems)?;
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
-        let after = followed(step, before.clone(), gone)?;
+        // A Dependencies section may name the step with a link alone.
+        let follow = |text: Vec<u8>, it: &MovedFile| {
+            references::followed_step_links(&text, Some(&step.id.plan), it).unwrap_or(text)
+        };
+        let linked = gone.iter().filter_map(|it| it.file.as_ref()).fold(before.clone(), follow);
+        let after = followed(step, linked, gone)?;
         let wanted = Waits { steps: &followed_depends(step, gone), ranges: &step.ranges, gone };
         let after = kept_waiting(context, plan, (&step.id, &step.path), after, &wanted)?;
         let shown = shown_path(&context.root_name(), &step.path);

@@ -1,4 +1,6 @@
-//! Links in prose that lead to the files of a plan: they follow when its directory gets another name.
+//! Links in prose that lead to the files of plans: they follow when a plan's directory or a step's file gets another name.
+
+use std::ops::Range;
 
 use crate::plan::id::PlanId;
 use crate::text::front_matter;
@@ -9,33 +11,74 @@ use crate::text::markdown;
 /// The file is in a directory beside the plan's. Only destinations such as `../old/step-2.md` count, by the name of the
 /// directory; other words of the text may mean something else.
 pub(crate) fn followed(file: &[u8], old: &PlanId, new: &PlanId) -> Option<Vec<u8>> {
+    rewritten(file, new.as_str(), |destination| {
+        let (rest, name) = outside(destination)?;
+        is_plan(name, old).then(|| rest..rest + name.len())
+    })
+}
+
+/// A step's file that gets another name in its directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MovedFile {
+    pub(crate) plan: PlanId,
+    pub(crate) from: String,
+    pub(crate) to: String,
+}
+
+/// Returns a file with its links to a step's file leading to its new name; none if it has no such link.
+///
+/// `own` is the plan in whose directory the file is; none: it is in another directory beside the plans.
+pub(crate) fn followed_step(file: &[u8], own: Option<&PlanId>, moved: &MovedFile) -> Option<Vec<u8>> {
+    rewritten(file, &moved.to, |destination| {
+        let start = match outside(destination) {
+            Some((at, name)) if is_plan(name, &moved.plan) => {
+                let behind = at + name.len();
+                destination[behind..].starts_with('/').then_some(behind + 1)?
+            }
+            Some(_) => return None,
+            None if own == Some(&moved.plan) => destination.len() - inside(destination).len(),
+            None => return None,
+        };
+        let name = destination[start..].split(['#', '?']).next().unwrap_or_default();
+        (decoded(name)? == moved.from).then(|| start..start + name.len())
+    })
+}
+
+/// Returns a file with another name where `find` says that a destination has the old one; none if none has it.
+fn rewritten(file: &[u8], name: &str, find: impl Fn(&str) -> Option<Range<usize>>) -> Option<Vec<u8>> {
     let start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[start..]).ok()?;
-    let bytes = body.as_bytes();
     let mut after = file[..start].to_vec();
     let mut from = 0;
     for range in markdown::destinations(body) {
-        if let Some((at, len)) = name_in(&body[range.clone()], old) {
-            let name = range.start + at;
-            after.extend_from_slice(&bytes[from..name]);
-            after.extend_from_slice(written(new.as_str()).as_bytes());
-            from = name + len;
+        if let Some(found) = find(&body[range.clone()]) {
+            after.extend_from_slice(&body.as_bytes()[from..range.start + found.start]);
+            after.extend_from_slice(written(name).as_bytes());
+            from = range.start + found.end;
         }
     }
-    after.extend_from_slice(&bytes[from..]);
+    after.extend_from_slice(&body.as_bytes()[from..]);
     (from > 0).then_some(after)
 }
 
-/// Where a destination has the name of a plan's directory, and how long the name is there.
-fn name_in(destination: &str, plan: &PlanId) -> Option<(usize, usize)> {
+/// A destination without `./` before it.
+fn inside(destination: &str) -> &str {
     let mut path = destination;
     while let Some(rest) = path.strip_prefix("./") {
         path = rest;
     }
-    let path = path.strip_prefix("../")?;
+    path
+}
+
+/// Where a destination outside of its file's directory has the name of a directory beside that, and the name.
+fn outside(destination: &str) -> Option<(usize, &str)> {
+    let path = inside(destination).strip_prefix("../")?;
     let name = path.split(['/', '#', '?']).next().unwrap_or_default();
-    let is_named = !name.is_empty() && decoded(name).is_some_and(|it| PlanId::new(&it) == *plan);
-    is_named.then_some((destination.len() - path.len(), name.len()))
+    Some((destination.len() - path.len(), name))
+}
+
+fn is_plan(name: &str, plan: &PlanId) -> bool {
+    !name.is_empty() && decoded(name).is_some_and(|it| PlanId::new(&it) == *plan)
 }
 
 /// Undoes the percent-encoding; none if it is none.
@@ -99,5 +142,27 @@ mod tests {
             check(text, None);
         }
         assert_eq!(followed(b"[a](../old\xff)", &PlanId::new("old"), &PlanId::new("new")), None);
+    }
+
+    #[test]
+    fn only_links_to_the_moved_file_change() {
+        let moved = MovedFile { plan: PlanId::new("p"), from: "step-3.md".into(), to: "step-2.5.md".into() };
+        let after = |own: Option<&str>, text: &str| {
+            let followed = followed_step(text.as_bytes(), own.map(PlanId::new).as_ref(), &moved);
+            followed.map(|it| String::from_utf8(it).unwrap())
+        };
+        let text = "\u{feff}---\nx: [a](step-3.md)\n---\r\n[é](step-3.md#x) [b](./step%2D3.md?y) `[c](step-3.md)` <../p/step-3.md>\r\n\n[r]: <../p/step-3.md> 'step-3.md'\n";
+        let beside = text.replace("<../p/step-3.md> '", "<../p/step-2.5.md> '");
+        let own = beside.replace("(step-3.md#x) [b](./step%2D3.md", "(step-2.5.md#x) [b](./step-2.5.md");
+        assert_eq!(after(Some("p"), text), Some(own));
+        assert_eq!(after(Some("q"), text), Some(beside.clone()));
+        assert_eq!(after(None, text), Some(beside));
+        for text in [
+            "step-3.md p:3 [step-3.md](step-30.md) [a](step-03.md) [b](x/step-3.md) [c](/step-3.md)",
+            "[a](../p) [b](../p/) [c](../q/step-3.md) [d](../p/x/step-3.md) [e](../../p/step-3.md) [f](step-3)",
+            "[a](http://x/step-3.md) [b](../step-3.md) [c](step-3.md/x)",
+        ] {
+            assert_eq!(after(Some("p"), text), None, "{text}");
+        }
     }
 }

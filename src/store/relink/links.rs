@@ -1,4 +1,4 @@
-//! Links to the files of a plan, when its directory gets another name.
+//! Links to the files of a plan, when its directory or a step's file gets another name.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::disk::FileOp;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
-use crate::plan::{decision, insight, references, script};
+use crate::plan::references::{self, MovedFile};
+use crate::plan::{decision, insight, script};
 use crate::store::{knowledge, load};
 
 /// The most files that a hint names.
@@ -19,31 +20,55 @@ const MOST_NAMED: usize = 6;
 /// The directories of files that are written once, or by people alone.
 const BESIDE: [&str; 4] = [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
 
-/// Adds to `ops` that the links of live plans and steps follow a plan to its new name.
+/// What gets another name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Renamed<'a> {
+    Plan { old: &'a PlanId, new: &'a PlanId },
+    Step(&'a MovedFile),
+}
+
+impl Renamed<'_> {
+    /// Returns a file with links that follow; none if it has no such link. `own` is the plan in whose directory it is.
+    fn followed(self, file: &[u8], own: Option<&PlanId>) -> Option<Vec<u8>> {
+        match self {
+            Self::Plan { old, new } => references::followed_links(file, old, new),
+            Self::Step(moved) => references::followed_step_links(file, own, moved),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Plan { old, .. } => old.to_string(),
+            Self::Step(moved) => format!("{}/{}", moved.plan, moved.from),
+        }
+    }
+}
+
+/// Adds to `ops` that the links of live plans and steps follow a plan or a step to its new name.
 ///
 /// Returns a hint that names the files whose links stay: those that cannot be edited, and decisions and the like, which
 /// planwatch never rewrites.
 pub(crate) fn follow_links(
     context: &Context,
     plans: &Plans,
-    (old, new): (&PlanId, &PlanId),
+    renamed: Renamed<'_>,
     ops: &mut Vec<FileOp>,
 ) -> Option<String> {
     let files: Vec<_> = plans.live().flat_map(files).collect();
     let read = |path: &str| context.plans.read(Path::new(path)).ok().map(|it| it.bytes);
-    let follow = |(path, is_writable): &(&str, bool)| {
+    let follow = |(own, path, is_writable): &(&PlanId, &str, bool)| {
         let before = read(path)?;
-        let after = references::followed_links(&before, old, new)?;
-        Some((PathBuf::from(path), is_writable.then_some((before, after))))
+        let after = renamed.followed(&before, Some(own))?;
+        Some(((*own).clone(), PathBuf::from(path), is_writable.then_some((before, after))))
     };
     let mut left = Vec::new();
     let changed: HashMap<PathBuf, usize> = ops.iter().enumerate().filter_map(changed).collect();
-    for (path, edited) in load::map(&files, follow).into_iter().flatten() {
+    for (own, path, edited) in load::map(&files, follow).into_iter().flatten() {
         match (edited, changed.get(&path)) {
             (None, _) => left.push(path.to_string_lossy().into_owned()),
             (Some(_), Some(nth)) => {
                 if let FileOp::Change { after, .. } = &mut ops[*nth]
-                    && let Some(followed) = references::followed_links(after, old, new)
+                    && let Some(followed) = renamed.followed(after, Some(&own))
                 {
                     *after = followed;
                 }
@@ -52,25 +77,23 @@ pub(crate) fn follow_links(
         }
     }
     let beside = BESIDE.iter().flat_map(|it| knowledge::sources(context, it));
-    let links = |bytes: &[u8]| references::followed_links(bytes, old, new).is_some();
+    let links = |bytes: &[u8]| renamed.followed(bytes, None).is_some();
     left.extend(beside.filter(|it| it.content.as_ref().is_ok_and(|it| links(&it.bytes))).map(|it| it.path));
     let shown: Vec<_> = left.iter().map(|it| shown_path(&context.root_name(), it)).collect();
     let them = if shown.len() == 1 { "it" } else { "them" };
     let said = || {
-        format!(
-            "links to `{old}` in {} stay, because planwatch does not edit {them}",
-            few(&shown, MOST_NAMED)
-        )
+        let (name, files) = (renamed.name(), few(&shown, MOST_NAMED));
+        format!("links to `{name}` in {files} stay, because planwatch does not edit {them}")
     };
     (!shown.is_empty()).then(said)
 }
 
-/// The files of a plan and its steps, each with whether it may be edited.
-fn files(plan: &Plan) -> impl Iterator<Item = (&str, bool)> {
+/// The files of a plan and its steps, each with its plan and whether it may be edited.
+fn files(plan: &Plan) -> impl Iterator<Item = (&PlanId, &str, bool)> {
     let is_broken = plan.problems.iter().any(|it| it.path == plan.path && it.code.refuses_writing());
-    let own = plan.etag.iter().map(move |_| (plan.path.as_str(), !is_broken));
+    let own = plan.etag.iter().map(move |_| (&plan.id, plan.path.as_str(), !is_broken));
     let steps = plan.steps.iter().filter(|it| it.has_file());
-    own.chain(steps.map(|it| (it.path.as_str(), it.unreadable().is_none())))
+    own.chain(steps.map(|it| (&plan.id, it.path.as_str(), it.unreadable().is_none())))
 }
 
 fn changed((nth, op): (usize, &FileOp)) -> Option<(PathBuf, usize)> {

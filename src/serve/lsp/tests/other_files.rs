@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::tree_on;
+use super::{applied, tree_on};
 use crate::serve::lsp::actions;
 use crate::serve::lsp::client::Client;
 use crate::serve::lsp::documents::Documents;
 use crate::serve::lsp::positions::Encoding;
-use crate::serve::lsp::protocol::{Position, Range};
+use crate::serve::lsp::protocol::{Position, Range, RenamedFile};
+use crate::serve::lsp::rename;
 
 /// A status is not changed in a text that lacks the claim which the saved file has.
 #[test]
@@ -56,4 +57,26 @@ fn a_claim_that_only_the_saved_file_has_is_respected() {
         let all = offered(saved, true);
         assert!(all.contains(&"Complete step".to_owned()), "{all:?}");
     }
+}
+
+/// A rename in an editor changes the links to a step, also in texts that are not saved.
+#[test]
+fn links_follow_a_step_that_an_editor_renames() {
+    let text = "# Other\n\nSee [it](../p/step-1.md#x).\n";
+    let files =
+        [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n"), ("/plans/q/plan.md", "# Q\n")];
+    let (mut tree, _) = tree_on(&files);
+    let mut documents = Documents::default();
+    documents.open("file:///plans/q/plan.md".to_owned(), 1, text.to_owned(), Encoding::Utf16).unwrap();
+    assert!(tree.put(documents.get("file:///plans/q/plan.md").unwrap()));
+    let client = Client { has_document_changes: true, renames_files: true, ..Client::default() };
+    let renamed = RenamedFile {
+        old_uri: "file:///plans/p/step-1.md".to_owned(),
+        new_uri: "file:///plans/p/step-2.5.md".to_owned(),
+    };
+    let edit = rename::will_rename(std::slice::from_ref(&tree), &documents, &client, &[renamed]).unwrap();
+    let changes = edit["documentChanges"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{edit}");
+    let after = applied(text, Encoding::Utf16, changes[0]["edits"].as_array().unwrap());
+    assert_eq!(after, text.replace("step-1", "step-2.5"));
 }
