@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::diagnostics::{self, Other};
 use crate::api::context::Context;
 use crate::api::daemon::Dependents;
 use crate::api::error::Error;
@@ -49,7 +50,12 @@ pub(super) struct PlanEntry {
     /// The other plans that its steps wait for, and its program.
     names: Box<[PlanId]>,
     pub(super) problems: Box<[Problem]>,
+    /// The other places of those problems that have some, each with the problem's place among them.
+    others: Box<[(usize, Box<[Other]>)]>,
 }
+
+/// Beyond so many problems of a plan, other places cost more than they help.
+const MOST_WITH_OTHERS: usize = 100;
 
 impl PlanEntry {
     pub(super) fn of(plans: &Plans, plan: &Plan, now: Time, problems: Vec<Problem>) -> Self {
@@ -68,6 +74,11 @@ impl PlanEntry {
         };
         let waits = plan.steps.iter().flat_map(|it| &it.depends).map(|it| &it.plan);
         let names: BTreeSet<_> = waits.chain(&plan.program).filter(|it| **it != plan.id).collect();
+        let others = problems.iter().take(MOST_WITH_OTHERS).enumerate().filter_map(|(nth, it)| {
+            let others = diagnostics::others(plans, plan, it);
+            (!others.is_empty()).then(|| (nth, others.into()))
+        });
+        let others = others.collect();
         Self {
             id: plan.id.clone(),
             path: plan.path.as_str().into(),
@@ -78,7 +89,14 @@ impl PlanEntry {
             steps: plan.steps.iter().map(step).collect(),
             names: names.into_iter().cloned().collect(),
             problems: problems.into(),
+            others,
         }
+    }
+
+    /// The places in other files that belong to a problem of this plan.
+    pub(super) fn others(&self, problem: &Problem) -> &[Other] {
+        let found = self.others.iter().find(|(nth, _)| self.problems[*nth] == *problem);
+        found.map_or(&[], |(_, others)| others)
     }
 
     pub(super) fn step_path(&self, step: &StepEntry) -> String {

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::documents::Document;
 use super::positions::{Places, lone_return};
-use super::tree::Judged;
 use super::uri;
 use crate::plan::file_name;
 use crate::plan::id::{PlanId, StepId, read_step_id};
@@ -21,12 +20,12 @@ use crate::text::line_index::{self, Place};
 use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
-/// The diagnostics of a document. `judged` has the other places; without it there are none.
+/// The diagnostics of a document; `others` returns the other places of a problem.
 pub(super) fn all(
     document: &Document,
     root: &Path,
     problems: &[Problem],
-    judged: Option<&Judged>,
+    others: impl Fn(&Problem) -> Vec<Other>,
 ) -> Vec<Value> {
     if problems.is_empty() {
         return Vec::new();
@@ -40,7 +39,7 @@ pub(super) fn all(
             "source": "planwatch",
             "message": message(it),
         });
-        let related = judged.map(|judged| related(root, document, judged, it)).unwrap_or_default();
+        let related: Vec<_> = others(it).iter().map(|it| it.to_json(root)).collect();
         if !related.is_empty() {
             diagnostic["relatedInformation"] = related.into();
         }
@@ -129,7 +128,8 @@ fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
 }
 
 /// A place that belongs to a problem of another place.
-struct Other {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Other {
     /// Relative to the plans directory.
     path: String,
     at: Place,
@@ -140,35 +140,44 @@ impl Other {
     fn new(path: impl Into<String>, at: Place, message: impl Into<String>) -> Self {
         Self { path: path.into(), at, message: message.into() }
     }
-}
 
-/// The other places that belong to a problem: the steps of a cycle, the plan that lacks a step, the other of two files.
-fn related(root: &Path, document: &Document, judged: &Judged, problem: &Problem) -> Vec<Value> {
-    let Some(plan) = judged.plan() else { return Vec::new() };
-    let others = match problem.code {
-        Code::ProgramMissing => plan.program.iter().filter_map(|it| of_program(&judged.plans, it)).collect(),
-        Code::NameClash => spelled_alike(&judged.plans, plan),
-        Code::DependencyMissing => missing(&judged.plans, problem).into_iter().collect(),
-        _ => match judged.step(&problem.path) {
-            Some((plan, step)) => of_step(document, &judged.plans, (plan, step), problem),
-            None => Vec::new(),
-        },
-    };
-    let place = |it: Other| {
+    fn to_json(&self, root: &Path) -> Value {
         let position =
-            json!({"line": it.at.line.saturating_sub(1), "character": it.at.column.saturating_sub(1)});
+            json!({"line": self.at.line.saturating_sub(1), "character": self.at.column.saturating_sub(1)});
         let range = json!({"start": position, "end": position});
-        json!({"location": {"uri": uri::of_path(&root.join(it.path)), "range": range}, "message": it.message})
-    };
-    others.into_iter().map(place).collect()
+        let location = json!({"uri": uri::of_path(&root.join(&self.path)), "range": range});
+        json!({"location": location, "message": self.message})
+    }
 }
 
-fn of_step(
-    document: &Document,
-    plans: &Plans,
-    (plan, step): (&Plan, &Step),
-    problem: &Problem,
-) -> Vec<Other> {
+/// The other places that belong to a problem: the steps of a cycle, the plan that lacks a step, the other of two files. Those
+/// that the file's text shows are in [`in_text`].
+pub(super) fn others(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Other> {
+    match problem.code {
+        Code::ProgramMissing => plan.program.iter().filter_map(|it| of_program(plans, it)).collect(),
+        Code::NameClash => spelled_alike(plans, plan),
+        Code::DependencyMissing => missing(plans, problem).into_iter().collect(),
+        Code::DependencyCycle | Code::DuplicateStepNumber | Code::WaitsForOpen => {
+            let step = plan.steps.iter().find(|it| it.path == problem.path);
+            step.map(|it| of_step(plans, (plan, it), problem)).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What disagrees with the place of a problem in a step's text; `plan` has the path and the id of its plan.
+pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Other> {
+    (problem.code == Code::DependenciesDisagree).then(|| {
+        match section(text).filter(|it| *it != (problem.line, problem.column)) {
+            Some((line, column)) => {
+                Other::new(&problem.path, Place { line, column }, "the Dependencies section is here")
+            }
+            None => Other::new(plan.0, Place::START, format!("the Steps list of `{}` is here", plan.1)),
+        }
+    })
+}
+
+fn of_step(plans: &Plans, (plan, step): (&Plan, &Step), problem: &Problem) -> Vec<Other> {
     match problem.code {
         Code::DependencyCycle => partners(plans, step)
             .into_iter()
@@ -186,17 +195,6 @@ fn of_step(
             let open = step.depends.iter().filter_map(|it| plans.step(it)).filter(|it| !it.is_closed());
             let open = open.take(MOST_SHOWN).filter_map(|it| Some((it, file_of(plans, it)?)));
             open.map(|(it, path)| Other::new(path, Place::START, format!("`{}` is open", it.id))).collect()
-        }
-        Code::DependenciesDisagree => {
-            let section = section(&document.text).filter(|it| *it != (problem.line, problem.column));
-            vec![match section {
-                Some((line, column)) => {
-                    Other::new(&step.path, Place { line, column }, "the Dependencies section is here")
-                }
-                None => {
-                    Other::new(&plan.path, Place::START, format!("the Steps list of `{}` is here", plan.id))
-                }
-            }]
         }
         _ => Vec::new(),
     }

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use lsp_server::RequestId;
 use serde_json::{Value, json};
 
+use super::catalog::{self, PlanEntry};
 use super::client::Client;
-use super::diagnostics;
+use super::diagnostics::{self, Other};
 use super::documents::{Document, Documents};
 use super::positions::Encoding;
 use super::protocol::{Answer, Failed, PreviousResult};
@@ -72,7 +73,8 @@ impl Published {
             }
         }
         for (path, problems) in chosen {
-            let hash = blake3::hash(format!("{problems:?}").as_bytes());
+            let others = problems.iter().map(|it| others_of(tree, it)).collect::<Vec<_>>();
+            let hash = blake3::hash(format!("{problems:?} {others:?}").as_bytes());
             if self.others.insert(path.clone(), hash) == Some(hash) {
                 continue;
             }
@@ -119,7 +121,12 @@ fn others(tree: &Tree) -> BTreeMap<PathBuf, Vec<&Problem>> {
 fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Value> {
     let (root, problems) = (tree.root.clone(), tree.problems_of(file));
     let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
-    let mut items = diagnostics::all(document, &root, &problems, judged);
+    let others = |it: &Problem| {
+        let Some((judged, plan)) = judged.and_then(|it| Some((it, it.plan()?))) else { return Vec::new() };
+        let in_text = diagnostics::in_text(&document.text, (&plan.path, &plan.id), it);
+        diagnostics::others(&judged.plans, plan, it).into_iter().chain(in_text).collect()
+    };
+    let mut items = diagnostics::all(document, &root, &problems, others);
     // A file beyond the limits has one mark.
     if problems.iter().all(|it| it.code != Code::TooLarge) {
         items.extend(diagnostics::line_ends(document));
@@ -128,7 +135,12 @@ fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Val
 }
 
 /// The URI of a file that is not open, and its diagnostics.
-fn of_file(tree: &Tree, encoding: Encoding, path: &Path, problems: &[Problem]) -> (String, Vec<Value>) {
+pub(super) fn of_file(
+    tree: &Tree,
+    encoding: Encoding,
+    path: &Path,
+    problems: &[Problem],
+) -> (String, Vec<Value>) {
     let relative = path.strip_prefix(&tree.root).unwrap_or(path);
     // Problems of a whole file are shown at its first line, so only other problems need the text.
     let needs_text = problems.iter().any(|it| (it.line, it.column) != (1, 1));
@@ -137,8 +149,23 @@ fn of_file(tree: &Tree, encoding: Encoding, path: &Path, problems: &[Problem]) -
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let uri = uri::of_path(path);
     let document = Document::new(uri.clone(), path.to_path_buf(), 0, text, encoding);
-    let items = diagnostics::all(&document, &tree.root, problems, None);
+    let others = |it: &Problem| {
+        let plan = plan_of(tree, it);
+        let in_text = plan.and_then(|plan| diagnostics::in_text(&document.text, (&plan.path, &plan.id), it));
+        others_of(tree, it).iter().cloned().chain(in_text).collect()
+    };
+    let items = diagnostics::all(&document, &tree.root, problems, others);
     (uri, items)
+}
+
+fn plan_of<'a>(tree: &'a Tree, problem: &Problem) -> Option<&'a PlanEntry> {
+    let (key, _) = catalog::place(Path::new(&problem.path))?;
+    tree.catalog.as_ref()?.at(&key)
+}
+
+/// The other places of a problem in a file that is not open.
+fn others_of<'a>(tree: &'a Tree, problem: &Problem) -> &'a [Other] {
+    plan_of(tree, problem).map_or(&[], |it| it.others(problem))
 }
 
 /// Answers the request for the diagnostics of one document.

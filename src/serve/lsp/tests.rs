@@ -239,8 +239,13 @@ fn problems_have_the_places_that_they_are_about() {
         let document = documents.get(&uri).unwrap();
         let file = tree.file(Path::new(path)).unwrap();
         let problems = tree.problems_of(&file);
-        let judged = tree.judged(file.key.as_ref().unwrap()).ok();
-        for it in diagnostics::all(document, Path::new("/plans"), &problems, judged) {
+        let judged = tree.judged(file.key.as_ref().unwrap()).unwrap();
+        let plan = judged.plan().unwrap();
+        let others = |it: &Problem| {
+            let in_text = diagnostics::in_text(&document.text, (&plan.path, &plan.id), it);
+            diagnostics::others(&judged.plans, plan, it).into_iter().chain(in_text).collect()
+        };
+        for it in diagnostics::all(document, Path::new("/plans"), &problems, others) {
             let places = it["relatedInformation"].as_array().into_iter().flatten();
             let place = |place: &Value| {
                 let (of, line) = (&place["location"]["uri"], &place["location"]["range"]["start"]["line"]);
@@ -375,7 +380,8 @@ fn many_problems_of_a_file_are_marked_each_at_its_place() {
         documents.open(uri.clone(), 1, text.to_owned(), Encoding::Utf8).unwrap();
         let file = tree.file(Path::new(path)).unwrap();
         let problems = tree.problems_of(&file);
-        let found = diagnostics::all(documents.get(&uri).unwrap(), Path::new("/plans"), &problems, None);
+        let found =
+            diagnostics::all(documents.get(&uri).unwrap(), Path::new("/plans"), &problems, |_| Vec::new());
         let marked = |it: &Value| {
             let place = |of: &str, what: &str| it["range"][of][what].as_u64().unwrap() as usize;
             let line = text.lines().nth(place("start", "line")).unwrap();

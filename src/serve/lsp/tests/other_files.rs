@@ -4,13 +4,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{applied, tree_on};
+use super::{applied, tree_of, tree_on};
+use crate::plan::problem::Problem;
 use crate::serve::lsp::actions;
+use crate::serve::lsp::catalog::Catalog;
 use crate::serve::lsp::client::Client;
 use crate::serve::lsp::documents::Documents;
 use crate::serve::lsp::positions::Encoding;
 use crate::serve::lsp::protocol::{Position, Range, RenamedFile};
-use crate::serve::lsp::rename;
+use crate::serve::lsp::{publish, rename};
 
 /// A status is not changed in a text that lacks the claim which the saved file has.
 #[test]
@@ -57,6 +59,40 @@ fn a_claim_that_only_the_saved_file_has_is_respected() {
         let all = offered(saved, true);
         assert!(all.contains(&"Complete step".to_owned()), "{all:?}");
     }
+}
+
+/// Files that are not open have the other places of their problems, too.
+#[test]
+fn problems_of_files_that_are_not_open_have_other_places() {
+    let files = [
+        ("/plans/a/plan.md", "# A\n\n## Steps\n- step-3: Three (depends: step-1)\n"),
+        ("/plans/a/step-1.md", "---\ndepends: [2, \"gone:1\"]\n---\n# One\n"),
+        ("/plans/a/step-2.md", "---\ndepends: [1]\n---\n# Two\n"),
+        ("/plans/a/step-3.md", "# Three\n\n## Dependencies\n\nstep-2\n"),
+    ];
+    let (mut tree, context) = tree_of(&files);
+    tree.loaded(Catalog::load(&context).unwrap());
+    let mut said = Vec::new();
+    for (path, _) in files {
+        let catalog = tree.catalog.as_ref().unwrap();
+        let is_own = |it: &&Problem| path.strip_prefix("/plans/") == Some(&it.path);
+        let problems: Vec<_> = catalog.problems().filter(is_own).cloned().collect();
+        for it in publish::of_file(&tree, Encoding::Utf16, Path::new(path), &problems).1 {
+            for other in it["relatedInformation"].as_array().unwrap() {
+                let uri = other["location"]["uri"].as_str().unwrap().trim_start_matches("file:///plans/");
+                said.push(format!("{path}: {uri} {}", other["message"].as_str().unwrap()));
+            }
+        }
+    }
+    assert_eq!(
+        said,
+        [
+            "/plans/a/step-1.md: a/step-2.md `a:2` waits for `a:1`",
+            "/plans/a/step-1.md: gone/plan.md there is no plan `gone` here",
+            "/plans/a/step-2.md: a/step-1.md `a:1` waits for `a:2`",
+            "/plans/a/step-3.md: a/plan.md the Steps list of `a` is here",
+        ]
+    );
 }
 
 /// A rename in an editor changes the links to a step, also in texts that are not saved.
