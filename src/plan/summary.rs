@@ -104,7 +104,8 @@ impl Plan {
         })
     }
 
-    fn is_waiting_inside(&self) -> bool {
+    /// Each dependency of a step is an earlier step of the same plan, as [`Plan::waits_inside`] says.
+    pub(crate) fn is_waiting_inside(&self) -> bool {
         let is_before = |at: usize, id: &StepId| {
             id.plan == self.id && self.place_of(&id.number).is_some_and(|place| place < at)
         };

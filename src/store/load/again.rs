@@ -75,6 +75,8 @@ pub(super) fn read_again(
     let is_linked = |it: &&PlanEntry| rows.get(&it.path).is_some_and(|it| it.is_linked);
     names.linked = found.iter().filter(is_linked).map(|it| it.path.clone()).collect();
     read::report_names(&mut plan, &names);
+    // Then no cycle need be looked for at each key, which takes longer than this does.
+    plan.waits_inside = plan.is_waiting_inside();
     Some((plan, KeptPlan { bodies, reader, files: rows, kept }))
 }
 
