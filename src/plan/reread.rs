@@ -113,14 +113,16 @@ pub(crate) fn read_again(
 
 type Lines<'a> = HashMap<&'a StepNumber, &'a Listed>;
 
-/// The steps that are as before, each at the place of its file, and the files of the others, with their places.
-#[expect(clippy::type_complexity, reason = "two lists that are used at once")]
+/// Files of steps that have to be parsed, each with its place among the files.
+type ToParse = Vec<(usize, (StepNumber, Source))>;
+
+/// The steps that are as before, each at the place of its file, and the other files.
 fn same_steps(
     earlier: Option<Kept>,
     files: &Files,
     (lines, numbers): (&Lines<'_>, &[StepNumber]),
     read: &mut dyn FnMut(&str) -> Source,
-) -> (Vec<Option<Step>>, Vec<(usize, (StepNumber, Source))>) {
+) -> (Vec<Option<Step>>, ToParse) {
     let (mut steps, listed, before) =
         earlier.map_or_else(Default::default, |it| (it.steps, it.listed, it.numbers));
     let lines_before = read::by_number(&listed);
