@@ -13,11 +13,11 @@ use crate::plan::id::{PlanId, StepId, read_number};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS, etag};
-use crate::plan::references;
-use crate::store::relink::{self, Gone, Orphans, Renamed};
+use crate::plan::{references, steps_list};
+use crate::store::relink::{self, Gone, Orphans, Renamed, Waits};
 use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
-use crate::store::{fencing, leases, load, resolve};
+use crate::store::{fencing, leases, load, resolve, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::Tree;
 
@@ -64,18 +64,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     }
     let from = PathBuf::from(own.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'));
     let to = PathBuf::from(new.as_str());
-    for step in own.steps.iter().filter(|it| it.has_file() && it.unreadable().is_none()) {
-        let path = PathBuf::from(&step.path);
-        let before = context.plans.read(&path)?.bytes;
-        // Of a file that is half saved, what names the plan would stay.
-        if step.etag.as_ref().is_some_and(|it| *it != etag(&before)) {
-            return Err(DiskError::FileChanged { path }.into());
-        }
-        let after = transaction::edit(&step.path, &before, &own_changes(step, &before, &new), STEP_KEYS)?;
-        if before != after {
-            ops.push(FileOp::Change { path, before, after });
-        }
-    }
+    own_files(context, &own, &new, &mut ops)?;
     let left_links = relink::follow_links(context, &plans, Renamed::Plan { old: &id, new: &new }, &mut ops);
     let names = context.plans.listed(&from)?.unwrap_or_default();
     check_listed(context, &own, &from, &names)?;
@@ -95,6 +84,44 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
         foreign::moved(context, &moves);
     }
     Ok(report)
+}
+
+/// Corrects what the plan's own files say with the plan's name: ids, dependencies, and its Steps list. A step whose text below
+/// the front matter names the plan gets a `depends`.
+fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>) -> Result<(), Error> {
+    let moved = |it: &StepId| match it.plan == own.id {
+        true => StepId { plan: new.clone(), number: it.number.clone() },
+        false => it.clone(),
+    };
+    // Read as the new plan's, a number alone stays, and only the old name is another plan's.
+    let relinked = |file: Vec<u8>, it: &Step| steps_list::relinked(new, &file, &it.id, &[moved(&it.id)]);
+    let list = steps_list_line::edited(context, own, |it| own.steps.iter().fold(it.to_vec(), relinked))?;
+    ops.extend(list.op);
+    let mut then = Plan { id: new.clone(), ..list.plan };
+    then.steps.iter_mut().for_each(|it| it.id = moved(&it.id));
+    for step in own.steps.iter().filter(|it| it.has_file()) {
+        let path = PathBuf::from(&step.path);
+        if step.unreadable().is_some() {
+            let bytes = context.plans.read(&path).map(|it| it.bytes).unwrap_or_default();
+            if String::from_utf8_lossy(&bytes).contains(own.id.as_str()) {
+                transaction::check_writable(context, &step.problems)?;
+            }
+            continue;
+        }
+        let before = context.plans.read(&path)?.bytes;
+        // Of a file that is half saved, what names the plan would stay.
+        if step.etag.as_ref().is_some_and(|it| *it != etag(&before)) {
+            return Err(DiskError::FileChanged { path }.into());
+        }
+        let after = transaction::edit(&step.path, &before, &own_changes(step, &before, new), STEP_KEYS)?;
+        let depends: Vec<_> = step.depends.iter().map(&moved).collect();
+        let wanted = Waits { steps: &depends, ranges: &step.ranges, gone: &[] };
+        let after = relink::kept_waiting(context, &then, (&moved(&step.id), &step.path), after, &wanted)?;
+        if before != after {
+            ops.push(FileOp::Change { path, before, after });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses if another program has moved files away since they were read, such as the whole directory.
@@ -194,6 +221,36 @@ mod tests {
         for names in [&[][..], &["plan.md"], &["step-1.md"]] {
             assert_eq!(check(names), Err("file-changed"));
         }
+    }
+
+    /// The plan's own texts may spell its name; a number alone stays.
+    #[test]
+    fn steps_of_the_plan_wait_for_the_same_steps() {
+        let machine = Machine::with(&[
+            (
+                "/plans/p/plan.md",
+                "# P\n\n## Steps\n\n- step-1: A\n- step-2: B (depends: p:1)\n- step-3: C (depends: 1)\n- step-4: D\n",
+            ),
+            ("/plans/p/step-1.md", "# A\n"),
+            ("/plans/p/step-2.md", "# B\n"),
+            ("/plans/p/step-3.md", "# C\n\n## Dependencies\n\nstep-1\n"),
+            ("/plans/p/step-4.md", "# D\n\n## Dependencies\n\nNeeds p/step-1.\n"),
+        ]);
+        let context = Context::on_model(&machine);
+        let request = RenameRequest { id: "p".to_owned(), to: "z".to_owned(), ..RenameRequest::default() };
+        rename(&context, &request).unwrap();
+        let waits: Vec<_> = load::existing_plan(&context, &PlanId::new("z")).unwrap().steps;
+        let waits: Vec<_> =
+            waits.iter().map(|it| it.depends.iter().map(ToString::to_string).collect::<Vec<_>>()).collect();
+        let one = vec!["z:1".to_owned()];
+        assert_eq!(waits, [Vec::new(), one.clone(), one.clone(), one]);
+        let plan = machine.text("/plans/z/plan.md").unwrap();
+        assert!(plan.contains("B (depends: z:1)\n- step-3: C (depends: 1)\n"), "{plan}");
+        assert_eq!(machine.text("/plans/z/step-3.md").unwrap(), "# C\n\n## Dependencies\n\nstep-1\n");
+        assert_eq!(
+            machine.text("/plans/z/step-4.md").unwrap(),
+            "---\ndepends: [1]\n---\n# D\n\n## Dependencies\n\nNeeds p/step-1.\n"
+        );
     }
 
     #[test]
