@@ -146,7 +146,8 @@ impl<'a> Files<'a> {
 
     fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>, problems: &[Problem]) {
         // Of a file, or of its directory.
-        let covers = |it: &Problem| it.code == Code::Unreadable && Path::new(path).starts_with(&it.path);
+        let is_unread = |it: &Problem| matches!(it.code, Code::Unreadable | Code::TooLarge);
+        let covers = |it: &Problem| is_unread(it) && Path::new(path).starts_with(&it.path);
         let cannot_be_read = || problems.iter().any(covers);
         match (etag, modified) {
             (Some(etag), Some(modified)) => self.there.push((path, etag, modified)),
