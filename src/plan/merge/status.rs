@@ -32,14 +32,15 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
         (true, false) => Some(Winner::Theirs),
         _ => None,
     };
-    // The side with the base's status may have come back to it, as `reopen` does.
+    // The side with the base's status may have come back to it, as `reopen` does, or completed the step once more.
+    let went_on = |side: Winner| more == Some(side) && tries.are_new == [true, true];
     if ours.is(&base) {
-        let went_on = more == Some(Winner::Ours) && tries.are_new == [true, true];
-        return Some(if went_on { Winner::Ours } else { Winner::Theirs });
+        let stays = went_on(Winner::Ours) || is_completed_later(&ours, &tries.ours, &tries.theirs);
+        return Some(if stays { Winner::Ours } else { Winner::Theirs });
     }
     if theirs.is(&base) {
-        let went_on = more == Some(Winner::Theirs) && tries.are_new == [true, true];
-        return Some(if went_on { Winner::Theirs } else { Winner::Ours });
+        let stays = went_on(Winner::Theirs) || is_completed_later(&theirs, &tries.theirs, &tries.ours);
+        return Some(if stays { Winner::Theirs } else { Winner::Ours });
     }
     if more.is_some() {
         return more;
@@ -53,6 +54,14 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
     };
     let wins = rank(own, &tries.ours) >= rank(other, &tries.theirs);
     Some(if wins { Winner::Ours } else { Winner::Theirs })
+}
+
+/// Whether a side completed the step after the last attempt that only the other side has.
+fn is_completed_later(side: &Said<'_>, own: &[(String, String)], other: &[(String, String)]) -> bool {
+    let (Some(last), Some(last_of_other)) = (own.iter().max(), other.iter().map(|(at, _)| at).max()) else {
+        return false;
+    };
+    side.known() == Some(StepStatus::Completed) && last.1 == "completed" && last.0 > *last_of_other
 }
 
 /// The order of statuses without attempts; the later one wins.
@@ -175,6 +184,11 @@ mod tests {
         check(["pending", "completed", "pending"], &[], &[F2], Some(Ours));
         check(["completed", "pending", "completed"], &[R3], &[], Some(Ours));
         check(["pending", "failed", "pending"], &[F2], &[B3], Some(Ours));
+        // Completed once more after the other side's last attempt, or before it.
+        check(["completed", "completed", "in_progress"], &[C1, ("03", "completed")], &[F2], Some(Ours));
+        check(["completed", "completed", "pending"], &[("02", "completed")], &[R3], Some(Theirs));
+        check(["completed", "completed", "in_progress"], &[("03", "completed")], &[], Some(Ours));
+        check(["completed", "completed", "blocked"], &[("03", "note")], &[F2], Some(Theirs));
         // The same on both sides, also in other words.
         check(["pending", "done", "completed"], &[C1], &[F2], Some(Ours));
         // One side knows all that the other knows, and more.
