@@ -61,18 +61,42 @@ impl GitResolveReport {
         json!(self)
     }
 
+    /// 1 if a file still needs a person.
+    pub fn exit_code(&self) -> u8 {
+        let is_done = |it: &ResolvedFile| matches!(it.state, "resolved" | "restored" | "carried");
+        u8::from(!self.files.iter().all(is_done))
+    }
+}
+
+/// What was done so far. If another program's save refuses a change, the command goes on from here.
+#[derive(Default)]
+struct Done {
+    files: Vec<ResolvedFile>,
+    /// Files to stage.
+    clean: Vec<PathBuf>,
+    /// Files whose text is this command's own, so that no person's edits are in them.
+    own: Vec<PathBuf>,
+    diff: String,
+}
+
+impl Done {
+    /// Adds a file, or what is new about it.
+    fn report(&mut self, new: ResolvedFile) {
+        let Some(file) = self.files.iter_mut().find(|it| it.path == new.path) else {
+            return self.files.push(new);
+        };
+        file.state = new.state;
+        let decided = new.decided.into_iter().filter(|it| !file.decided.contains(it));
+        file.decided.extend(decided.collect::<Vec<_>>());
+        file.renumbered = new.renumbered.or(file.renumbered.take());
+    }
+
     fn set_resolved(&mut self, path: &str, decided: Option<&str>, renumbered: Option<&str>) {
         for file in self.files.iter_mut().filter(|it| it.path == path) {
             file.state = "resolved";
             file.decided.extend(decided.map(str::to_owned));
             file.renumbered = file.renumbered.take().or_else(|| renumbered.map(str::to_owned));
         }
-    }
-
-    /// 1 if a file still needs a person.
-    pub fn exit_code(&self) -> u8 {
-        let is_done = |it: &ResolvedFile| matches!(it.state, "resolved" | "restored" | "carried");
-        u8::from(!self.files.iter().all(is_done))
     }
 }
 
@@ -115,73 +139,59 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
     }
     // Git has written some of the files a moment ago, as an editor does that has not finished.
-    let (report, clean, written) = transaction::once_saved(context, || resolving.all(request, &wanted))?;
+    let (mut done, written) = (Done::default(), Planned::default());
+    let resolved = transaction::once_saved(context, || {
+        let mut writing = Transaction::begin(context, "git resolve", request.mode)?;
+        writing.noted = Some(written.clone());
+        let resolved = resolving.all(request, &wanted, &mut writing, &mut done);
+        done.diff.push_str(&std::mem::take(&mut writing.diff));
+        resolved
+    });
+    // What a refused command has resolved is resolved.
     if request.mode == Mode::Write {
-        resolving.stage(&clean, written)?;
+        resolving.stage(&done, written.take())?;
     }
-    Ok(report)
+    resolved?;
+    done.files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(GitResolveReport { dry_run: request.mode == Mode::DryRun, files: done.files, diff: done.diff })
 }
 
 impl Resolving<'_> {
-    /// Resolves the files under one lock. Renumbering comes last, because the rest can be repeated if it is
-    /// refused.
+    /// Resolves the files that are not `done` yet, under one lock.
     fn all(
         &self,
         request: &GitResolveRequest,
         wanted: &[(PathBuf, Stages)],
-    ) -> Result<(GitResolveReport, Vec<PathBuf>, Vec<FileOp>), Error> {
+        writing: &mut Transaction<'_>,
+        done: &mut Done,
+    ) -> Result<(), Error> {
         let dry_run = request.mode == Mode::DryRun;
-        let mut report = GitResolveReport { dry_run, files: Vec::new(), diff: String::new() };
-        let (mut clean, mut taken) = (Vec::new(), Vec::new());
-        let mut writing = Transaction::begin(self.context, "git resolve", request.mode)?;
-        let noted = Planned::default();
-        writing.noted = Some(noted.clone());
+        let left = wanted.iter().filter(|(path, _)| !done.clean.contains(path));
         let is_whole = |stages: &Stages| stages[1].is_some() && stages[2].is_some();
-        for (path, stages) in wanted.iter().filter(|(_, stages)| is_whole(stages)) {
-            let file = self.resolve(&mut writing, path, stages)?;
+        let (whole, partial): (Vec<_>, Vec<_>) = left.cloned().partition(|(_, stages)| is_whole(stages));
+        let mut taken = Vec::new();
+        for (path, stages) in whole {
+            let file = self.resolve(writing, &path, &stages)?;
             match file.state {
-                "resolved" => clean.push(path.clone()),
-                "number-taken" if request.renumber => taken.push((path.clone(), stages.clone())),
+                "resolved" => done.clean.push(path),
+                "number-taken" if request.renumber => taken.push((path, stages)),
                 _ => {}
             }
-            report.files.push(file);
+            done.report(file);
         }
-        for (path, home) in places::rehome(self, &mut writing, &taken)? {
-            taken.retain(|(it, _)| *it != path);
-            let decided = format!("their step is {} already", self.shown(&home));
-            report.set_resolved(&self.shown(&path), Some(&decided), None);
-            clean.extend([path, home]);
-        }
-        let partial: Vec<_> = wanted.iter().filter(|(_, stages)| !is_whole(stages)).cloned().collect();
-        let mut placed = places::place(self, &mut writing, &partial)?;
+        places::rehome(self, writing, &taken, done)?;
+        taken.retain(|(path, _)| !done.clean.contains(path));
+        places::place(self, writing, &partial, done)?;
         // In a dry run nothing was written, so these searches would find the old state.
-        if request.paths.is_empty() && !dry_run {
-            placed.extend(places::recover(self, &mut writing)?);
+        let searches = request.paths.is_empty() && !dry_run;
+        if searches {
+            places::recover(self, writing, done)?;
         }
-        report.files.extend(placed.files);
-        clean.extend(placed.clean);
-        let mut made = Vec::new();
-        for moved in renumber::renumber(self, &mut writing, &taken)? {
-            made.push(moved.to.clone());
-            report.set_resolved(&self.shown(&moved.path), None, Some(&moved.shown));
-            for other in &moved.others {
-                report.set_resolved(&self.shown(other), None, None);
-            }
-            clean.extend([moved.path, moved.to]);
-            clean.extend(moved.others);
+        renumber::renumber(self, writing, &taken, done)?;
+        if searches {
+            places::reunite::reunite(self, writing, done)?;
         }
-        if request.paths.is_empty() && !dry_run {
-            let reunited = places::reunite::reunite(self, &mut writing, &made)?;
-            report.files.retain(|it| !reunited.files.iter().any(|new| new.path == it.path));
-            report.files.extend(reunited.files);
-            clean.extend(reunited.clean);
-            // Git knows nothing of a file that was made and joined with another one.
-            let is_gone = |it: &PathBuf| made.contains(it) && self.context.plans.read(it).is_err();
-            clean.retain(|it| !is_gone(it));
-        }
-        report.files.sort_by(|a, b| a.path.cmp(&b.path));
-        report.diff = std::mem::take(&mut writing.diff);
-        Ok((report, clean, noted.take()))
+        Ok(())
     }
 
     /// The conflicted Markdown files of the plans directory, relative to it.
@@ -312,16 +322,24 @@ impl Resolving<'_> {
         favored(Favor::Ours) == Some(picked.ours) && favored(Favor::Theirs) == Some(picked.theirs)
     }
 
-    /// Stages exactly these files, with the texts that were written: an editor may have saved over them since.
-    fn stage(&self, paths: &[PathBuf], written: Vec<FileOp>) -> Result<(), Error> {
+    /// Stages exactly the resolved files, with the texts that were written: an editor may have saved over them since.
+    fn stage(&self, done: &Done, written: Vec<FileOp>) -> Result<(), Error> {
+        let mut paths = Vec::new();
+        for path in &done.clean {
+            let place = self.plans.join(path);
+            // Git knows nothing of a file that was made and joined with another one.
+            let may_be_unknown = done.own.contains(path) && self.context.plans.read(path).is_err();
+            if !may_be_unknown || !self.git.index_entries(&[&place])?.is_empty() {
+                paths.push(place);
+            }
+        }
         if paths.is_empty() {
             return Ok(());
         }
-        let in_repository = paths.iter().map(|it| self.plans.join(it));
-        self.git.call(&["add"]).writes_index().paths(in_repository).run()?;
+        self.git.call(&["add"]).writes_index().paths(paths).run()?;
         let mut texts = texts_after(written);
         let mut overtaken = Vec::new();
-        for path in paths {
+        for path in &done.clean {
             let Some(bytes) = texts.remove(path) else { continue };
             if self.context.plans.read(path).ok().map(|it| it.bytes) != bytes {
                 overtaken.push(FileVersion { path: self.plans.join(path), bytes });

@@ -438,9 +438,8 @@ impl<'a> Transaction<'a> {
         make: &mut dyn FnMut() -> Result<Vec<FileOp>, Error>,
     ) -> Result<(), Error> {
         for _ in 1..BATCH_TRIES {
-            let shown = self.diff.len();
             match self.batch(verb, make()?) {
-                Err(Error::Disk(DiskError::FileChanged { .. })) => self.diff.truncate(shown),
+                Err(Error::Disk(DiskError::FileChanged { .. })) => {}
                 other => return other,
             }
         }
@@ -455,9 +454,11 @@ impl<'a> Transaction<'a> {
         emptied: Vec<PathBuf>,
     ) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
+        let shown = self.diff.len();
         self.show_batch(verb, &ops);
         let at = self.context.now.to_string();
-        self.write(|it| it.batch_emptying(verb, &at, ops, emptied))
+        // What was refused is not shown.
+        self.write(|it| it.batch_emptying(verb, &at, ops, emptied)).inspect_err(|_| self.diff.truncate(shown))
     }
 
     /// Undoes a change, the last one or the one with this id.

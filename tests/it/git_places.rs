@@ -207,3 +207,67 @@ fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
         assert_eq!(repository.place.text(STEP), squashed);
     }
 }
+
+/// Two branches that appended a step with the same number, merged into `main`.
+fn numbered_twice(own: &[(&str, &str)], other: &[(&str, &str)]) -> Repository {
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[&[(NEW, THEIR_STEP)], other].concat());
+    repository.git("checkout -q main");
+    repository.commit(&[&[(NEW, OUR_STEP)], own].concat());
+    repository
+}
+
+const NEW: &str = "plans/auth/step-9.md";
+const NEXT: &str = "plans/auth/step-10.md";
+const OUR_STEP: &str = "---\nid: auth:9\ncreated_at: 2026-01-02T00:00:00Z\n---\n# Ours\n";
+const THEIR_STEP: &str = "---\nid: auth:9\ncreated_at: 2026-01-03T00:00:00Z\n---\n# Theirs\n";
+
+/// The files of the plan's steps that have this heading.
+fn with_heading(repository: &Repository, heading: &str) -> Vec<String> {
+    let all = std::fs::read_dir(repository.place.file("plans/auth")).expect("it is there");
+    let names = all.map(|it| it.expect("it is there").file_name().to_string_lossy().into_owned());
+    let has_it = |name: &String| {
+        repository.place.text(&format!("plans/auth/{name}")).lines().any(|line| line == heading)
+    };
+    names.filter(has_it).collect()
+}
+
+#[test]
+fn a_step_gets_its_new_number_once_if_the_command_is_interrupted_and_repeated() {
+    let listed = |items: &str| with(LIST, &[("- step-2: Two\n", &format!("- step-2: Two\n{items}"))]);
+    let (own, other) = (listed("- step-9: Ours\n"), listed("- step-9: Theirs\n"));
+    let repository = numbered_twice(&[(PLAN, &own)], &[(PLAN, &other)]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    // As after a kill before the files were staged.
+    let renumbered = with(THEIR_STEP, &[("auth:9", "auth:10")]);
+    let list = listed("- step-9: Ours\n- step-10: Theirs\n");
+    for (path, text) in [(NEW, OUR_STEP), (NEXT, &renumbered), (PLAN, &list)] {
+        repository.place.write(path, text);
+    }
+    let ran = repository.planwatch("git resolve --renumber");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
+    assert_eq!([NEW, NEXT, PLAN].map(|it| repository.place.text(it)), [OUR_STEP, &renumbered, &list]);
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}
+
+#[test]
+fn a_step_gets_its_new_number_once_if_a_file_was_saved_a_moment_ago() {
+    const PICKED: &str = "plans/auth/step-7.md";
+    let picked = "---\nid: auth:7\nstatus: pending\ncreated_at: 2026-01-04T00:00:00Z\n---\n# Picked\n";
+    let repository = numbered_twice(&[(PICKED, picked)], &[(PICKED, picked)]);
+    // The file of step 7 becomes longer before the step moves, so that the one that git writes looks truncated.
+    repository.planwatch(&format!("done auth:7 -m {}", "long".repeat(60))).ok_code();
+    repository.planwatch("move auth:7 --before 2").ok_code();
+    repository.commit(&[]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    let ran = repository.planwatch("git resolve --renumber");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
+    assert_eq!(with_heading(&repository, "# Picked").len(), 1);
+    assert_eq!(repository.conflicts(), "");
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}

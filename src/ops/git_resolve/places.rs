@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::renumber::{merged_commits, own_depends, plan_of};
-use super::{ResolvedFile, Resolving, Stages, with_line_ends_of};
+use super::{Done, ResolvedFile, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::{Git, Oid};
@@ -31,20 +31,6 @@ pub(super) mod reunite;
 /// The files of a commit, relative to the plans directory.
 type Files = BTreeMap<PathBuf, Oid>;
 
-#[derive(Default)]
-pub(super) struct Placed {
-    pub(super) files: Vec<ResolvedFile>,
-    /// Files to stage.
-    pub(super) clean: Vec<PathBuf>,
-}
-
-impl Placed {
-    pub(super) fn extend(&mut self, other: Self) {
-        self.files.extend(other.files);
-        self.clean.extend(other.clean);
-    }
-}
-
 /// One step: its place on each side, and its paths in conflict.
 #[derive(Default)]
 struct Group {
@@ -54,14 +40,24 @@ struct Group {
     theirs: Option<(PathBuf, Vec<u8>)>,
 }
 
+impl Group {
+    /// The place that the step gets; none if both sides removed it.
+    fn target(&self) -> Option<&PathBuf> {
+        match (&self.ours, &self.theirs) {
+            (Some((own, ours)), Some((other, theirs))) => {
+                Some(chosen(self.base.as_deref(), (own, ours), (other, theirs)))
+            }
+            (one, other) => one.as_ref().or(other.as_ref()).map(|(path, _)| path),
+        }
+    }
+}
+
 struct Places<'a> {
     resolving: &'a Resolving<'a>,
     ours: Files,
     theirs: Files,
     /// The files without a conflict.
     settled: Files,
-    /// Files that this command has made.
-    made: Vec<PathBuf>,
 }
 
 /// Resolves conflicts in which one side has no version of the file.
@@ -69,18 +65,16 @@ pub(super) fn place(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
     partial: &[(PathBuf, Stages)],
-) -> Result<Placed, Error> {
-    let mut placed = Placed::default();
+    done: &mut Done,
+) -> Result<(), Error> {
     if partial.is_empty() {
-        return Ok(placed);
+        return Ok(());
     }
     let places = Places::read(resolving)?;
     for group in places.groups(partial)? {
-        places.settle(writing, &group, &mut placed)?;
+        places.settle(writing, &group, done)?;
     }
-    placed.clean.sort();
-    placed.clean.dedup();
-    Ok(placed)
+    Ok(())
 }
 
 pub(super) fn is_archived(path: &Path) -> bool {
@@ -97,16 +91,15 @@ fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Erro
 }
 
 /// Handles steps of THEIRS whose number is taken, but which OURS already has under another number, as in the
-/// second commit of a rebase whose first one was renumbered: merges them into that file. Returns the merged
-/// ones.
+/// second commit of a rebase whose first one was renumbered: merges them into that file.
 pub(super) fn rehome(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
     taken: &[(PathBuf, Stages)],
-) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
-    let mut done = Vec::new();
+    done: &mut Done,
+) -> Result<(), Error> {
     if taken.is_empty() {
-        return Ok(done);
+        return Ok(());
     }
     let places = Places::read(resolving)?;
     for (path, stages) in taken {
@@ -133,16 +126,21 @@ pub(super) fn rehome(
         let changes = changes.into_iter().filter(|(_, before, after)| before != after);
         let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
         writing.batch("git resolve", ops.collect())?;
-        done.push((path.clone(), home));
+        let decided = format!("their step is {} already", resolving.shown(&home));
+        done.set_resolved(&resolving.shown(path), Some(&decided), None);
+        done.clean.extend([path.clone(), home]);
     }
-    Ok(done)
+    Ok(())
 }
 
 /// Restores attempts and notes that the merge dropped. Git drops them when it pairs the wrong files as a
 /// rename.
-pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) -> Result<Placed, Error> {
-    let mut placed = Placed::default();
-    let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
+pub(super) fn recover(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    done: &mut Done,
+) -> Result<(), Error> {
+    let Some((base, _)) = merged_commits(resolving)? else { return Ok(()) };
     let git = resolving.git;
     let plans = &resolving.context.plans;
     let before = files_of(git, Some(&base), &resolving.plans)?;
@@ -176,11 +174,11 @@ pub(super) fn recover(resolving: &Resolving<'_>, writing: &mut Transaction<'_>) 
             writing.batch("git resolve", vec![op])?;
             let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
             let path = resolving.shown(home);
-            placed.files.push(ResolvedFile { path, state: "resolved", decided, renumbered: None });
-            placed.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
+            done.report(ResolvedFile { path, state: "resolved", decided, renumbered: None });
+            done.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
         }
     }
-    Ok(placed)
+    Ok(())
 }
 
 impl<'a> Places<'a> {
@@ -215,7 +213,7 @@ impl<'a> Places<'a> {
             Path::new(OsStr::from_bytes(path)).strip_prefix(&resolving.plans).ok().map(Path::to_path_buf)
         };
         let settled = entries.filter_map(|it| Some((inside(&it.path)?, it.oid))).collect();
-        Ok(Self { resolving, ours, theirs, settled, made: Vec::new() })
+        Ok(Self { resolving, ours, theirs, settled })
     }
 
     fn groups(&self, partial: &[(PathBuf, Stages)]) -> Result<Vec<Group>, Error> {
@@ -333,46 +331,46 @@ impl<'a> Places<'a> {
         Ok(best.map(|(_, _, path, text)| (path, text)))
     }
 
-    fn settle(&self, writing: &mut Transaction<'_>, group: &Group, placed: &mut Placed) -> Result<(), Error> {
-        let (target, merged, decided) = match (&group.ours, &group.theirs) {
-            (Some((own, ours)), Some((other, theirs))) => {
-                let target = chosen(group.base.as_deref(), (own, ours), (other, theirs));
+    fn settle(&self, writing: &mut Transaction<'_>, group: &Group, done: &mut Done) -> Result<(), Error> {
+        let Some(target) = group.target() else {
+            done.clean.extend(group.paths.iter().cloned());
+            self.report(done, group, "resolved", &[], None);
+            return Ok(());
+        };
+        let (merged, decided) = match (&group.ours, &group.theirs) {
+            (Some((_, ours)), Some((_, theirs))) => {
                 let named = format!("plans/{}", target.to_string_lossy());
                 let base = group.base.as_deref();
                 let of = Versions { path: &named, base, ours, theirs };
                 let merged = self.resolving.merge(of);
                 if !merged.is_clean {
-                    self.report(placed, group, "removed", &[], None);
+                    self.report(done, group, "removed", &[], None);
                     return Ok(());
                 }
-                (target.clone(), named_by(target, merged.bytes)?, merged.decided)
+                (named_by(target, merged.bytes)?, merged.decided)
             }
-            (Some((path, text)), None) | (None, Some((path, text))) => {
-                (path.clone(), text.clone(), vec!["kept".to_owned()])
-            }
-            // Both sides removed it.
-            (None, None) => {
-                placed.clean.extend(group.paths.iter().cloned());
-                self.report(placed, group, "resolved", &[], None);
-                return Ok(());
+            (one, other) => {
+                let text = one.as_ref().or(other.as_ref()).map(|(_, text)| text.clone());
+                (text.unwrap_or_default(), vec!["kept".to_owned()])
             }
         };
-        let lost = self.lost(group, &target);
-        let Some(ops) = self.ops(&target, &lost, &merged)? else {
-            self.report(placed, group, "edited", &[], None);
+        let lost = self.lost(group, target);
+        let Some(ops) = self.ops(target, &lost, &merged, &done.own)? else {
+            self.report(done, group, "edited", &[], None);
             return Ok(());
         };
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
         writing.batch_emptying("git resolve", ops, emptied.collect())?;
-        placed.clean.extend(group.paths.iter().cloned().chain(lost.iter().cloned()).chain([target.clone()]));
         for path in lost.iter().filter(|it| !is_archived(it)) {
-            placed.clean.extend(self.follow(writing, path, &target, &merged)?);
+            done.clean.extend(self.follow(writing, path, target, &merged)?);
         }
-        if is_archived(&target) {
-            placed.clean.extend(self.carry(writing, &target, &merged)?);
+        if is_archived(target) {
+            done.clean.extend(self.carry(writing, target, &merged)?);
         }
-        self.report(placed, group, "resolved", &decided, Some(&target));
+        // Last, since a group with clean files is finished.
+        done.clean.extend(group.paths.iter().cloned().chain(lost.iter().cloned()).chain([target.clone()]));
+        self.report(done, group, "resolved", &decided, Some(target));
         Ok(())
     }
 
@@ -386,12 +384,20 @@ impl<'a> Places<'a> {
     }
 
     /// None if a file was edited since the merge.
-    fn ops(&self, target: &Path, lost: &[PathBuf], merged: &[u8]) -> Result<Option<Vec<FileOp>>, Error> {
+    fn ops(
+        &self,
+        target: &Path,
+        lost: &[PathBuf],
+        merged: &[u8],
+        own: &[PathBuf],
+    ) -> Result<Option<Vec<FileOp>>, Error> {
         let plans = &self.resolving.context.plans;
         let read = |path: &Path| plans.read(path).ok().map(|it| it.bytes);
         let mut ops = Vec::new();
         match read(target) {
-            Some(now) if !self.is_untouched(target, &now)? && !same_lines(&now, merged) => return Ok(None),
+            Some(now) if !self.is_untouched(target, &now, own)? && !same_lines(&now, merged) => {
+                return Ok(None);
+            }
             Some(before) => {
                 let after = with_line_ends_of(&before, merged);
                 let change = FileOp::Change {
@@ -405,7 +411,7 @@ impl<'a> Places<'a> {
         }
         for path in lost {
             let Some(before) = read(path) else { continue };
-            if !self.is_untouched(path, &before)? {
+            if !self.is_untouched(path, &before, own)? {
                 return Ok(None);
             }
             ops.push(FileOp::Discard { path: path.clone(), before });
@@ -414,8 +420,8 @@ impl<'a> Places<'a> {
     }
 
     /// Whether a file is as git or this command left it.
-    fn is_untouched(&self, path: &Path, now: &[u8]) -> Result<bool, Error> {
-        if self.made.iter().any(|it| it == path) {
+    fn is_untouched(&self, path: &Path, now: &[u8], own: &[PathBuf]) -> Result<bool, Error> {
+        if own.iter().any(|it| it == path) {
             return Ok(true);
         }
         let entries = self.resolving.git.index_entries(&[self.resolving.plans.join(path)])?;
@@ -501,7 +507,7 @@ impl<'a> Places<'a> {
 
     fn report(
         &self,
-        placed: &mut Placed,
+        done: &mut Done,
         group: &Group,
         state: &'static str,
         decided: &[String],
@@ -513,7 +519,7 @@ impl<'a> Places<'a> {
             if let Some(target) = target.filter(|it| *it != path) {
                 decided.insert(0, format!("now {}", self.resolving.shown(target)));
             }
-            placed.files.push(ResolvedFile { path: shown, state, decided, renumbered: None });
+            done.report(ResolvedFile { path: shown, state, decided, renumbered: None });
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::places::is_archived;
-use super::{Resolving, Stages, with_line_ends_of};
+use super::{Done, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::git::Oid;
 use crate::plan::change::set_text;
@@ -24,13 +24,12 @@ use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::Tree;
 
 /// A step of THEIRS with its new number. Paths are relative to the plans directory.
-pub(super) struct Moved {
-    pub(super) path: PathBuf,
-    pub(super) to: PathBuf,
-    /// `to`, as it is shown.
-    pub(super) shown: String,
-    /// Other files that were changed for it and have no conflict left.
-    pub(super) others: Vec<PathBuf>,
+struct Moved {
+    path: PathBuf,
+    to: PathBuf,
+    theirs: Vec<u8>,
+    /// An interrupted command has made the file.
+    is_made: bool,
 }
 
 /// The old and new numbers of steps of THEIRS, in one plan.
@@ -40,47 +39,90 @@ pub(super) fn renumber(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
     taken: &[(PathBuf, Stages)],
-) -> Result<Vec<Moved>, Error> {
+    done: &mut Done,
+) -> Result<(), Error> {
     let mut by_plan: BTreeMap<PathBuf, Numbers> = BTreeMap::new();
     let mut moves = Vec::new();
-    for (path, _) in taken {
+    for (path, stages) in taken {
         let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { continue };
+        let [_, _, Some(theirs)] = stages else { continue };
+        let theirs = resolving.own_version(path, theirs, false)?;
         let numbers = by_plan.entry(directory.to_path_buf()).or_default();
-        let new = free(resolving, directory, &number, numbers)?;
+        let made = made_before(resolving, directory, &theirs, numbers)?;
+        let is_made = made.is_some();
+        let new = made.map_or_else(|| free(resolving, directory, &number, numbers), Ok)?;
         let to = directory.join(file_name::step_file(&new));
         numbers.insert(number, new);
-        moves.push(Moved { path: path.clone(), shown: resolving.shown(&to), to, others: Vec::new() });
+        moves.push(Moved { path: path.clone(), to, theirs, is_made });
     }
     for (path, stages) in taken {
         let [_, Some(ours), _] = stages else { continue };
         write(writing, path, &resolving.own_version(path, ours, true)?)?;
     }
-    for (moved, (_, stages)) in moves.iter().zip(taken) {
-        let [_, _, Some(theirs)] = stages else { continue };
-        let theirs = resolving.own_version(&moved.path, theirs, false)?;
-        let Some(directory) = moved.path.parent() else { continue };
-        let plan = plan_of(directory);
-        let Some(numbers) = by_plan.get(directory) else { continue };
-        let Some(number) = number_of(&moved.to) else { continue };
-        let id = StepId { plan: plan.clone(), number };
-        // A removed step only gets another file name.
-        let mut changes = Vec::new();
-        if !is_archived(&moved.path) {
-            changes.push(set_text("id", &id.to_string()));
-            changes.extend(followed(&plan, &theirs, &[], numbers));
+    for moved in &moves {
+        let Some(numbers) = moved.path.parent().and_then(|it| by_plan.get(it)) else { continue };
+        let (name, text) = (moved.to.to_string_lossy(), renamed(moved, numbers)?);
+        if !moved.is_made {
+            writing.create(&name, &text)?;
+        } else if !resolving.context.plans.read(&moved.to).is_ok_and(|it| it.bytes == text) {
+            // A person has edited it meanwhile.
+            continue;
         }
-        let name = moved.to.to_string_lossy();
-        let theirs = transaction::edit(&name, &theirs, &changes, STEP_KEYS)?;
-        writing.create(&name, &theirs)?;
+        done.own.push(moved.to.clone());
     }
     for (directory, numbers) in by_plan.iter().filter(|(directory, _)| !is_archived(directory)) {
-        let mut others = dependents(resolving, writing, directory, numbers)?;
-        others.extend(steps_list_of(resolving, writing, directory, numbers)?);
-        if let Some(first) = moves.iter_mut().find(|it| it.path.parent() == Some(directory)) {
-            first.others = others;
-        }
+        dependents(resolving, writing, directory, numbers, done)?;
+        steps_list_of(resolving, writing, directory, numbers, done)?;
     }
-    Ok(moves)
+    for moved in moves {
+        done.set_resolved(&resolving.shown(&moved.path), None, Some(&resolving.shown(&moved.to)));
+        done.clean.extend([moved.path, moved.to]);
+    }
+    Ok(())
+}
+
+/// The text of a step of THEIRS with the new numbers.
+fn renamed(moved: &Moved, numbers: &Numbers) -> Result<Vec<u8>, Error> {
+    let parts = (moved.path.parent(), number_of(&moved.to));
+    // A removed step only gets another file name.
+    let ((Some(directory), Some(number)), false) = (parts, is_archived(&moved.path)) else {
+        return Ok(moved.theirs.clone());
+    };
+    let plan = plan_of(directory);
+    let mut changes = followed(&plan, &moved.theirs, &[], numbers);
+    changes.insert(0, set_text("id", &StepId { plan, number }.to_string()));
+    transaction::edit(&moved.to.to_string_lossy(), &moved.theirs, &changes, STEP_KEYS)
+}
+
+/// The number that a step of THEIRS got from an interrupted command, which had not staged the file yet.
+fn made_before(
+    resolving: &Resolving<'_>,
+    directory: &Path,
+    theirs: &[u8],
+    given: &Numbers,
+) -> Result<Option<StepNumber>, Error> {
+    let Some(identity) = merge::identity(theirs) else { return Ok(None) };
+    let is_step = |text: &[u8]| {
+        merge::identity(text).as_ref() == Some(&identity) && merge::lost(theirs, text).is_empty()
+    };
+    let untracked = numbers_in(resolving, directory, &["--others"])?;
+    Ok(untracked.into_iter().find(|number| {
+        let path = directory.join(file_name::step_file(number));
+        let is_given = given.values().any(|it| it == number);
+        !is_given && resolving.context.plans.read(&path).is_ok_and(|it| is_step(&it.bytes))
+    }))
+}
+
+/// The numbers of the files that `git ls-files` lists.
+fn numbers_in(
+    resolving: &Resolving<'_>,
+    directory: &Path,
+    which: &[&str],
+) -> Result<BTreeSet<StepNumber>, Error> {
+    let call = resolving.git.call(&[&["ls-files", "-z"], which].concat());
+    let listed = call.paths([resolving.plans.join(directory)]).run()?;
+    let paths = listed.split(|it| *it == 0).map(|it| Path::new(OsStr::from_bytes(it)));
+    Ok(paths.filter_map(number_of).collect())
 }
 
 pub(super) fn plan_of(directory: &Path) -> PlanId {
@@ -94,10 +136,7 @@ pub(super) fn free(
     number: &StepNumber,
     given: &Numbers,
 ) -> Result<StepNumber, Error> {
-    let call = resolving.git.call(&["ls-files", "-z", "--cached", "--others"]);
-    let listed = call.paths([resolving.plans.join(directory)]).run()?;
-    let paths = listed.split(|it| *it == 0).map(|it| Path::new(OsStr::from_bytes(it)));
-    let mut used: BTreeSet<StepNumber> = paths.filter_map(number_of).collect();
+    let mut used = numbers_in(resolving, directory, &["--cached", "--others"])?;
     used.extend(given.values().cloned());
     let next = used.range(number.clone()..).find(|it| *it != number);
     let new = next.map_or_else(|| number.successor(), |it| number.midpoint(it));
@@ -158,8 +197,9 @@ fn dependents(
     writing: &mut Transaction<'_>,
     directory: &Path,
     numbers: &Numbers,
-) -> Result<Vec<PathBuf>, Error> {
-    let Some((base, other)) = merged_commits(resolving)? else { return Ok(Vec::new()) };
+    done: &mut Done,
+) -> Result<(), Error> {
+    let Some((base, other)) = merged_commits(resolving)? else { return Ok(()) };
     let plan = plan_of(directory);
     let depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
         let mut name = format!("{commit}:").into_bytes();
@@ -167,7 +207,6 @@ fn dependents(
         Ok(resolving.blobs.find(&name)?.map(|it| own_depends(&plan, &it)).unwrap_or_default())
     };
     let head = resolving.git.head_commit()?.unwrap_or_else(|| base.clone());
-    let mut changed = Vec::new();
     for entry in resolving.git.tree_entries(&other, &[resolving.plans.join(directory)])? {
         let path = Path::new(OsStr::from_bytes(&entry.path));
         let Ok(path) = path.strip_prefix(&resolving.plans) else { continue };
@@ -189,10 +228,11 @@ fn dependents(
             Ok(new.map_or(Decision::Leave(()), |it| Decision::Write(it, ())))
         })?;
         if matches!(written, Decision::Write(..)) {
-            changed.push(path.to_path_buf());
+            done.set_resolved(&resolving.shown(path), None, None);
+            done.clean.push(path.to_path_buf());
         }
     }
-    Ok(changed)
+    Ok(())
 }
 
 /// Merges a conflicted `plan.md` again, with the new numbers in the Steps list of THEIRS.
@@ -201,10 +241,11 @@ fn steps_list_of(
     writing: &mut Transaction<'_>,
     directory: &Path,
     numbers: &Numbers,
-) -> Result<Option<PathBuf>, Error> {
+    done: &mut Done,
+) -> Result<(), Error> {
     let path = directory.join(PLAN_FILE);
     let all = resolving.conflicted()?;
-    let Some([base, Some(ours), Some(theirs)]) = all.get(&path) else { return Ok(None) };
+    let Some([base, Some(ours), Some(theirs)]) = all.get(&path) else { return Ok(()) };
     let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
     let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
     let plan = plan_of(directory);
@@ -220,11 +261,16 @@ fn steps_list_of(
     let merged = merge::merge(after, words, &resolving.lines);
     let name = path.to_string_lossy();
     let written = writing.change(&name, &|now: &[u8]| {
-        Ok(match resolving.is_untouched(now, before, &plain) {
+        // An interrupted command may have merged it already.
+        let is_done = with_line_ends_of(&merged.bytes, now) == merged.bytes;
+        Ok(match is_done || resolving.is_untouched(now, before, &plain) {
             true => Decision::Write(with_line_ends_of(now, &merged.bytes), ()),
             false => Decision::Leave(()),
         })
     })?;
-    let is_done = merged.is_clean && matches!(written, Decision::Write(..));
-    Ok(is_done.then_some(path.clone()))
+    if merged.is_clean && matches!(written, Decision::Write(..)) {
+        done.set_resolved(&resolving.shown(&path), None, None);
+        done.clean.push(path);
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Files, Group, Placed, Places, files_of, is_archived, named_by};
+use super::{Done, Files, Group, Places, files_of, is_archived, named_by};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::ops::git_resolve::renumber::{self, merged_commits};
@@ -29,17 +29,15 @@ fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec
     }
 }
 
-/// Merges such steps again. A file that was edited since the merge is left alone; `made` are files that this
-/// command wrote.
+/// Merges such steps again. A file that was edited since the merge is left alone.
 pub(in crate::ops::git_resolve) fn reunite(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
-    made: &[PathBuf],
-) -> Result<Placed, Error> {
-    let mut placed = Placed::default();
-    let Some((base, _)) = merged_commits(resolving)? else { return Ok(placed) };
+    done: &mut Done,
+) -> Result<(), Error> {
+    let Some((base, _)) = merged_commits(resolving)? else { return Ok(()) };
     let before = files_of(resolving.git, Some(&base), &resolving.plans)?;
-    let places = Places { made: made.to_vec(), ..Places::read(resolving)? };
+    let places = Places::read(resolving)?;
     for directory in places.changed_by_both(&before) {
         let [known, ours, theirs] = [&before, &places.ours, &places.theirs];
         let known = places.committed(known, directory)?;
@@ -49,8 +47,11 @@ pub(in crate::ops::git_resolve) fn reunite(
             let (Some(own), Some(other)) = sides else { continue };
             let known = single(&known, &identity);
             let Some(group) = wrong(known, own, other, &now) else { continue };
-            if places.merges(&group) && places.are_untouched(&now)? {
-                places.settle(writing, &group, &mut placed)?;
+            if places.merges(&group) && places.are_untouched(&now, &done.own)? {
+                let shown: Vec<_> = group.paths.iter().map(|it| resolving.shown(it)).collect();
+                // What was decided about the files before does not count any more.
+                done.files.retain(|it| !shown.contains(&it.path));
+                places.settle(writing, &group, done)?;
             }
         }
         let now = places.in_working_tree(directory);
@@ -58,12 +59,12 @@ pub(in crate::ops::git_resolve) fn reunite(
             let is_new = |it: &&Identity| !known.contains_key(*it) && !now.contains_key(*it);
             for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
                 if !places.is_held(directory, text) {
-                    places.bring_back(writing, path, text, &mut placed)?;
+                    places.bring_back(writing, path, text, done)?;
                 }
             }
         }
     }
-    Ok(placed)
+    Ok(())
 }
 
 /// The step as a group to merge again, if the working tree has it twice or with a status that neither side
@@ -157,7 +158,7 @@ impl Places<'_> {
         writing: &mut Transaction<'_>,
         path: &Path,
         text: &[u8],
-        placed: &mut Placed,
+        done: &mut Done,
     ) -> Result<(), Error> {
         let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(()) };
         let target = match self.resolving.context.plans.read(path) {
@@ -171,14 +172,14 @@ impl Places<'_> {
         writing.batch("git resolve", vec![op])?;
         let decided = vec!["a step that git had dropped is back".to_owned()];
         let shown = self.resolving.shown(&target);
-        placed.files.push(ResolvedFile { path: shown, state: "resolved", decided, renumbered: None });
-        placed.clean.push(target);
+        done.report(ResolvedFile { path: shown, state: "resolved", decided, renumbered: None });
+        done.clean.push(target);
         Ok(())
     }
 
-    fn are_untouched(&self, files: &[(PathBuf, Vec<u8>)]) -> Result<bool, Error> {
+    fn are_untouched(&self, files: &[(PathBuf, Vec<u8>)], own: &[PathBuf]) -> Result<bool, Error> {
         for (path, now) in files {
-            if !self.is_untouched(path, now)? {
+            if !self.is_untouched(path, now, own)? {
                 return Ok(false);
             }
         }
