@@ -271,3 +271,43 @@ fn a_step_gets_its_new_number_once_if_a_file_was_saved_a_moment_ago() {
     repository.git("commit -q --no-edit");
     assert_eq!(repository.git("status --porcelain"), "");
 }
+
+#[test]
+fn steps_that_got_each_others_status_from_git_get_their_own() {
+    let [third, fourth, fifth] = ["plans/auth/step-3.md", "plans/auth/step-4.md", "plans/auth/step-5.md"];
+    let step = |number: u32, title: &str, status: &str| {
+        let common = "created_at: 2026-01-01T00:00:00Z\npriority: high\ntags: [db]\nfiles: []\n";
+        format!("---\nid: auth:{number}\n{common}status: {status}\n---\n# {title}\n\nAs described.\n")
+    };
+    let tried = |outcome: &str, by: &str| format!("{outcome}\nattempts:\n{}", attempt("02", by, outcome));
+    let [failed, completed] =
+        [tried("failed", "ann"), tried("completed", "bob")].map(|it| it.trim().to_owned());
+    let repository = Repository::new(
+        Driver::None,
+        &[(third, &step(3, "Schema", "pending")), (fourth, &step(4, "Server", "pending"))],
+    );
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(third, &step(3, "Schema", &failed)), (fourth, &step(4, "Server", &completed))]);
+    repository.git("checkout -q main");
+    repository.git(&format!("rm -q {third}"));
+    repository.commit(&[(fourth, &step(4, "Schema", "pending")), (fifth, &step(5, "Server", "pending"))]);
+    // Git merges step 4 as one file, and takes step 5 for the renamed step 3.
+    repository.git("merge -q --no-commit theirs");
+    let both = || [fourth, fifth].map(|it| repository.place.text(it));
+    assert_eq!(both(), [step(4, "Schema", &completed), step(5, "Server", &failed)]);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // The attempts come first where the merge adds them.
+    for (text, (title, own, other)) in both().iter().zip([
+        ("Schema", ("failed", "ann"), ("completed", "bob")),
+        ("Server", ("completed", "bob"), ("failed", "ann")),
+    ]) {
+        assert!(
+            text.contains(&format!("# {title}\n")) && text.contains(&format!("\nstatus: {}\n", own.0)),
+            "{text}"
+        );
+        assert!(text.contains(own.1) && !text.contains(other.1) && !text.contains(other.0), "{text}");
+    }
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}

@@ -170,11 +170,13 @@ pub(super) fn recover(
             }
             let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
             let Some(after) = merge::with_logs_of(now, &version, None) else { continue };
+            let is_untouched = places.is_untouched(home, now, &done.own)?;
             let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
             writing.batch("git resolve", vec![op])?;
             let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
             let path = resolving.shown(home);
             done.report(ResolvedFile { path, state: "resolved", decided, renumbered: None });
+            done.own.extend(is_untouched.then(|| home.clone()));
             done.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
         }
     }
