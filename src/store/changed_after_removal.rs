@@ -223,17 +223,39 @@ pub(crate) fn plan_name(path: &Path) -> Option<&OsStr> {
 
 /// The live step into which `squash` put a removed one: its earlier version lies beside the removed file.
 pub(crate) fn successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
+    let same_number =
+        |plan: &Path, copy: &Path| copy.file_name().map(|it| plan.join(it)).into_iter().collect();
+    successor_among(context, removed, text, &same_number)
+}
+
+/// As [`successor`], also if that step has another number now. Reads all steps of the plan.
+pub(crate) fn moved_successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
+    let all = |plan: &Path, _: &Path| {
+        let names = context.plans.names(plan).into_iter().map(|it| plan.join(it));
+        names.filter(|it| number_of(it).is_some()).collect()
+    };
+    successor_among(context, removed, text, &all)
+}
+
+fn successor_among(
+    context: &Context,
+    removed: &Path,
+    text: &[u8],
+    candidates: &dyn Fn(&Path, &Path) -> Vec<PathBuf>,
+) -> Option<PathBuf> {
     let plans = &context.plans;
-    let (directory, plan) = (removed.parent()?, plan_name(removed)?);
+    let (directory, plan) = (removed.parent()?, Path::new(plan_name(removed)?));
     let read = |path: &Path| plans.read(path).ok().map(|it| it.bytes);
-    plans.names(directory).into_iter().find_map(|name| {
-        let (copy, live) = (directory.join(&name), Path::new(plan).join(&name));
+    plans.names(directory).into_iter().map(|it| directory.join(it)).find_map(|copy| {
         if copy == removed || number_of(&copy).is_none() {
             return None;
         }
-        let now = read(&live)?;
-        let is_successor = merge::likeness(&read(&copy)?, &now) > 0 && merge::holds_step(&now, text);
-        is_successor.then_some(live)
+        let earlier = read(&copy)?;
+        // A squashed step that has moved has another title and another id, but the texts of both.
+        let is_version = |it: &[u8]| merge::likeness(&earlier, it) > 0 || merge::holds_step(it, &earlier);
+        let is_successor =
+            |live: &PathBuf| read(live).is_some_and(|it| is_version(&it) && merge::holds_step(&it, text));
+        candidates(plan, &copy).into_iter().find(is_successor)
     })
 }
 

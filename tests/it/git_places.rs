@@ -273,6 +273,44 @@ fn a_step_gets_its_new_number_once_if_a_file_was_saved_a_moment_ago() {
 }
 
 #[test]
+fn a_removed_copy_is_kept_beside_its_step_that_git_has_merged() {
+    const COPY: &str = "plans/_archive/auth/removed-20260103T000000Z/step-1.md";
+    let server = server();
+    let squashed =
+        with(&server, &[("# Server", "# Both\n\n# Server"), ("Last words.", "Last words.\n\n# Schema")]);
+    let theirs = [(COPY, server.as_str()), (FIRST, squashed.as_str())];
+    // Git pairs the copy with step 2, which this branch deleted.
+    let repository = resolved(&[(STEP, BASE), (FIRST, &server)], (None, &[]), (Some(COPY), &theirs));
+    assert_eq!([COPY, FIRST].map(|it| repository.place.text(it)), [server, squashed]);
+}
+
+#[test]
+fn what_a_removed_step_did_goes_to_the_step_that_replaced_it_after_the_conflict_of_that_step() {
+    const MOVED: &str = "plans/auth/step-5.md";
+    // Its path comes before that of step 2.
+    let tenth = with(&server(), &[("auth:1", "auth:10")]);
+    let base = with(BASE, &[("depends:\n  - 1\n", "")]);
+    let tried = format!("attempts:\n{}---\n# Server", attempt("02", "ann", "completed"));
+    let did = with(&tenth, &[(STATUS, DONE), ("---\n# Server", &tried)]);
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, &base), (NEXT, &tenth)]);
+    repository.git("checkout -q -b theirs");
+    repository.place.date_fixture();
+    repository.planwatch("squash auth 2 10 --title Both").ok_code();
+    repository.commit(&[]);
+    repository.git("checkout -q main");
+    repository.git(&format!("mv {STEP} {MOVED}"));
+    repository.commit(&[(MOVED, &with(&base, &[("auth:2", "auth:5")])), (NEXT, &did)]);
+    assert_eq!(repository.try_git("merge -q --no-edit -s resolve theirs").code, 1);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let both = repository.place.text(MOVED);
+    assert!(both.contains("# Both\n") && both.contains("by: ann"), "{both}");
+    assert!(!repository.place.file(STEP).exists() && !repository.place.file(NEXT).exists());
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}
+
+#[test]
 fn steps_that_got_each_others_status_from_git_get_their_own() {
     let [third, fourth, fifth] = ["plans/auth/step-3.md", "plans/auth/step-4.md", "plans/auth/step-5.md"];
     let step = |number: u32, title: &str, status: &str| {

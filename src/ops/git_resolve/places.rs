@@ -71,7 +71,10 @@ pub(super) fn place(
         return Ok(());
     }
     let places = Places::read(resolving)?;
-    for group in places.groups(partial)? {
+    let mut groups = places.groups(partial)?;
+    // The attempts of a removed step go to the step that replaced it, whose own conflict has to be resolved before.
+    groups.sort_by_key(|it| it.target().is_some_and(|it| is_archived(it)));
+    for group in groups {
         places.settle(writing, &group, done)?;
     }
     Ok(())
@@ -305,7 +308,13 @@ impl<'a> Places<'a> {
         // HEAD has the files of OURS. What only THEIRS has came with the merge.
         let is_of_other =
             |it: &Path| if is_ours { !self.ours.contains_key(it) } else { self.ours.contains_key(it) };
-        self.most_alike(path, common, &is_of_other)
+        let (other, own) = if is_ours { (&self.theirs, &self.ours) } else { (&self.ours, &self.theirs) };
+        let is_alike = |files: &Files, it: &Path| {
+            let text = files.get(it).and_then(|oid| self.resolving.blob(oid).ok());
+            text.is_some_and(|it| merge::likeness(common, &it) > 0)
+        };
+        // Where both sides have the step at one place, git has merged it there, and this file is a copy.
+        self.most_alike(path, common, &|it| is_of_other(it) && !(is_alike(other, it) && is_alike(own, it)))
     }
 
     /// The most similar file of the same plan without a conflict.
@@ -496,10 +505,10 @@ impl<'a> Places<'a> {
         removed: &Path,
         merged: &[u8],
     ) -> Result<Option<PathBuf>, Error> {
-        let Some(successor) = changed_after_removal::successor(self.resolving.context, removed, merged)
-        else {
-            return Ok(None);
-        };
+        let context = self.resolving.context;
+        let successor = changed_after_removal::successor(context, removed, merged)
+            .or_else(|| changed_after_removal::moved_successor(context, removed, merged));
+        let Some(successor) = successor else { return Ok(None) };
         let plans = &self.resolving.context.plans;
         let before = plans.read(&successor)?.bytes;
         let Some(after) = merge::with_logs_of(&before, merged, None) else { return Ok(None) };
