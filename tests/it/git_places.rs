@@ -285,6 +285,18 @@ fn a_removed_copy_is_kept_beside_its_step_that_git_has_merged() {
 }
 
 #[test]
+fn a_file_with_conflict_markers_is_not_staged_because_its_dependencies_changed() {
+    let step = |body: &str, depends: &str| with(BASE, &[("First words.", body), ("  - 1\n", depends)]);
+    let (own, other) = (step("Our words.", "  - 1\n"), step("Their words.", "  - 1\n  - 9\n"));
+    let repository = numbered_twice(&[(STEP, &own)], &[(STEP, &other)]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    assert_eq!(repository.planwatch("git resolve --renumber").code, 1);
+    let text = repository.place.text(STEP);
+    assert!(text.contains("  - 10\n") && text.contains("<<<<<<<"), "{text}");
+    assert_eq!(repository.conflicts().trim(), STEP);
+}
+
+#[test]
 fn what_a_removed_step_did_goes_to_the_step_that_replaced_it_after_the_conflict_of_that_step() {
     const MOVED: &str = "plans/auth/step-5.md";
     // Its path comes before that of step 2.

@@ -13,7 +13,7 @@ use crate::git::Oid;
 use crate::plan::change::set_text;
 use crate::plan::file_name::{self, PLAN_FILE};
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::merge::{self, Versions};
+use crate::plan::merge::{self, Versions, markers};
 use crate::plan::read::STEP_KEYS;
 use crate::plan::step_number::StepNumber;
 use crate::plan::{references, steps_list};
@@ -225,9 +225,10 @@ fn dependents(
         let written = writing.change(&name, &|now: &[u8]| {
             let changes = followed(&plan, now, &before, numbers);
             let new = transaction::edit(&name, now, &changes, STEP_KEYS);
-            Ok(new.map_or(Decision::Leave(()), |it| Decision::Write(it, ())))
+            let is_open = markers::pick(now, 7).is_some();
+            Ok(new.map_or(Decision::Leave(()), |it| Decision::Write(it, is_open)))
         })?;
-        if matches!(written, Decision::Write(..)) {
+        if matches!(written, Decision::Write(_, false)) {
             done.set_resolved(&resolving.shown(path), None, None);
             done.clean.push(path.to_path_buf());
         }
