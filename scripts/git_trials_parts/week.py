@@ -180,6 +180,7 @@ class Week:
             kind = "merge"
         base = self.git(path, "merge-base", "HEAD", theirs).stdout.strip()
         ours = self.of_commit(path, "HEAD")
+        replayed = f"{base}..{self.git(path, 'rev-parse', 'HEAD').stdout.strip()}" if kind == "rebase" else None
         if kind == "pick":
             base = f"{theirs}^"
             self.git(path, "cherry-pick", theirs)
@@ -204,7 +205,7 @@ class Week:
         if kind == "stash":
             self.commit(path, "from the stash")
             self.git(path, "stash", "drop", "-q")
-        self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before)
+        self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before, replayed)
 
     def settle(self, path, kind):
         """Resolves what is in conflict, and goes on. Returns whether the operation may stop once more."""
@@ -254,7 +255,7 @@ class Week:
         if found:
             self.example(f"{how}: {kind} {'; '.join(sorted(found)[:3])}")
 
-    def judge(self, path, how, sides, is_alone):
+    def judge(self, path, how, sides, is_alone, replayed):
         """`is_alone`: no person had a hand in it, so that all of it is the tools' work."""
         base, ours, theirs = sides
         now = State(self.of_commit(path, "HEAD"))
@@ -264,7 +265,7 @@ class Week:
         if not is_alone:
             return
         found = json.loads(self.planwatch(path, "ann", "check", "--git", "--json").stdout or "{}").get("problems", [])
-        self.count("foreign", set(self.foreign(now, sides)), how)
+        self.count("foreign", set(self.foreign(now, sides, lambda it: self.on_the_way(path, replayed, it))), how)
         self.count("undone", set(self.undone(now, sides)), how)
         if how in ("merge", "stash"):
             # Of a text that two steps had, each side may have removed one.
@@ -280,11 +281,19 @@ class Week:
         bad = {f"{it['code']} {it['path']}" for it in found if it["severity"] == "error" and it["code"] not in FINE}
         self.count("damaged", bad, how)
 
+    def on_the_way(self, path, replayed, step):
+        """The statuses that the replayed commits had, if git left out merges among them: a rebase drops what a merge decided."""
+        if not replayed or not self.git(path, "rev-list", "--merges", replayed).stdout:
+            return set()
+        commits = self.git(path, "rev-list", "--no-merges", replayed).stdout.split()
+        states = [State(self.of_commit(path, commit)) for commit in commits]
+        return {it.status for state in states for heading in step.headings for it in state.holders.get(heading, [])}
+
     @staticmethod
-    def foreign(now, sides):
+    def foreign(now, sides, on_the_way):
         for title, step in now.steps.items():
             had = {it.status for side in sides[1:] for heading in step.headings for it in side.holders.get(heading, [])}
-            if had and step.status not in had:
+            if had and step.status not in had and step.status not in on_the_way(step):
                 yield f"{title} is {step.status}, the sides said {sorted(had)}"
 
     @staticmethod
