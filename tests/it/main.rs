@@ -39,6 +39,7 @@ mod knowledge;
 mod lsp;
 mod mcp;
 mod mcp_live;
+mod merge_laws;
 mod missing_plan;
 mod no_index;
 mod old_names;
