@@ -187,7 +187,7 @@ mod tests {
         // Completed once more after the other side's last attempt, or before it.
         check(["completed", "completed", "in_progress"], &[C1, ("03", "completed")], &[F2], Some(Ours));
         check(["completed", "completed", "pending"], &[("02", "completed")], &[R3], Some(Theirs));
-        check(["completed", "completed", "in_progress"], &[("03", "completed")], &[], Some(Ours));
+        check(["completed", "completed", "in_progress"], &[("03", "completed")], &[], Some(Theirs));
         check(["completed", "completed", "blocked"], &[("03", "note")], &[F2], Some(Theirs));
         // The same on both sides, also in other words.
         check(["pending", "done", "completed"], &[C1], &[F2], Some(Ours));
