@@ -14,7 +14,7 @@ use crate::api::context::{Context, Planned};
 use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::api::views::shown_path;
-use crate::disk::FileOp;
+use crate::disk::{DiskError, FileOp};
 use crate::git::{Blobs, Favor, FileVersion, Git, LineMerge, Oid};
 use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers};
 use crate::store::decision::Decision;
@@ -290,7 +290,9 @@ impl Resolving<'_> {
         let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
         let versions = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
         if merged.is_other_file && merge::FileKind::of(&named).0 == merge::FileKind::Step {
-            file.state = "number-taken";
+            let now = self.context.plans.read(path)?.bytes;
+            let is_left = self.is_as_left(path, stages, &now)?;
+            file.state = if is_left { "number-taken" } else { "edited" };
             return Ok(file);
         }
         let written = writing.change(&name, &|now: &[u8]| {
@@ -308,6 +310,27 @@ impl Resolving<'_> {
             file.decided = merged.decided;
         }
         Ok(file)
+    }
+
+    /// Whether a file in which both sides added a step of their own is as git left it, or holds OURS.
+    fn is_as_left(&self, path: &Path, stages: &Stages, now: &[u8]) -> Result<bool, Error> {
+        let [base, Some(ours), Some(theirs)] = stages else { return Ok(false) };
+        let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
+        let named = format!("plans/{}", path.to_string_lossy());
+        let own = self.own_version(path, ours, true)?;
+        let other = self.own_version(path, theirs, false)?;
+        let merged = self.merge(Versions { path: &named, base: base.as_deref(), ours: &own, theirs: &other });
+        let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
+        let of = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
+        Ok(with_line_ends_of(&own, now) == own || self.is_untouched(now, of, &merged))
+    }
+
+    /// As [`Self::is_as_left`]; if another program has saved it since, the command is repeated.
+    fn check_as_left(&self, path: &Path, stages: &Stages, now: &[u8]) -> Result<(), Error> {
+        match self.is_as_left(path, stages, now)? {
+            true => Ok(()),
+            false => Err(DiskError::FileChanged { path: self.context.plans.root().join(path) }.into()),
+        }
     }
 
     /// Whether a file is as git or planwatch left it: OURS, the merge by meaning, or the lines of both with markers.

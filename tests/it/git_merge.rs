@@ -486,6 +486,30 @@ fn two_steps_of_one_number_are_both_kept() {
 }
 
 #[test]
+fn an_edited_file_with_two_steps_of_one_number_stays() {
+    let added = "plans/auth/step-2.5.md";
+    let step = |title: &str, day: &str| {
+        format!(
+            "---\nid: auth:2.5\nstatus: pending\ncreated_at: 2026-02-{day}T00:00:00Z\n---\n# {title}\n\n{title} {day}.\n"
+        )
+    };
+    let (ours, theirs) = (step("Ours", "01"), step("Theirs", "02"));
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    assert_ne!(repository.merge(&[(added, &ours)], &[(added, &theirs)]).code, 0);
+    let marked = repository.place.text(added);
+    for edited in [format!("{marked}\nMine.\n"), with(&ours, &[("Ours 01.", "Mine.")])] {
+        repository.place.write(added, &edited);
+        let kept = repository.planwatch("git resolve --renumber");
+        assert_eq!((kept.code, repository.place.text(added)), (1, edited), "{kept:?}");
+        assert!(kept.stdout.contains("edited after the merge"), "{kept:?}");
+    }
+    repository.place.write(added, &marked);
+    assert_eq!(repository.planwatch("git resolve --renumber").code, 0);
+    assert_eq!(repository.place.text(added), ours);
+    assert_eq!(repository.place.text("plans/auth/step-2.75.md"), with(&theirs, &[("auth:2.5", "auth:2.75")]));
+}
+
+#[test]
 fn a_file_that_was_edited_after_the_merge_stays() {
     let title = |title: &str| with(BASE, &[(STATUS, "status: completed"), ("title: Schema", title)]);
     let repository = Repository::new(Driver::None, &[(STEP, BASE)]);

@@ -115,6 +115,7 @@ pub(super) fn rehome(
         let Some((home, _)) = places.most_alike(path, &theirs, &is_known)? else { continue };
         let plans = &resolving.context.plans;
         let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
+        resolving.check_as_left(path, stages, &here)?;
         let named = format!("plans/{}", home.to_string_lossy());
         // The sides differ in the number, so both versions get the id of the existing file.
         let base = base.map(|it| with_id_of(&there, it)).transpose()?;

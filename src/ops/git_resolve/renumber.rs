@@ -57,7 +57,12 @@ pub(super) fn renumber(
     }
     for (path, stages) in taken {
         let [_, Some(ours), _] = stages else { continue };
-        write(writing, path, &resolving.own_version(path, ours, true)?)?;
+        let own = resolving.own_version(path, ours, true)?;
+        let written = writing.change(&path.to_string_lossy(), &|now: &[u8]| {
+            resolving.check_as_left(path, stages, now)?;
+            Ok(Decision::<_, (), ()>::Write(with_line_ends_of(now, &own), ()))
+        });
+        written.map(drop)?;
     }
     for moved in &moves {
         let Some(numbers) = moved.path.parent().and_then(|it| by_plan.get(it)) else { continue };
@@ -143,13 +148,6 @@ pub(super) fn free(
     new.map_err(|it| {
         Error::conflict("no-room", it.to_string(), "renumber the steps around it with `planwatch move`")
     })
-}
-
-fn write(writing: &mut Transaction<'_>, path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let name = path.to_string_lossy();
-    let written = writing
-        .change(&name, &|now: &[u8]| Ok(Decision::<_, (), ()>::Write(with_line_ends_of(now, bytes), ())));
-    written.map(drop)
 }
 
 /// The dependencies of a file as numbers of its own plan; none for a step of another plan.
