@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(machine.text("/plans/z/step-3.md").unwrap(), "# C\n\n## Dependencies\n\nstep-1\n");
         assert_eq!(
             machine.text("/plans/z/step-4.md").unwrap(),
-            "---\ndepends: [1]\n---\n# D\n\n## Dependencies\n\nNeeds p/step-1.\n"
+            "---\ndepends:\n  - 1\n---\n# D\n\n## Dependencies\n\nNeeds p/step-1.\n"
         );
     }
 

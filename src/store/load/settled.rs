@@ -102,6 +102,8 @@ pub(super) struct Files<'a> {
     /// Path, hash and when it was modified.
     there: Vec<(&'a str, &'a str, Time)>,
     not_there: Vec<&'a str>,
+    /// They, or their directories, could not be read.
+    unread: Vec<&'a str>,
 }
 
 impl<'a> Files<'a> {
@@ -145,13 +147,12 @@ impl<'a> Files<'a> {
     }
 
     fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>, problems: &[Problem]) {
-        // Of a file, or of its directory.
         let is_unread = |it: &Problem| matches!(it.code, Code::Unreadable | Code::TooLarge);
         let covers = |it: &Problem| is_unread(it) && Path::new(path).starts_with(&it.path);
         let cannot_be_read = || problems.iter().any(covers);
         match (etag, modified) {
             (Some(etag), Some(modified)) => self.there.push((path, etag, modified)),
-            _ if cannot_be_read() => {}
+            _ if cannot_be_read() => self.unread.push(path),
             _ => self.not_there.push(path),
         }
     }
@@ -177,6 +178,13 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
                 return Ok(Some(path.to_string_lossy().into_owned()));
             }
             saves.refuse_vanished(path)?;
+        }
+    }
+    for path in files.unread.iter().map(Path::new) {
+        match context.plans.read(path) {
+            Ok(_) => return Ok(Some(path.to_string_lossy().into_owned())),
+            Err(DiskError::NotFound { .. }) => saves.refuse_vanished(path)?,
+            Err(_) => {}
         }
     }
     Ok(None)
