@@ -149,7 +149,11 @@ impl Git {
         let old = head.as_ref().map_or_else(|| commit.null(), Clone::clone);
         let call = self.call(&["update-ref", "-m"]).arg(format!("commit: {subject}")).arg("HEAD");
         match call.oids([&commit, &old]).output()? {
-            Output { code: 0, .. } => Ok(Tried::Done(commit)),
+            Output { code: 0, .. } => {
+                // The commit is made, whatever comes of this.
+                self.stage_again(staged, &before, files, &commit).ok();
+                Ok(Tried::Done(commit))
+            }
             Output { stderr, .. } => Ok(Tried::Moved(stderr)),
         }
     }
@@ -217,6 +221,26 @@ impl Git {
                 }
             }
         }
+    }
+
+    /// Puts entries into the index that another program has replaced by those of the commit before.
+    ///
+    /// `git commit` reads the index before it locks and writes it. If `HEAD` moves in between, it fails, and what it has written
+    /// would take the files back with the next commit.
+    fn stage_again(
+        &self,
+        staged: &Entries,
+        before: &Entries,
+        files: &[FileVersion],
+        any: &Oid,
+    ) -> Result<(), GitError> {
+        let now = self.entries_of_index(files)?;
+        let entry = |of: &Entries, path: &Vec<u8>| of.get(path).cloned().flatten();
+        let is_old = |path: &Vec<u8>, new: &Entry| {
+            entry(&now, path) == entry(before, path) && entry(&now, path) != *new
+        };
+        let lost = staged.iter().filter(|(path, new)| is_old(path, new));
+        self.write_index(&lost.map(|(a, b)| (a.clone(), b.clone())).collect(), any)
     }
 
     /// Takes entries back that were staged for a commit that was not made.

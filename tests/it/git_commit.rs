@@ -199,6 +199,27 @@ fn a_signature_that_fails_leaves_everything_uncommitted() {
     assert_eq!((place.git_with(&["rev-parse", "HEAD"]), status(&place)), before);
 }
 
+/// A `git commit` beside ours has read the index before it locks and writes it, and fails because the branch has moved.
+#[test]
+fn an_index_that_another_commit_writes_back_does_not_take_the_files_back() {
+    let place = repository();
+    let program = "#!/bin/sh\n\
+        for word; do test \"$word\" = update-index && test -z \"$GIT_INDEX_FILE\" && cp .git/index .git/before; done\n\
+        PATH=/usr/bin:/bin git \"$@\"; code=$?\n\
+        for word; do test \"$word\" = update-ref && cp .git/before .git/index; done\n\
+        exit $code\n";
+    place.write("slow/git", program);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.file("slow/git"), mode).unwrap();
+    place.run("done p:1").ok();
+    let mut command = place.command();
+    command.args(["git", "commit"]).env("PATH", format!("{}:/usr/bin:/bin", place.file("slow").display()));
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(place.file(".git/before").exists());
+    assert_eq!(status(&place), "", "the index has the committed file");
+}
+
 #[test]
 fn a_commit_is_signed_as_git_is_configured() {
     let place = repository();
