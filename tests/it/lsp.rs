@@ -408,7 +408,7 @@ fn a_change_by_somebody_else_is_seen_without_a_key() {
     editor.open("plans/web/step-1.md", "---\nstatus: completed\ndepends: [\"auth:2\"]\n---\n# Page\n");
     editor.wait_for_codes("plans/web/step-1.md", &["waits-for-open"]);
     editor.ask("workspace/symbol", json!({"query": "x"}));
-    place.run("done auth:2").ok();
+    place.run("done auth:2").ok_code();
     editor.wait_for_codes("plans/web/step-1.md", &[]);
     place.write("plans/auth/step-7.md", "---\nstatus: what\n---\n# Seven\n");
     editor.wait_for_codes("plans/auth/step-7.md", &["unknown-status"]);
