@@ -106,10 +106,13 @@ class Trial:
                 return None if code in (0, 1, 7) and "error" not in said else f"the run ended with {code}: {said}"
         return "no run ended in 300"
 
-    def has_line(self, n, shared):
-        # A worker that began when the step before was merged has seen its line, and replaced it.
-        replaced = (n + 1) % 7 == 0 and f"by step {n + 1}\n" in shared
-        return replaced or f"by step {n}\n" in shared
+    def has_line(self, n, where):
+        line = f"by step {n}\n"
+        if line in self.git("show", f"{where}:shared"):
+            return True
+        # A worker that began when the other step was merged has seen its line, and replaced it in a commit of its own. A line that a
+        # merge lost has only the commit that added it.
+        return len(self.git("log", "--no-merges", "--format=%H", f"-S{line}", where, "--", "shared").split()) >= 2
 
     def lost(self):
         """Work that is neither in HEAD nor on a branch that is kept."""
@@ -126,7 +129,7 @@ class Trial:
                 lost.append(f"step {n}: {text}")
             elif not self.git("cat-file", "-e", f"{where}:work-{n}", check=False):
                 lost.append(f"the file of step {n} in {where}")
-            elif not self.has_line(n, self.git("show", f"{where}:shared")):
+            elif not self.has_line(n, where):
                 lost.append(f"the line of step {n} in {where}")
         commits = self.base / "commits"
         made = commits.read_text().split() if commits.exists() else []
