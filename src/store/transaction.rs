@@ -457,8 +457,12 @@ impl<'a> Transaction<'a> {
         let shown = self.diff.len();
         self.show_batch(verb, &ops);
         let at = self.context.now.to_string();
-        // What was refused is not shown.
-        self.write(|it| it.batch_emptying(verb, &at, ops, emptied)).inspect_err(|_| self.diff.truncate(shown))
+        let noted = if self.receivers().next().is_some() { ops.clone() } else { Vec::new() };
+        // What was refused is neither shown nor noted.
+        self.write(|it| it.batch_emptying(verb, &at, ops, emptied))
+            .inspect_err(|_| self.diff.truncate(shown))?;
+        self.receivers().for_each(|it| noted.iter().cloned().for_each(|op| it.note(op)));
+        Ok(())
     }
 
     /// Undoes a change, the last one or the one with this id.
@@ -483,7 +487,6 @@ impl<'a> Transaction<'a> {
     fn show_batch(&mut self, verb: &str, ops: &[FileOp]) {
         let diff: String = ops.iter().map(|op| describe(&self.context.root_name(), op)).collect();
         let paths: Vec<_> = ops.iter().map(|op| (matches!(op, FileOp::Create { .. }), path_of(op))).collect();
-        self.receivers().for_each(|it| ops.iter().cloned().for_each(|op| it.note(op)));
         idempotency::about_to(self.context, verb, idempotency::telling(&paths), || diff.clone());
         self.diff.push_str(&diff);
     }
