@@ -113,6 +113,25 @@ impl TextMerge for Both<'_> {
 /// The stages of a conflicted file: base, ours, theirs.
 type Stages = [Option<Oid>; 3];
 
+/// A conflicted file: the staged texts, and their merge by meaning.
+struct Sides {
+    /// As the merge expects it.
+    path: String,
+    base: Option<Vec<u8>>,
+    ours: Vec<u8>,
+    theirs: Vec<u8>,
+    /// OURS as that side's commit has it; see [`Resolving::own_version`].
+    own: Vec<u8>,
+    merged: Merged,
+}
+
+impl Sides {
+    fn staged(&self) -> Versions<'_> {
+        let Self { path, base, ours, theirs, .. } = self;
+        Versions { path, base: base.as_deref(), ours, theirs }
+    }
+}
+
 struct Resolving<'a> {
     context: &'a Context,
     git: &'a Git,
@@ -280,54 +299,53 @@ impl Resolving<'_> {
     ) -> Result<ResolvedFile, Error> {
         let mut file =
             ResolvedFile { path: self.shown(path), state: "removed", decided: Vec::new(), renumbered: None };
-        let [base, Some(ours), Some(theirs)] = stages else { return Ok(file) };
+        let Some(sides) = self.sides(path, stages)? else { return Ok(file) };
         file.state = "conflict";
-        let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
         let name = path.to_string_lossy();
-        let named = format!("plans/{name}");
-        let (own, other) = (self.own_version(path, ours, true)?, self.own_version(path, theirs, false)?);
-        let merged = self.merge(Versions { path: &named, base: base.as_deref(), ours: &own, theirs: &other });
-        let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
-        let versions = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
-        if merged.is_other_file && merge::FileKind::of(&named).0 == merge::FileKind::Step {
-            let now = self.context.plans.read(path)?.bytes;
-            let is_left = self.is_as_left(path, stages, &now)?;
+        if sides.merged.is_other_file && merge::FileKind::of(&sides.path).0 == merge::FileKind::Step {
+            let is_left = self.context.plans.read(path).is_ok_and(|it| self.is_as_left(&sides, &it.bytes));
             file.state = if is_left { "number-taken" } else { "edited" };
             return Ok(file);
         }
         let written = writing.change(&name, &|now: &[u8]| {
-            Ok(match self.is_untouched(now, versions, &merged) {
-                true => Decision::Write(with_line_ends_of(now, &merged.bytes), ()),
+            Ok(match self.is_untouched(now, sides.staged(), &sides.merged) {
+                true => Decision::Write(with_line_ends_of(now, &sides.merged.bytes), ()),
                 false => Decision::Leave(()),
             })
         })?;
         file.state = match written {
             Decision::Leave(()) => "edited",
-            Decision::Write(..) if merged.is_clean => "resolved",
+            Decision::Write(..) if sides.merged.is_clean => "resolved",
             Decision::Write(..) => "conflict",
         };
         if file.state != "edited" {
-            file.decided = merged.decided;
+            file.decided = sides.merged.decided;
         }
         Ok(file)
     }
 
-    /// Whether a file in which both sides added a step of their own is as git left it, or holds OURS.
-    fn is_as_left(&self, path: &Path, stages: &Stages, now: &[u8]) -> Result<bool, Error> {
-        let [base, Some(ours), Some(theirs)] = stages else { return Ok(false) };
+    /// The sides of a file and their merge; none if one side has no such file.
+    fn sides(&self, path: &Path, stages: &Stages) -> Result<Option<Sides>, Error> {
+        let [base, Some(ours), Some(theirs)] = stages else { return Ok(None) };
         let base = base.as_ref().map(|it| self.blob(it)).transpose()?;
         let named = format!("plans/{}", path.to_string_lossy());
         let own = self.own_version(path, ours, true)?;
         let other = self.own_version(path, theirs, false)?;
-        let merged = self.merge(Versions { path: &named, base: base.as_deref(), ours: &own, theirs: &other });
+        let of = Versions { path: &named, base: base.as_deref(), ours: &own, theirs: &other };
+        let merged = self.merge(of);
         let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
-        let of = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
-        Ok(with_line_ends_of(&own, now) == own || self.is_untouched(now, of, &merged))
+        Ok(Some(Sides { path: named, base, ours, theirs, own, merged }))
+    }
+
+    /// Whether a file in which both sides added a step of their own is as git left it, or has OURS.
+    fn is_as_left(&self, sides: &Sides, now: &[u8]) -> bool {
+        with_line_ends_of(&sides.own, now) == sides.own
+            || self.is_untouched(now, sides.staged(), &sides.merged)
     }
 
     /// As [`Self::is_as_left`]; if another program has saved it since, the command is repeated.
     fn check_as_left(&self, path: &Path, stages: &Stages, now: &[u8]) -> Result<(), Error> {
-        match self.is_as_left(path, stages, now)? {
+        match self.sides(path, stages)?.is_some_and(|it| self.is_as_left(&it, now)) {
             true => Ok(()),
             false => Err(DiskError::FileChanged { path: self.context.plans.root().join(path) }.into()),
         }
