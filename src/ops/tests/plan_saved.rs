@@ -125,3 +125,14 @@ fn a_file_that_cannot_be_read_is_not_reported_as_missing() {
     }
     assert!(n_unreadable > 1, "{n_unreadable}");
 }
+
+#[test]
+fn a_file_that_was_just_saved_with_too_much_text_is_not_reported_as_missing() {
+    let machine = machine();
+    let change = |it: &Machine| set(&Context::on_model(it), "p:2", "priority", SetOp::Text("low".to_owned()));
+    change(&machine).unwrap();
+    machine.save(STEP, &format!("# Two\n\n{}", "x".repeat(4 << 20)));
+    let request = AddRequest { plan: "p".to_owned(), title: "Three".to_owned(), ..AddRequest::default() };
+    add::add(&Context::on_model(&machine), &request).unwrap();
+    assert_eq!(change(&machine).unwrap_err().code(), "too-large");
+}

@@ -101,9 +101,8 @@ fn in_motion(context: &Context, changed: Option<String>) -> Error {
 pub(super) struct Files<'a> {
     /// Path, hash and when it was modified.
     there: Vec<(&'a str, &'a str, Time)>,
+    /// They were missing, or could not be read.
     not_there: Vec<&'a str>,
-    /// They, or their directories, could not be read.
-    unread: Vec<&'a str>,
 }
 
 impl<'a> Files<'a> {
@@ -139,20 +138,16 @@ impl<'a> Files<'a> {
     }
 
     fn add_plan(&mut self, plan: &'a Plan) {
-        self.add(&plan.path, plan.etag.as_deref(), plan.modified, &plan.problems);
+        self.add(&plan.path, plan.etag.as_deref(), plan.modified);
     }
 
     fn add_step(&mut self, step: &'a Step) {
-        self.add(&step.path, step.etag.as_deref(), step.modified, &step.problems);
+        self.add(&step.path, step.etag.as_deref(), step.modified);
     }
 
-    fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>, problems: &[Problem]) {
-        let is_unread = |it: &Problem| matches!(it.code, Code::Unreadable | Code::TooLarge);
-        let covers = |it: &Problem| is_unread(it) && Path::new(path).starts_with(&it.path);
-        let cannot_be_read = || problems.iter().any(covers);
+    fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>) {
         match (etag, modified) {
             (Some(etag), Some(modified)) => self.there.push((path, etag, modified)),
-            _ if cannot_be_read() => self.unread.push(path),
             _ => self.not_there.push(path),
         }
     }
@@ -174,17 +169,12 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
     for path in files.not_there.iter().map(Path::new) {
         let dir = path.parent().unwrap_or(path);
         if *young.entry(dir).or_insert_with(|| context.plans.is_young_dir(dir)) {
-            if context.plans.disk().lstat(&context.plans.root().join(path)).is_ok() {
-                return Ok(Some(path.to_string_lossy().into_owned()));
+            match context.plans.read(path) {
+                Ok(_) => return Ok(Some(path.to_string_lossy().into_owned())),
+                Err(DiskError::NotFound { .. }) => saves.refuse_vanished(path)?,
+                // It is there, and is reported as what cannot be read.
+                Err(_) => {}
             }
-            saves.refuse_vanished(path)?;
-        }
-    }
-    for path in files.unread.iter().map(Path::new) {
-        match context.plans.read(path) {
-            Ok(_) => return Ok(Some(path.to_string_lossy().into_owned())),
-            Err(DiskError::NotFound { .. }) => saves.refuse_vanished(path)?,
-            Err(_) => {}
         }
     }
     Ok(None)
