@@ -100,14 +100,13 @@ fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>)
     let mut then = Plan { id: new.clone(), ..list.plan };
     then.steps.iter_mut().for_each(|it| it.id = moved(&it.id));
     for step in own.steps.iter().filter(|it| it.has_file()) {
-        let path = PathBuf::from(&step.path);
         if step.unreadable().is_some() {
-            let bytes = context.plans.read(&path).map(|it| it.bytes).unwrap_or_default();
-            if String::from_utf8_lossy(&bytes).contains(own.id.as_str()) {
+            if relink::may_name_plan(context, step, &own.id) {
                 transaction::check_writable(context, &step.problems)?;
             }
             continue;
         }
+        let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
         // Of a file that is half saved, what names the plan would stay.
         if step.etag.as_ref().is_some_and(|it| *it != etag(&before)) {
@@ -207,6 +206,41 @@ fn changed(context: &Context, plan: &Plan, new: &PlanId, did: &str) -> Changed {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+
+    /// An editor renames plan.md away while the command runs, and writes it again later.
+    #[test]
+    fn a_plan_without_its_file_is_not_reported_as_renamed() {
+        const PLAN: &str = "/plans/p/plan.md";
+        let machine = Machine::with(&[(PLAN, "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
+        // planwatch's own log knows the file, so that it is waited for where it is missing from the start.
+        let plans = machine.plans();
+        let mut locked = plans.lock(&mut || {}).unwrap();
+        locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(b"# Plan\n".to_vec())).unwrap();
+        drop(locked);
+        let run = |it: &Machine| {
+            let request =
+                RenameRequest { id: "p".to_owned(), to: "z".to_owned(), ..RenameRequest::default() };
+            rename(&Context::on_model(it), &request).is_ok()
+        };
+        let quiet = machine.after_kill();
+        assert!(run(&quiet));
+        for begun in 1..=quiet.calls() {
+            let saving = machine.renamed_away_at(PLAN, begun, begun + 1000);
+            let is_renamed = run(&saving);
+            assert_eq!(is_renamed, saving.text("/plans/z/plan.md").is_some(), "{begun}: {:?}", saving.tree());
+        }
+    }
+
+    /// A step that cannot be parsed moves along, unless its text has the plan's name as a word.
+    #[test]
+    fn a_broken_step_that_may_name_the_plan_prevents_the_renaming() {
+        for (text, expected) in [("---\na: [\n---\n# Step\n", true), ("---\na: [p:1\n---\n# Step\n", false)] {
+            let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", text)]);
+            let request =
+                RenameRequest { id: "p".to_owned(), to: "z".to_owned(), ..RenameRequest::default() };
+            assert_eq!(rename(&Context::on_model(&machine), &request).is_ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_plan_whose_files_are_gone_is_not_renamed() {

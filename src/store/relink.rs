@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 pub(crate) use links::{Renamed, follow_links};
-pub(crate) use orphans::{MOST_NAMED, Orphans, quoted, waiting_for_plan};
+pub(crate) use orphans::{MOST_NAMED, Orphans, may_name_plan, quoted, waiting_for_plan};
 
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
@@ -64,8 +64,9 @@ impl Gone {
 /// Makes every step that waits for a gone step wait for its heirs instead.
 ///
 /// `own` is the plan of the gone steps with its new Steps list. The caller writes the files of `rewritten` steps, and
-/// those of `left` steps are not changed, nor are those of archived plans. Front matter and the Steps lists of other plans are edited item by item. If a
-/// Dependencies section names a gone step, the text stays, and the file gets a `depends`, which takes precedence over it.
+/// those of `left` steps and archived plans are not changed. Front matter and the Steps lists of other plans are edited
+/// item by item. If a Dependencies section names a gone step, the text stays, and the file gets a `depends`, which takes
+/// precedence over it.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,

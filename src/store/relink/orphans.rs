@@ -110,13 +110,14 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
 /// Names live steps of other plans that wait for steps of this plan; also unreadable ones that contain its name.
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
-    let waits = |step: &&Step| {
-        let may_wait = || {
-            step.unreadable().is_some() && text_of(context, &step.path).is_some_and(|it| has_plan(&it, gone))
-        };
-        step.depends.iter().any(|it| it.plan == *gone) || may_wait()
-    };
+    let waits =
+        |step: &&Step| step.depends.iter().any(|it| it.plan == *gone) || may_name_plan(context, step, gone);
     steps.filter(waits).map(|it| it.id.clone()).collect()
+}
+
+/// Whether a step cannot be parsed, and its text contains the plan's name.
+pub(crate) fn may_name_plan(context: &Context, step: &Step, plan: &PlanId) -> bool {
+    step.unreadable().is_some() && text_of(context, &step.path).is_some_and(|it| has_plan(&it, plan))
 }
 
 /// The most steps or plans that a hint names.
