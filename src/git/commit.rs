@@ -95,8 +95,7 @@ impl Git {
         Err(GitError::Refused { why, hint: "try again when no other program commits" })
     }
 
-    /// Puts these versions into the index, whatever the working files hold. Each path has a mode there, or gets that of
-    /// a new file.
+    /// Stages these versions, not the working files. A file that is in the index keeps its mode.
     pub fn stage_versions(&self, files: &[FileVersion]) -> Result<(), GitError> {
         let in_index = self.entries_of_index(files)?;
         let (mut entries, mut any) = (Entries::new(), self.head_commit()?);
@@ -150,7 +149,7 @@ impl Git {
         let call = self.call(&["update-ref", "-m"]).arg(format!("commit: {subject}")).arg("HEAD");
         match call.oids([&commit, &old]).output()? {
             Output { code: 0, .. } => {
-                // The commit is made, whatever comes of this.
+                // The commit exists already, so a failure here is not reported.
                 self.stage_again(staged, &before, files, &commit).ok();
                 Ok(Tried::Done(commit))
             }
@@ -223,7 +222,7 @@ impl Git {
         }
     }
 
-    /// Puts entries into the index that another program has replaced by those of the commit before.
+    /// Restores entries of the index that another program has replaced with those of the previous commit.
     ///
     /// `git commit` reads the index before it locks and writes it. If `HEAD` moves in between, it fails, and what it has written
     /// would take the files back with the next commit.

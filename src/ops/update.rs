@@ -70,7 +70,7 @@ fn move_step(
     Ok(done.changed)
 }
 
-/// Tasks do not change a status, but whoever completes a step may have forgotten one.
+/// A hint about tasks that are open in a completed step; they do not prevent its completion.
 fn open_tasks(step: &Step) -> Option<String> {
     let (open, total) = (step.tasks_total.checked_sub(step.tasks_done)?, step.tasks_total);
     let tasks =

@@ -45,7 +45,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Takes the steps of the plan that was read, whatever was found about them since.
+    /// Takes back the steps of the plan, and drops the problems that later checks have added.
     pub(crate) fn take_back(&mut self, plan: Plan) {
         for mut step in plan.steps {
             let Some(problems) = self.problems.get(&step.path) else { continue };

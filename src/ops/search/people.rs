@@ -93,7 +93,7 @@ pub fn steps_of(context: &Context, names: &[String], most: usize) -> Result<Vec<
     Ok(people)
 }
 
-/// The roles in the order in which they are told.
+/// The roles, in the order in which they are listed.
 const ROLES: [&str; 6] =
     ["has claimed it", "is assigned", "completed it", "tried it", "confirmed it", "wrote a note"];
 

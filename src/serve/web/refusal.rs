@@ -1,6 +1,6 @@
 //! What a page says when something is refused, in words of the page.
 //!
-//! Other surfaces get the engine's hint, which names commands or routes; nobody can type those into a page.
+//! The engine's hints name commands or routes, which cannot be used on a page.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -49,7 +49,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The people whom the words name. Names are kept in memory: most searches name nobody, and read no plans for that.
+/// The people whose names match the query. The names are cached, so that a search for other words loads no plans.
 fn people_of(context: &Context, names: &Names, asked: &SearchQuery) -> Result<Vec<Person>, Error> {
     if !asked.kind.is_empty() && asked.kind != Kind::Step.word() || asked.q.trim().is_empty() {
         return Ok(Vec::new());

@@ -59,7 +59,7 @@ fn last(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
 fn main(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
     html! {
         h1 { "Undo" }
-        p class="quiet below-filter" { "Changes that were made with planwatch, the last one first. A change can be undone as long as nobody has changed its files since." }
+        p class="quiet below-filter" { "Changes that were made with planwatch, the last one first. A change can be undone until its files are changed again." }
         @if changes.is_empty() { p class="empty" { "There is nothing to undo." } }
         ul class="rows undo" {
             @for it in changes.iter().take(MOST) {

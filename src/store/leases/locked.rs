@@ -273,7 +273,7 @@ impl<'a> Locked<'a> {
     /// Logs the end of a step that was closed without a claim, or with one that has no record on this machine.
     fn close_unrecorded(&self, key: String, step: &Step, claim: Option<&str>) {
         let context = self.leases.context;
-        // A name in the place of the claim's id, because lines are told apart by it.
+        // Lines are distinguished by the claim's id; this replaces it.
         let made_up =
             || format!("u{}", &blake3::hash(format!("{key} {}", context.now).as_bytes()).to_hex()[..7]);
         let closed = Closed {

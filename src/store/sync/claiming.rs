@@ -117,8 +117,8 @@ impl Sync<'_> {
         Ok(lost)
     }
 
-    /// Renews the records that are due, unless nobody works on the step any more: the claim's process has ended, or its owner
-    /// has not renewed the claim for as long as a claim holds that no process renews.
+    /// Renews the records that are due. A claim whose process has ended is not renewed, nor one without a process whose owner
+    /// has changed nothing for [`TTL`] seconds.
     pub(crate) fn renew_due(&self) -> Result<Vec<Own>, Error> {
         let at_work = Leases::of(self.context).claims_at_work(TTL);
         self.renew(&|it| is_due(self.context, it) && at_work.contains(&it.claim))

@@ -233,7 +233,7 @@ pub(crate) fn fenced(
             match change.map(|it| it.moves.iter().find(|it| it.to == id)) {
                 Some(Some(it)) if it.status == StepStatus::Pending => released(context, &it.step),
                 Some(Some(it)) => renewed(context, &it.step),
-                // The request changes other steps, too, whoever works on them.
+                // The request also changes steps of other owners.
                 Some(None) => {}
                 None => renewed(context, &id),
             }
