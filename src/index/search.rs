@@ -144,11 +144,37 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
     notes.iter().map(|it| it.text.as_str())
 }
 
-/// A text without the marks of matches, and without NUL, where SQLite's full text would end it.
+/// A text without the marks of matches, and without NUL, where SQLite's full text would end it; with [`BETWEEN`].
 fn plain(text: &str) -> String {
     // Nearly no text has any; one look at the smallest byte is several times as fast as looking for each.
-    let smallest = text.bytes().fold(u8::MAX, u8::min);
-    if smallest > 3 { text.to_owned() } else { text.replace(['\0', MATCH_START, MATCH_END], " ") }
+    let (smallest, largest) = text.bytes().fold((u8::MAX, 0), |(a, b), it| (a.min(it), b.max(it)));
+    let apart = if largest < FIRST_BYTE_WITHOUT_SPACES { text.to_owned() } else { apart(text) };
+    if smallest > 3 { apart } else { apart.replace(['\0', MATCH_START, MATCH_END], " ") }
+}
+
+/// A space without width around each character of a script that is written without spaces. SQLite splits words there, so that each
+/// of these characters is a word, and a word of several is a phrase.
+const BETWEEN: char = '\u{200b}';
+
+/// The first byte of the first character of [`is_without_spaces`] in UTF-8.
+const FIRST_BYTE_WITHOUT_SPACES: u8 = 0xe3;
+
+/// Han, Hiragana and Katakana.
+fn is_without_spaces(it: char) -> bool {
+    matches!(it, '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
+}
+
+fn apart(text: &str) -> String {
+    let mut apart = String::with_capacity(text.len() * 2);
+    for it in text.chars() {
+        if is_without_spaces(it) {
+            apart.extend([BETWEEN, it, BETWEEN]);
+        } else {
+            apart.push(it);
+        }
+    }
+    apart
 }
 
 /// A plan's documents: its own, then its steps' in their order.
@@ -353,13 +379,19 @@ pub fn snippets(query: &Query, documents: &[Document]) -> Result<Vec<Option<Stri
     for (id, it) in (0_i64..).zip(documents) {
         insert.execute(params![id, it.name, it.title, it.body, it.records])?;
     }
-    let snippet = "SELECT snippet(shown, -1, ?1, ?2, '…', 16) FROM shown WHERE shown MATCH ?3 AND rowid = ?4";
-    let mut snippet = connection.prepare_cached(snippet)?;
+    // A character counts as a word where there are no spaces.
+    let words = if query.text.contains(is_without_spaces) { 48 } else { 16 };
+    let snippet = format!(
+        "SELECT snippet(shown, -1, ?1, ?2, '…', {words}) FROM shown WHERE shown MATCH ?3 AND rowid = ?4"
+    );
+    let mut snippet = connection.prepare_cached(&snippet)?;
     let marks = (MATCH_START.to_string(), MATCH_END.to_string());
     let of = |id: usize| {
         let id = i64::try_from(id).unwrap_or(i64::MAX);
         let text = snippet.query_row(params![marks.0, marks.1, wanted, id], |row| row.get::<_, String>(0));
-        Ok(text.optional()?.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" ")))
+        let in_one_line =
+            |it: String| it.replace(BETWEEN, "").split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok(text.optional()?.map(in_one_line))
     };
     (0..documents.len()).map(of).collect()
 }
@@ -404,7 +436,7 @@ fn expression_of(text: &str, last_word: LastWord) -> Option<String> {
 
 /// Strings of FTS5: split into words by its tokenizer like any text, never read as operators.
 fn all_quoted(terms: &[&Term<'_>]) -> Vec<String> {
-    terms.iter().map(|it| format!("\"{}\"", it.text.replace('"', "\"\"").replace('\0', " "))).collect()
+    terms.iter().map(|it| format!("\"{}\"", apart(it.text).replace('"', "\"\"").replace('\0', " "))).collect()
 }
 
 /// Splits a query at blanks and quotes; an open quote reaches to the end, and what has no letter or digit is left out.
@@ -455,5 +487,12 @@ mod tests {
         check("a OR b", Some("(\"a\" AND \"OR\" AND \"b\"*)"));
         check("title:x NEAR(a,b) ^c", Some("(\"title:x\" AND \"NEAR(a,b)\" AND \"^c\"*)"));
         check("a\0b", Some("(\"a b\"*)"));
+    }
+
+    #[test]
+    fn words_of_scripts_without_spaces_are_phrases_of_characters() {
+        check("翻译x", Some("(\"\u{200b}翻\u{200b}\u{200b}译\u{200b}x\"*)"));
+        assert_eq!(plain("公開a"), "\u{200b}公\u{200b}\u{200b}開\u{200b}a");
+        assert_eq!(plain("naïve — “한국어”"), "naïve — “한국어”");
     }
 }

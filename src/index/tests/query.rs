@@ -111,6 +111,34 @@ fn the_order_is_that_of_ids_where_ranks_are_equal() {
 }
 
 #[test]
+fn words_are_found_within_texts_without_spaces() {
+    let mut plan = sample::plans().swap_remove(0);
+    plan.title = "将用户手册翻译成中文".to_owned();
+    plan.steps[0].title = "公開予約ページv2".to_owned();
+    let mut index = FullText::open(Place::Memory).expect("there is memory").0;
+    sample::fill(&mut index, std::slice::from_ref(&plan));
+    let cases: [(&str, &[&str]); 8] = [
+        ("翻译", &["feature-auth"]),
+        ("用户 翻译", &["feature-auth"]),
+        ("将用户手册翻译成中文", &["feature-auth"]),
+        ("译翻", &[]),
+        ("翻译 -中文", &[]),
+        ("予約", &["feature-auth:1"]),
+        ("ページ", &["feature-auth:1"]),
+        ("v2", &["feature-auth:1"]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(
+            sample::ids(&mut index, std::slice::from_ref(&plan), &Query::new(text)),
+            expected,
+            "{text}"
+        );
+    }
+    let found = snippets(&Query::new("翻译"), &[Document::of_plan(&plan)]).expect("any text is a query");
+    assert_eq!(found, [Some("将用户手册[翻译]成中文".replace('[', "\u{2}").replace(']', "\u{3}"))]);
+}
+
+#[test]
 fn texts_put_again_or_gone_leave_nothing_behind() {
     let mut index = sample::index();
     let old = Query { scope: Scope::All, ..Query::new("login") };
