@@ -11,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
+use tokio_postgres::error::SqlState;
+
 use super::*;
 use crate::disk::RealDisk;
 use crate::plan::id::read_step_id;
@@ -94,11 +96,17 @@ impl Server {
         client_at(self.port, name)
     }
 
+    /// Waits while the server is starting.
     pub(super) fn execute(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = format!("host=127.0.0.1 port={} user=planwatch dbname=postgres", self.port);
         runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            let (client, connection) = loop {
+                match tokio_postgres::connect(&url, tokio_postgres::NoTls).await {
+                    Err(error) if error.code() == Some(&SqlState::CANNOT_CONNECT_NOW) => {}
+                    connected => break connected.unwrap(),
+                }
+            };
             tokio::spawn(connection);
             client.batch_execute(statement).await.unwrap();
         });
