@@ -33,6 +33,7 @@ use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename,
 pub(crate) use machine::{Fault, Machine};
 pub(crate) use meddled::When;
 use sample::Sample;
+pub(crate) use sample::sample;
 use state::State;
 
 /// What goes wrong, and when; calls are counted from 1.

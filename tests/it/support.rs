@@ -33,8 +33,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// A place in memory, if this machine has a file system for that: most tests need no disk, whose flushes take
+    /// more time than all else.
     pub(crate) fn new() -> Self {
-        let place = Self { directory: tempfile::tempdir().expect("a temporary directory") };
+        Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()))
+    }
+
+    /// A place on the disk of temporary files.
+    pub(crate) fn on_disk() -> Self {
+        Self::at(tempfile::tempdir())
+    }
+
+    fn at(directory: std::io::Result<tempfile::TempDir>) -> Self {
+        let place = Self { directory: directory.expect("a temporary directory") };
         for below in ["home", "project"] {
             std::fs::create_dir(place.directory.path().join(below)).expect("it is new");
         }

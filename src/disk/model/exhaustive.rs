@@ -276,7 +276,7 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     tally.after.clear();
     let calls = run(case, &start, Script::default()).calls;
-    let mut pairs = sample_saves(8);
+    let mut pairs = sample_saves(23);
     for how in SAVES {
         for (begins, ends) in
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))

@@ -193,10 +193,10 @@ fn judge_all(every: usize, lacks_exchange: bool) {
 
 #[test]
 fn a_batch_that_is_refused_or_interrupted_leaves_nothing_under_a_new_name() {
-    judge_all(13, false);
+    judge_all(31, false);
 }
 
 #[test]
 fn a_batch_without_exchange_that_is_refused_or_interrupted_leaves_nothing_under_a_new_name() {
-    judge_all(13, true);
+    judge_all(31, true);
 }

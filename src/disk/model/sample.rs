@@ -3,7 +3,7 @@
 
 /// Selects every n-th of a stream of combinations.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     every: usize,
     at: usize,
 }
@@ -13,14 +13,14 @@ impl Sample {
         Self { every: 1, at: 0 }
     }
 
-    pub(super) fn takes(&mut self) -> bool {
+    pub(crate) fn takes(&mut self) -> bool {
         self.at += 1;
         self.at.is_multiple_of(self.every)
     }
 }
 
-/// Selects crashes and faults. The full size takes all.
-pub(super) fn sample(bounded: usize) -> Sample {
+/// Selects calls, crashes and faults. The full size takes all.
+pub(crate) fn sample(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(1)), at: 0 }
 }
 

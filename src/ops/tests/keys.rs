@@ -1,4 +1,5 @@
-//! A request with a key, stopped at every call, and sent again: it is carried out once.
+//! A request with a key, stopped at a call, and sent again: it is carried out once. A plain `cargo test` tries every
+//! third call, `PLANWATCH_R3=full` each.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -7,7 +8,7 @@ use crate::api::request_key::RequestKey;
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::disk::model::Machine;
+use crate::disk::model::{Machine, sample};
 use crate::ops::add::{self, AddRequest};
 use crate::ops::archive::{self, ArchiveRequest};
 use crate::ops::claim::{self, ClaimRequest};
@@ -121,13 +122,16 @@ fn claim_step(context: &Context) -> Result<Value, Error> {
     Ok(claim::claim(context, &request)?.to_json())
 }
 
-/// Stops the request before every call, and sends it again after a kill and after every power cut; returns how often the
+/// Stops the request before a call, and sends it again after a kill and after every power cut; returns how often the
 /// answer was made from the record.
 fn check(act: Act) {
     let whole = machine();
     let expected = ask(&whole, "k", act).unwrap();
-    let (mut n_anew, mut n_again) = (0, 0);
+    let (mut n_anew, mut n_again, mut calls) = (0, 0, sample(3));
     for call in 1.. {
+        if !calls.takes() {
+            continue;
+        }
         let dying = machine().dying_before(call);
         let answer = ask(&dying, "k", act);
         if !dying.has_died() {
@@ -154,7 +158,7 @@ fn check(act: Act) {
             assert_eq!(after.tree(), whole.tree(), "call {call}");
         }
     }
-    assert!(n_anew > 5 && n_again > 5, "{n_anew} {n_again}");
+    assert!(n_anew > 1 && n_again > 1, "{n_anew} {n_again}");
 }
 
 #[test]
@@ -251,9 +255,12 @@ fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
     for (act, text) in cases {
         let quiet = machine();
         ask(&quiet, "k", act).unwrap();
-        let (n, mut n_included) = (quiet.calls(), 0);
+        let (n, mut n_included, mut saves) = (quiet.calls(), 0, sample(3));
         for first in 1..=n {
             for (again, second) in [1, 2, 4, 7].map(|it| (first + it, first + it + 1)) {
+                if !saves.takes() {
+                    continue;
+                }
                 let saving = machine().saved_twice(first, again, second);
                 let is_made = ask_without_answer(&saving, act).is_ok();
                 let after = saving.after_kill();
@@ -268,7 +275,7 @@ fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
                 assert_eq!(saved.matches(text).count(), 1, "{first} {again} {second}\n{saved}");
             }
         }
-        assert!(n_included > 20, "{n_included}");
+        assert!(n_included > 6, "{n_included}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! Editors that save while a change is made: each acknowledged change is in the file once, each refused one is not.
+//! A plain `cargo test` tries some pairs of saves, `PLANWATCH_R3=full` all.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::disk::model::Machine;
+use crate::disk::model::{Machine, sample};
 use crate::ops::claim::{self, ClaimRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::patch::{self, PatchRequest};
@@ -128,7 +129,7 @@ fn machine(step: &str) -> Machine {
 /// The saves that an editor makes while each command runs: `first`, and another one of what it reads after that.
 #[test]
 fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
-    let mut seen_twice = 0;
+    let (mut seen_twice, mut saves) = (0, sample(4));
     for case in &CASES {
         let machine = machine(case.before);
         let quiet = machine.after_kill();
@@ -138,6 +139,9 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
         for first in 1..=n {
             for again in (first..first + 12).step_by(4) {
                 for second in (again + 1..again + 14).step_by(5) {
+                    if !saves.takes() {
+                        continue;
+                    }
                     let saving = machine.saved_twice(first, again, second);
                     let answer = (case.run)(&Context::on_model(&saving));
                     let text = saving.text(STEP).unwrap();
@@ -153,7 +157,7 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
             }
         }
     }
-    assert!(seen_twice > 1000, "the editor hardly came to save twice: {seen_twice}");
+    assert!(seen_twice > 200, "the editor hardly came to save twice: {seen_twice}");
 }
 
 /// A file that is truncated and written later keeps all that its editor wrote, and is not written to meanwhile.
