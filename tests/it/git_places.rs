@@ -208,6 +208,58 @@ fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
     }
 }
 
+#[test]
+fn a_removal_takes_what_both_sides_squashed_into_the_step() {
+    let squashed = |more: &str| with(BASE, &[("# Schema", "# Both\n\n# Schema"), ("Last words.", more)]);
+    let both = squashed("Last words.\n\n# Tests\n\nWhat is tested.");
+    let (copy, step) = ([(REMOVED, both.as_str())], [(STEP, both.as_str())]);
+    let (removed, grown) = ((Some(REMOVED), &copy[..]), (Some(STEP), &step[..]));
+    for (ours, theirs) in [(removed, grown), (grown, removed)] {
+        check_only(&resolved_as("resolve", &[(STEP, BASE)], ours, theirs), REMOVED, &both);
+    }
+}
+
+/// A version of the step that `squash` made: with another title, and another step's text below its own.
+fn squashed(of: &str, title: &str, other: &str) -> String {
+    let title = format!("# {title}\n\n# Schema");
+    let other = format!("Last words.\n\n# {other}\n\nAs described.");
+    with(of, &[("# Schema", &title), ("Last words.", &other)])
+}
+
+#[test]
+fn of_several_copies_the_one_that_the_other_side_changed_gets_its_changes() {
+    let base = with(BASE, &[("title: Schema\n", "")]);
+    let done = with(&base, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]);
+    let [both, did] = [&base, &done].map(|it| squashed(it, "Both", "Tests"));
+    // An earlier copy has the title of the base.
+    let earlier = with(&base, &[("Last words.", "Last words.\n\n# Data\n\nAs described.")]);
+    let (copies, step) = ([(REMOVED, earlier.as_str()), (LATER, &both)], [(STEP, did.as_str())]);
+    let (removed, grown) = ((Some(LATER), &copies[..]), (Some(STEP), &step[..]));
+    for (ours, theirs) in [(removed, grown), (grown, removed)] {
+        let repository = resolved_as("resolve", &[(STEP, &base)], ours, theirs);
+        assert_eq!(repository.place.text(REMOVED), earlier);
+        assert_eq!(repository.place.text(LATER), did);
+        assert!(!repository.place.file(STEP).exists());
+    }
+}
+
+#[test]
+fn a_step_that_both_squashed_stays_beside_its_removed_copy_if_their_texts_do_not_merge() {
+    let base = with(BASE, &[("title: Schema\n", "")]);
+    let done = with(&base, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]);
+    let copy = with(&squashed(&done, "Both", "Tests"), &[("First words.", "Our words.")]);
+    let [step, kept] =
+        [&base, &done].map(|it| with(&squashed(it, "All", "Data"), &[("First words.", "Their words.")]));
+    let (copies, steps) = ([(REMOVED, copy.as_str())], [(STEP, step.as_str())]);
+    let (removed, grown) = ((Some(REMOVED), &copies[..]), (Some(STEP), &steps[..]));
+    for (ours, theirs) in [(removed, grown), (grown, removed)] {
+        let repository = resolved_as("resolve", &[(STEP, &base)], ours, theirs);
+        assert_eq!([STEP, REMOVED].map(|it| repository.place.text(it)), [&kept[..], &copy]);
+        repository.git("commit -q --no-edit");
+        assert_eq!(repository.git("status --porcelain"), "");
+    }
+}
+
 /// Two branches that appended a step with the same number, merged into `main`.
 fn numbered_twice(own: &[(&str, &str)], other: &[(&str, &str)]) -> Repository {
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);

@@ -26,31 +26,13 @@ use crate::store::relink;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
 
+mod group;
 pub(super) mod reunite;
+
+use group::Group;
 
 /// The files of a commit, relative to the plans directory.
 type Files = BTreeMap<PathBuf, Oid>;
-
-/// One step: its place on each side, and its paths in conflict.
-#[derive(Default)]
-struct Group {
-    paths: Vec<PathBuf>,
-    base: Option<Vec<u8>>,
-    ours: Option<(PathBuf, Vec<u8>)>,
-    theirs: Option<(PathBuf, Vec<u8>)>,
-}
-
-impl Group {
-    /// The place that the step gets; none if both sides removed it.
-    fn target(&self) -> Option<&PathBuf> {
-        match (&self.ours, &self.theirs) {
-            (Some((own, ours)), Some((other, theirs))) => {
-                Some(chosen(self.base.as_deref(), (own, ours), (other, theirs)))
-            }
-            (one, other) => one.as_ref().or(other.as_ref()).map(|(path, _)| path),
-        }
-    }
-}
 
 struct Places<'a> {
     resolving: &'a Resolving<'a>,
@@ -112,7 +94,7 @@ pub(super) fn rehome(
         let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
         let base = base.filter(|it| merge::likeness(it, &theirs) > 0);
         let is_known = |it: &Path| it != path && places.ours.contains_key(it);
-        let Some((home, _)) = places.most_alike(path, &theirs, &is_known)? else { continue };
+        let Some((home, _)) = places.most_alike(path, [&theirs, &theirs], &is_known)? else { continue };
         let plans = &resolving.context.plans;
         let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
         resolving.check_as_left(path, stages, &here)?;
@@ -253,7 +235,7 @@ impl<'a> Places<'a> {
                         oid.map(|it| Ok::<_, Error>((path.clone(), self.version(path, it, !is_ours)?)))
                             .transpose()?
                     }
-                    None => self.elsewhere(path, &common, is_ours)?,
+                    None => self.elsewhere(path, [&common, &text], is_ours)?,
                 };
             let own = Some((path.clone(), text));
             (group.ours, group.theirs) = if is_ours { (own, other) } else { (other, own) };
@@ -299,11 +281,12 @@ impl<'a> Places<'a> {
     }
 
     /// The file with the step on the side that lacks this path: a live file, else the copy of the last
-    /// removal.
+    /// removal. A step that was squashed several times has a copy of each squash, so it is compared with
+    /// the changed version, too.
     fn elsewhere(
         &self,
         path: &Path,
-        common: &[u8],
+        [common, text]: [&[u8]; 2],
         is_ours: bool,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
         // HEAD has the files of OURS. What only THEIRS has came with the merge.
@@ -315,14 +298,16 @@ impl<'a> Places<'a> {
             text.is_some_and(|it| merge::likeness(common, &it) > 0)
         };
         // Where both sides have the step at one place, git has merged it there, and this file is a copy.
-        self.most_alike(path, common, &|it| is_of_other(it) && !(is_alike(other, it) && is_alike(own, it)))
+        let is_wanted = |it: &Path| is_of_other(it) && !(is_alike(other, it) && is_alike(own, it));
+        self.most_alike(path, [common, text], &is_wanted)
     }
 
-    /// The most similar file of the same plan without a conflict.
+    /// The file of the same plan without a conflict that is most similar to two versions of a step; it has to be
+    /// a version of the first.
     fn most_alike(
         &self,
         path: &Path,
-        common: &[u8],
+        [common, changed]: [&[u8]; 2],
         is_wanted: &dyn Fn(&Path) -> bool,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
         let is_candidate =
@@ -334,6 +319,7 @@ impl<'a> Places<'a> {
             if let Some(text) = object.blob() {
                 let likeness = merge::likeness(common, &text);
                 if likeness > 0 {
+                    let likeness = likeness + merge::likeness(changed, &text);
                     found.push((likeness, !is_archived(candidates[at].0), candidates[at].0.clone(), text));
                 }
             }
@@ -356,8 +342,11 @@ impl<'a> Places<'a> {
                 let of = Versions { path: &named, base, ours, theirs };
                 let merged = self.resolving.merge(of);
                 if !merged.is_clean {
-                    self.report(done, group, "removed", &[], None);
-                    return Ok(());
+                    let Some(apart) = self.apart(group, target) else {
+                        self.report(done, group, "removed", &[], None);
+                        return Ok(());
+                    };
+                    return apart.iter().try_for_each(|it| self.settle(writing, it, done));
                 }
                 (named_by(target, merged.bytes)?, merged.decided)
             }
@@ -384,6 +373,28 @@ impl<'a> Places<'a> {
         done.clean.extend(group.paths.iter().cloned().chain(lost.iter().cloned()).chain([target.clone()]));
         self.report(done, group, "resolved", &decided, Some(target));
         Ok(())
+    }
+
+    /// A live step and its removed copy, whose texts do not merge: each keeps its text at its place, and the
+    /// step gets the front matter of both. None for other places, and if the front matters do not merge.
+    fn apart(&self, group: &Group, target: &Path) -> Option<[Group; 2]> {
+        let sides = [group.ours.as_ref()?, group.theirs.as_ref()?];
+        let live = sides.into_iter().find(|it| it.0 == target && !is_archived(target))?;
+        let copy = sides.into_iter().find(|it| is_archived(&it.0))?;
+        let with_text = |it: &[u8]| merge::with_body_of(it, &live.1);
+        let named = format!("plans/{}", target.to_string_lossy());
+        let [ours, theirs] = sides.map(|it| with_text(&it.1));
+        let base = group.base.as_deref().map(with_text);
+        let merged = self.resolving.merge(Versions {
+            path: &named,
+            base: base.as_deref(),
+            ours: &ours,
+            theirs: &theirs,
+        });
+        let text = named_by(target, merged.bytes).ok().filter(|_| merged.is_clean)?;
+        let (copies, paths) = group.paths.iter().cloned().partition(|it| *it == copy.0);
+        let step = Group { paths, ours: Some((target.to_path_buf(), text)), ..Group::default() };
+        Some([step, Group { paths: copies, ours: Some(copy.clone()), ..Group::default() }])
     }
 
     /// The other places of the step, whose files are removed.
@@ -533,23 +544,6 @@ impl<'a> Places<'a> {
             }
             done.report(ResolvedFile { path: shown, state, decided, renumbered: None });
         }
-    }
-}
-
-/// Chooses between the two places that the sides have for a step. A removal wins, unless the other side
-/// squashed more steps into the step: neither side removed those.
-fn chosen<'p>(
-    base: Option<&[u8]>,
-    (own, ours): (&'p PathBuf, &[u8]),
-    (other, theirs): (&'p PathBuf, &[u8]),
-) -> &'p PathBuf {
-    let holds_more = |text: &[u8]| base.is_some_and(|it| merge::holds_more_steps(text, it));
-    match (is_archived(own), is_archived(other)) {
-        (true, true) => own.min(other),
-        (false, true) if holds_more(ours) => own,
-        (true, false) if holds_more(theirs) => other,
-        (false, true) => other,
-        _ => own,
     }
 }
 

@@ -344,6 +344,12 @@ pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<V
     (merged != file).then_some(merged)
 }
 
+/// A file with the text of another one below its own front matter.
+pub fn with_body_of(file: &[u8], other: &[u8]) -> Vec<u8> {
+    let [header, body] = [file, other].map(|it| (it, front_matter::split(it).body_start()));
+    [&header.0[..header.1], &body.0[body.1..]].concat()
+}
+
 /// The attempts, notes and confirmations of a version that are later than a time, in a few words each.
 pub fn logs_since(version: &[u8], time: Time) -> Vec<String> {
     let Some(tree) = Tree::of_file(version) else { return Vec::new() };

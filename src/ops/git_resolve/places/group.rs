@@ -1,0 +1,46 @@
+//! The versions of one step whose place is in conflict, and the choice between its places.
+
+use std::path::PathBuf;
+
+use super::is_archived;
+use crate::plan::merge;
+
+/// One step: its place on each side, and its paths in conflict.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) base: Option<Vec<u8>>,
+    pub(super) ours: Option<(PathBuf, Vec<u8>)>,
+    pub(super) theirs: Option<(PathBuf, Vec<u8>)>,
+}
+
+impl Group {
+    /// The place that the step gets; none if both sides removed it.
+    pub(super) fn target(&self) -> Option<&PathBuf> {
+        match (&self.ours, &self.theirs) {
+            (Some((own, ours)), Some((other, theirs))) => {
+                Some(chosen(self.base.as_deref(), (own, ours), (other, theirs)))
+            }
+            (one, other) => one.as_ref().or(other.as_ref()).map(|(path, _)| path),
+        }
+    }
+}
+
+/// Chooses between the two places that the sides have for a step. A removal wins, unless the other side
+/// squashed steps into the step that the removed copy lacks: neither side removed those.
+fn chosen<'p>(
+    base: Option<&[u8]>,
+    (own, ours): (&'p PathBuf, &[u8]),
+    (other, theirs): (&'p PathBuf, &[u8]),
+) -> &'p PathBuf {
+    let holds_more = |text: &[u8], removed: &[u8]| {
+        base.is_some_and(|it| merge::holds_more_steps(text, it)) && merge::holds_more_steps(text, removed)
+    };
+    match (is_archived(own), is_archived(other)) {
+        (true, true) => own.min(other),
+        (false, true) if holds_more(ours, theirs) => own,
+        (true, false) if holds_more(theirs, ours) => other,
+        (false, true) => other,
+        _ => own,
+    }
+}
