@@ -56,6 +56,7 @@ mod run;
 mod run_story;
 mod run_trees;
 mod schemas;
+mod scripts;
 mod searching;
 mod shared;
 mod support;
