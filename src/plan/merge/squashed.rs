@@ -1,62 +1,101 @@
-//! Merges the bodies of a step that both sides squashed with other steps.
+//! Merges the bodies of a step that both sides squashed with other steps, by section.
 //!
-//! `squash` puts a new heading above the text of the first step, and the texts of the other steps below it. Squashed
-//! again, a step has several headings above its first text.
+//! `squash` puts a new heading above the text of the first step, and the texts of the other steps below it. So a
+//! squashed step consists of sections with headings of level 1, of which the first is its title.
 
+use std::collections::BTreeMap;
+
+use super::body::one_of;
 use crate::text::markdown;
 
-/// The body of a squashed step, as texts between its headings of level 1.
-struct Squashed<'a> {
-    /// The first heading.
-    title: &'a str,
-    /// The headings of earlier squashes, newest first.
-    older: Vec<&'a str>,
-    /// The texts of the other steps.
-    others: Vec<&'a str>,
+/// Identifies a section by its heading and its position among equal headings.
+type Name = (String, usize);
+
+struct Section<'a> {
+    name: Name,
+    text: &'a str,
+    /// The blank lines behind it.
+    gap: &'a str,
 }
 
-/// If both sides squashed different steps into this one, returns both texts with all parts in the same order;
-/// only the titles can differ.
-pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
-    let base = base.trim();
-    let (own, their) = (split(ours, base)?, split(theirs, base)?);
-    let eol = if ours.contains("\r\n") { "\r\n" } else { "\n" };
-    // OURS keeps its bytes; what only THEIRS has is added behind its own.
-    let missing = |own: &[&str], their: &[&str]| -> String {
-        let new = their.iter().filter(|it| !own.contains(it));
-        new.map(|it| format!("{eol}{eol}{it}")).collect()
-    };
-    let first = ours.find(base)?;
-    let (above, end) = (ours[..first].trim_end().len(), ours.trim_end().len());
-    let title = ours.len() - ours.trim_start().len() + own.title.len();
-    let rest = [
-        &ours[title..above],
-        &missing(&own.older, &their.older),
-        &ours[above..end],
-        &missing(&own.others, &their.others),
-        &ours[end..],
-    ]
-    .concat();
-    let lead = &theirs[..theirs.len() - theirs.trim_start().len()];
-    Some([format!("{}{rest}", &ours[..title]), format!("{lead}{}{rest}", their.title)])
-}
-
-fn split<'a>(side: &'a str, base: &str) -> Option<Squashed<'a>> {
-    let at = side.find(base).filter(|_| !base.is_empty())?;
-    let headings = markdown::sections(side).headings.into_iter().filter(|it| it.level == 1);
-    let starts: Vec<_> = headings.map(|it| it.span.start).collect();
-    let section = |from: usize| {
-        let to = starts.iter().find(|it| **it > from).copied().unwrap_or(side.len());
-        side[from..to].trim()
-    };
-    let mut above: Vec<_> = starts.iter().filter(|it| **it < at).map(|it| section(*it)).collect();
-    let behind = at + base.len();
-    let others: Vec<_> = starts.iter().filter(|it| **it >= behind).map(|it| section(*it)).collect();
-    let is_only_headings = side[..at].lines().all(|it| it.trim().is_empty() || it.starts_with("# "));
-    let is_squashed = side[behind..].trim_start().starts_with("# ");
-    if above.is_empty() || others.is_empty() || !is_only_headings || !is_squashed {
+/// The sections of a body; none if it begins with other text.
+fn sections(body: &str) -> Option<Vec<Section<'_>>> {
+    let headings = markdown::sections(body).headings.into_iter().filter(|it| it.level == 1);
+    let headings: Vec<_> = headings.map(|it| (it.span.start, it.text)).collect();
+    if !body[..headings.first()?.0].trim().is_empty() {
         return None;
     }
-    let title = above.remove(0);
-    Some(Squashed { title, older: above, others })
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let ends = headings.iter().skip(1).map(|it| it.0).chain([body.len()]);
+    let section = |((start, heading), end): (&(usize, String), usize)| {
+        let count = seen.entry(heading.clone()).or_default();
+        *count += 1;
+        let whole = &body[*start..end];
+        let text = whole.trim_end();
+        Section { name: (heading.clone(), *count), text, gap: &whole[text.len()..] }
+    };
+    Some(headings.iter().zip(ends).map(section).collect())
+}
+
+fn text_of<'a>(of: &[Section<'a>], name: &Name) -> Option<&'a str> {
+    of.iter().find(|it| it.name == *name).map(|it| it.text)
+}
+
+/// If both sides squashed steps into this one, returns both texts with all sections in the same order; only the
+/// titles can differ. None if both changed the text of one section.
+pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
+    let (common, own, other) = (sections(base)?, sections(ours)?, sections(theirs)?);
+    let ([title, _, ..], [their_title, _, ..]) = (own.as_slice(), other.as_slice()) else { return None };
+    let names = order(&own, &other);
+    let mut merged: Vec<(&Name, &str)> = Vec::new();
+    for name in names {
+        let [base, ours, theirs] = [&common, &own, &other].map(|it| text_of(it, name));
+        merged.extend(one_of(&base, &ours, &theirs)?.map(|it| (name, it)));
+    }
+    let (title, their_title) = (&title.name, &their_title.name);
+    let is_known = |name: &Name, to: &[Section<'_>]| text_of(to, name).is_some();
+    // A title that one side has and the other has squashed further, or left as it was, is not in question.
+    let are_two = !is_known(title, &other) && !is_known(their_title, &own);
+    if !are_two || is_known(title, &common) || is_known(their_title, &common) {
+        let text = joined(&merged, &own, ours);
+        return Some([text.clone(), text]);
+    }
+    let with = |kept: &Name, left: &Name| {
+        let (mut first, rest): (Vec<_>, Vec<_>) =
+            merged.iter().copied().filter(|it| it.0 != left).partition(|it| it.0 == kept);
+        first.extend(rest);
+        joined(&first, &own, ours)
+    };
+    Some([with(title, their_title), with(their_title, title)])
+}
+
+/// The sections of OURS in their order, and those that only THEIRS has before their successors.
+fn order<'s>(own: &'s [Section<'_>], other: &'s [Section<'_>]) -> Vec<&'s Name> {
+    let mut names: Vec<&Name> = own.iter().map(|it| &it.name).collect();
+    let mut next = None;
+    for name in other.iter().rev().map(|it| &it.name) {
+        if !names.contains(&name) {
+            let before = next.and_then(|next| names.iter().position(|it| *it == next));
+            names.insert(before.unwrap_or(names.len()), name);
+        }
+        next = Some(name);
+    }
+    names
+}
+
+/// A body of these sections. Between two sections that follow each other in OURS, the blank lines stay.
+fn joined(merged: &[(&Name, &str)], own: &[Section<'_>], ours: &str) -> String {
+    let blank = if ours.contains("\r\n") { "\r\n\r\n" } else { "\n\n" };
+    let lead = &ours[..ours.len() - ours.trim_start().len()];
+    let end = &ours[ours.trim_end().len()..];
+    let gap = |name: &Name, next: &Name| {
+        let at = own.iter().position(|it| it.name == *name)?;
+        own.get(at + 1).filter(|it| it.name == *next).map(|_| own[at].gap)
+    };
+    let mut text = lead.to_owned();
+    for (nth, (name, section)) in merged.iter().enumerate() {
+        text.push_str(section);
+        text.push_str(merged.get(nth + 1).map_or(end, |(next, _)| gap(name, next).unwrap_or(blank)));
+    }
+    text
 }

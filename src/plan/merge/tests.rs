@@ -92,6 +92,27 @@ fn a_step_that_both_squashed_holds_the_parts_of_both() {
 }
 
 #[test]
+fn a_step_that_both_squashed_loses_only_the_parts_that_a_person_removed() {
+    let of = |parts: &[&str]| {
+        let parts: Vec<_> = parts.iter().map(|it| format!("# {it}\n\nAbout it.")).collect();
+        format!("---\nid: auth:2\n---\n\n{}\n", parts.join("\n\n"))
+    };
+    let base = of(&["Both", "Schema", "Tests"]);
+    // As after a conflict that a person resolved with the text of one side only.
+    let ours = of(&["Own", "Schema", "Data"]);
+    let theirs = of(&["All", "Both", "Schema", "Tests", "Pages"]);
+    let got = merged(STEP, Some(&base), &ours, &theirs);
+    let picked = markers::pick(&got.bytes, 7).expect("it has markers");
+    let sides = [picked.ours, picked.theirs].map(|it| String::from_utf8(it).expect("it is text"));
+    assert_eq!(sides, ["Own", "All"].map(|title| of(&[title, "Schema", "Data", "Pages"])));
+    // Both changed one part: the lines of the whole text are merged.
+    let [ours, theirs] = [(&ours, "Our words."), (&theirs, "Their words.")]
+        .map(|(it, words)| it.replace("# Schema\n\nAbout it.", &format!("# Schema\n\n{words}")));
+    let got = merged(STEP, Some(&base), &ours, &theirs);
+    assert!(!got.is_clean && text(&got).contains("Our words.") && text(&got).contains("Their words."));
+}
+
+#[test]
 fn the_winner_of_the_status_brings_its_claim() {
     let base = step("status: pending\n", "");
     let claimed = step("status: in_progress # now\nclaim: {id: g1, by: ann, at: 2026-01-01T00:00:00Z}\n", "");
