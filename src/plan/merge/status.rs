@@ -18,6 +18,9 @@ pub(super) struct Tries {
     pub(super) theirs: Vec<(String, String)>,
     /// Whether each side has attempts that the base lacks.
     pub(super) are_new: [bool; 2],
+    /// Whether each side lacks attempts that the base has. Then it is no later version of the base: after a
+    /// criss-cross merge, git's base is itself a merge of the two.
+    pub(super) are_older: [bool; 2],
 }
 
 /// Decides between the statuses of a step. `None`: only a person can.
@@ -34,11 +37,12 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
     };
     // The side with the base's status may have come back to it, as `reopen` does, or completed the step once more.
     let went_on = |side: Winner| more == Some(side) && tries.are_new == [true, true];
-    if ours.is(&base) {
+    let [is_older, is_their_older] = tries.are_older;
+    if ours.is(&base) && !is_their_older {
         let stays = went_on(Winner::Ours) || is_completed_later(&ours, &tries.ours, &tries.theirs);
         return Some(if stays { Winner::Ours } else { Winner::Theirs });
     }
-    if theirs.is(&base) {
+    if theirs.is(&base) && !is_older {
         let stays = went_on(Winner::Theirs) || is_completed_later(&theirs, &tries.theirs, &tries.ours);
         return Some(if stays { Winner::Theirs } else { Winner::Ours });
     }
@@ -160,10 +164,12 @@ mod tests {
             only.map(|(at, outcome)| ((*at).to_owned(), (*outcome).to_owned())).collect()
         };
         let are_new = [!ours.is_empty(), !theirs.is_empty()];
-        let tries = Tries { ours: own(ours, theirs), theirs: own(theirs, ours), are_new };
+        let (ours_only, theirs_only) = (own(ours, theirs), own(theirs, ours));
+        let tries = Tries { ours: ours_only, theirs: theirs_only, are_new, are_older: [false; 2] };
         let [base, one, other] = statuses.map(said);
         assert_eq!(of_step(base, one, other, &tries), winner, "{statuses:?} {ours:?} {theirs:?}");
-        let turned = Tries { ours: tries.theirs, theirs: tries.ours, are_new: [are_new[1], are_new[0]] };
+        let are_new = [are_new[1], are_new[0]];
+        let turned = Tries { ours: tries.theirs, theirs: tries.ours, are_new, ..tries };
         let other_way = of_step(base, other, one, &turned);
         let mirrored = winner.map(|it| if it == Winner::Ours { Winner::Theirs } else { Winner::Ours });
         if !one.is(&other) {
@@ -205,6 +211,17 @@ mod tests {
         // An unknown word is only taken where the other side changed nothing.
         check(["pending", "reviewing", "pending"], &[], &[], Some(Ours));
         check(["pending", "reviewing", "completed"], &[], &[], None);
+    }
+
+    #[test]
+    fn a_side_that_lacks_attempts_of_the_base_has_not_changed_the_status_since() {
+        let [completed, failed] = ["completed", "failed"].map(said);
+        let more = vec![("02".to_owned(), "completed".to_owned())];
+        // The base is a merge of both sides, and theirs is the older version of the step.
+        let tries = Tries { ours: more.clone(), are_older: [false, true], ..Tries::default() };
+        assert_eq!(of_step(completed, completed, failed, &tries), Some(Winner::Ours));
+        let turned = Tries { theirs: more, are_older: [true, false], ..Tries::default() };
+        assert_eq!(of_step(completed, failed, completed, &turned), Some(Winner::Theirs));
     }
 
     #[test]
