@@ -20,9 +20,12 @@ use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers}
 use crate::store::decision::Decision;
 use crate::store::transaction::{self, Transaction};
 
+mod merging;
 mod places;
 mod renumber;
 mod restore;
+
+use merging::Merging;
 
 #[derive(Debug, Clone, Default)]
 pub struct GitResolveRequest {
@@ -139,6 +142,7 @@ struct Resolving<'a> {
     lines: LineMerge,
     /// The plans directory relative to the repository's root.
     plans: PathBuf,
+    merging: Option<Merging>,
 }
 
 /// Merges the conflicted files again by meaning.
@@ -150,10 +154,14 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     let plans = git.relative(context.plans.root()).unwrap_or_default();
     let lines = LineMerge::new(&git.root, &git.git_dir, 7);
     let is_under_way = git.operation()?.is_some();
-    let resolving = Resolving { context, git: &git, blobs: git.blobs(), lines, plans };
+    let merging = Merging::under_way(&git)?;
+    let mut resolving = Resolving { context, git: &git, blobs: git.blobs(), lines, plans, merging };
     let all = resolving.conflicted()?;
     let wanted = resolving.wanted(request, &all)?;
-    if wanted.is_empty() && (!request.paths.is_empty() || !is_under_way) {
+    if wanted.is_empty() && request.paths.is_empty() && !is_under_way {
+        resolving.merging = Merging::finished(&git, &resolving.plans)?;
+    }
+    if wanted.is_empty() && (!request.paths.is_empty() || !is_under_way && resolving.merging.is_none()) {
         let dry_run = request.mode == Mode::DryRun;
         return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
     }
@@ -265,7 +273,7 @@ impl Resolving<'_> {
         };
         let commit = match is_ours {
             true => self.git.head_commit()?,
-            false => renumber::merged_commits(self)?.map(|(_, other)| other),
+            false => self.merging.as_ref().map(|it| it.theirs.clone()),
         };
         let Some(commit) = commit else { return Ok(if is_ours { picked.ours } else { picked.theirs }) };
         let path = self.plans.join(path);

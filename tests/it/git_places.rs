@@ -123,18 +123,70 @@ fn a_step_that_the_merge_dropped_is_back() {
     const NEW: &str = "plans/auth/step-9.md";
     let edits = [("id: auth:2", "id: auth:9"), ("# Schema", "# Next"), ("title: Schema", "title: Next")];
     let new = with(BASE, &edits);
-    let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+    for commit in ["--no-commit", "--no-edit"] {
+        let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+        repository.git("checkout -q -b theirs");
+        repository.commit(&[(NEW, &new)]);
+        repository.git("checkout -q main");
+        repository.commit(&[(STEP, &done())]);
+        // The strategy `ours` drops all of THEIRS, as git drops a file where two renames meet.
+        repository.git(&format!("merge -q {commit} -s ours theirs"));
+        assert!(!repository.place.file(NEW).exists());
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(repository.place.text(NEW), new);
+        assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
+    }
+}
+
+#[test]
+fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");
-    repository.commit(&[(NEW, &new)]);
+    repository.commit(&[(NEW, THEIR_STEP)]);
     repository.git("checkout -q main");
-    repository.commit(&[(STEP, &done())]);
-    // The strategy `ours` drops all of THEIRS, as git drops a file where two renames meet.
-    repository.git("merge -q --no-commit -s ours theirs");
-    assert!(!repository.place.file(NEW).exists());
+    // As after a cherry-pick whose step got another number.
+    let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
+    repository.commit(&[(NEXT, &picked)]);
+    repository.git("merge -q --no-edit theirs");
+    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
+    // What a person has changed since the merge may be about it.
+    repository.place.write(PLAN, &with(LIST, &[("Notes.", "More notes.")]));
+    assert!(repository.planwatch("git resolve").stdout.contains("No plan file is in conflict"));
+    repository.place.write(PLAN, LIST);
     let ran = repository.planwatch("git resolve");
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(repository.place.text(NEW), new);
-    check_only(&repository, STEP, &done());
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
+    assert_eq!(repository.place.text(NEXT), picked);
+    assert_eq!(repository.git("status --porcelain"), format!("D  {NEW}\n"));
+}
+
+#[test]
+fn a_step_whose_file_this_command_has_changed_is_still_resolved() {
+    const THIRD: &str = "plans/auth/step-3.md";
+    const EARLY: &str = "plans/_archive/auth/removed-20260103T000000Z/step-3.md";
+    const LATE: &str = "plans/_archive/auth/removed-20260104T000000Z/step-3.md";
+    let third = with(&server(), &[("auth:1", "auth:3")]);
+    // Git pairs no copy with a step.
+    let (removed, early) = (rewritten(BASE), rewritten(&third));
+    let both = with(&early, &[("# Server", "# Both\n\n# Server"), ("Line 59.", "Line 59.\n\n# Schema")]);
+    let tried = format!("attempts:\n{}---\n# Both", attempt("03", "bob", "failed"));
+    let worked = with(&both, &[("---\n# Both", &tried)]);
+    let repository = Repository::new(Driver::None, &[(STEP, BASE), (THIRD, &third)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(STEP, &done()), (THIRD, &worked)]);
+    repository.git("checkout -q main");
+    repository.git(&format!("rm -q {STEP} {THIRD}"));
+    repository.commit(&[(REMOVED, &removed), (EARLY, &early), (LATE, &both)]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    // The attempt of step 2 goes to its copy; step 3 in the working tree looks like the step that replaced it.
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let removed = rewritten(&done());
+    assert_eq!([REMOVED, EARLY, LATE].map(|it| repository.place.text(it)), [removed, early, worked]);
+    assert!(!repository.place.file(STEP).exists() && !repository.place.file(THIRD).exists());
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
 }
 
 #[test]

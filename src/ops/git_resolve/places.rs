@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::renumber::{merged_commits, own_depends, plan_of};
+use super::renumber::{own_depends, plan_of};
 use super::{Done, ResolvedFile, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
@@ -29,7 +29,7 @@ use crate::store::transaction::{self, Transaction};
 mod group;
 pub(super) mod reunite;
 
-use group::Group;
+use group::{Group, Settled};
 
 /// The files of a commit, relative to the plans directory.
 type Files = BTreeMap<PathBuf, Oid>;
@@ -56,10 +56,12 @@ pub(super) fn place(
     let mut groups = places.groups(partial)?;
     // The attempts of a removed step go to the step that replaced it, whose own conflict has to be resolved before.
     groups.sort_by_key(|it| it.target().is_some_and(|it| is_archived(it)));
+    let mut settled = Vec::new();
     for group in groups {
-        places.settle(writing, &group, done)?;
+        places.settle(writing, group, done, &mut settled)?;
     }
-    Ok(())
+    // Only now does every file have its text.
+    settled.into_iter().try_for_each(|it| places.finish(writing, it, done))
 }
 
 pub(super) fn is_archived(path: &Path) -> bool {
@@ -126,10 +128,10 @@ pub(super) fn recover(
     writing: &mut Transaction<'_>,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some((base, _)) = merged_commits(resolving)? else { return Ok(()) };
+    let Some(merging) = &resolving.merging else { return Ok(()) };
     let git = resolving.git;
     let plans = &resolving.context.plans;
-    let before = files_of(git, Some(&base), &resolving.plans)?;
+    let before = files_of(git, Some(&merging.base), &resolving.plans)?;
     let places = Places::read(resolving)?;
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: std::collections::HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
@@ -191,11 +193,13 @@ impl<'a> Places<'a> {
 
     fn read(resolving: &'a Resolving<'a>) -> Result<Self, Error> {
         let git = resolving.git;
-        let other = merged_commits(resolving)?.map(|(_, other)| other);
-        let (ours, theirs) = (
-            files_of(git, git.head_commit()?.as_ref(), &resolving.plans)?,
-            files_of(git, other.as_ref(), &resolving.plans)?,
-        );
+        // While a stash is applied, no commit is merged.
+        let (ours, theirs) = match &resolving.merging {
+            Some(it) => (Some(it.ours.clone()), Some(it.theirs.clone())),
+            None => (git.head_commit()?, None),
+        };
+        let files = |commit: Option<Oid>| files_of(git, commit.as_ref(), &resolving.plans);
+        let (ours, theirs) = (files(ours)?, files(theirs)?);
         let entries = git.index_entries(&[&resolving.plans])?.into_iter().filter(|it| it.stage == 0);
         let inside = |path: &[u8]| {
             Path::new(OsStr::from_bytes(path)).strip_prefix(&resolving.plans).ok().map(Path::to_path_buf)
@@ -329,10 +333,17 @@ impl<'a> Places<'a> {
         Ok(best.map(|(_, _, path, text)| (path, text)))
     }
 
-    fn settle(&self, writing: &mut Transaction<'_>, group: &Group, done: &mut Done) -> Result<(), Error> {
+    /// Writes the step to its place, and removes its other files.
+    fn settle(
+        &self,
+        writing: &mut Transaction<'_>,
+        group: Group,
+        done: &mut Done,
+        settled: &mut Vec<Settled>,
+    ) -> Result<(), Error> {
         let Some(target) = group.target() else {
             done.clean.extend(group.paths.iter().cloned());
-            self.report(done, group, "resolved", &[], None);
+            self.report(done, &group, "resolved", &[], None);
             return Ok(());
         };
         let (merged, decided) = match (&group.ours, &group.theirs) {
@@ -342,11 +353,11 @@ impl<'a> Places<'a> {
                 let of = Versions { path: &named, base, ours, theirs };
                 let merged = self.resolving.merge(of);
                 if !merged.is_clean {
-                    let Some(apart) = self.apart(group, target) else {
-                        self.report(done, group, "removed", &[], None);
+                    let Some(apart) = self.apart(&group, target) else {
+                        self.report(done, &group, "removed", &[], None);
                         return Ok(());
                     };
-                    return apart.iter().try_for_each(|it| self.settle(writing, it, done));
+                    return apart.into_iter().try_for_each(|it| self.settle(writing, it, done, settled));
                 }
                 (named_by(target, merged.bytes)?, merged.decided)
             }
@@ -355,23 +366,32 @@ impl<'a> Places<'a> {
                 (text.unwrap_or_default(), vec!["kept".to_owned()])
             }
         };
-        let lost = self.lost(group, target);
+        let lost = self.lost(&group, target);
         let Some(ops) = self.ops(target, &lost, &merged, &done.own)? else {
-            self.report(done, group, "edited", &[], None);
+            self.report(done, &group, "edited", &[], None);
             return Ok(());
         };
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
         writing.batch_emptying("git resolve", ops, emptied.collect())?;
+        // If the command has to begin again, the text is still its own.
+        done.own.push(target.clone());
+        settled.push(Settled { target: target.clone(), group, lost, merged, decided });
+        Ok(())
+    }
+
+    /// Changes the other files that a step concerns: those that depend on it, and the step that replaced it.
+    fn finish(&self, writing: &mut Transaction<'_>, it: Settled, done: &mut Done) -> Result<(), Error> {
+        let Settled { group, target, lost, merged, decided } = it;
         for path in lost.iter().filter(|it| !is_archived(it)) {
-            done.clean.extend(self.follow(writing, path, target, &merged)?);
+            done.clean.extend(self.follow(writing, path, &target, &merged)?);
         }
-        if is_archived(target) {
-            done.clean.extend(self.carry(writing, target, &merged)?);
+        if is_archived(&target) {
+            done.clean.extend(self.carry(writing, &target, &merged)?);
         }
         // Last, since a group with clean files is finished.
-        done.clean.extend(group.paths.iter().cloned().chain(lost.iter().cloned()).chain([target.clone()]));
-        self.report(done, group, "resolved", &decided, Some(target));
+        done.clean.extend(group.paths.iter().cloned().chain(lost).chain([target.clone()]));
+        self.report(done, &group, "resolved", &decided, Some(&target));
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::merging::Merging;
 use super::places::is_archived;
 use super::{Done, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
@@ -173,22 +174,6 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
     all.iter().enumerate().filter_map(change).collect()
 }
 
-/// The commit that is merged, and the one that its changes count from.
-pub(super) fn merged_commits(resolving: &Resolving<'_>) -> Result<Option<(Oid, Oid)>, Error> {
-    let git = resolving.git;
-    let Some(head) = git.head_commit()? else { return Ok(None) };
-    if let Some(other) = git.find_revision("MERGE_HEAD")? {
-        return Ok(git.merge_base(&head, &other)?.map(|base| (base, other)));
-    }
-    for name in ["REBASE_HEAD", "CHERRY_PICK_HEAD"] {
-        if let (Some(other), Some(base)) = (git.find_revision(name)?, git.find_revision(&format!("{name}^"))?)
-        {
-            return Ok(Some((base, other)));
-        }
-    }
-    Ok(None)
-}
-
 /// Changes the dependencies that THEIRS added, in files that both sides merged into.
 fn dependents(
     resolving: &Resolving<'_>,
@@ -197,24 +182,23 @@ fn dependents(
     numbers: &Numbers,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some((base, other)) = merged_commits(resolving)? else { return Ok(()) };
+    let Some(Merging { ours, theirs: other, base }) = &resolving.merging else { return Ok(()) };
     let plan = plan_of(directory);
     let depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
         let mut name = format!("{commit}:").into_bytes();
         name.extend(resolving.plans.join(path).as_os_str().as_bytes());
         Ok(resolving.blobs.find(&name)?.map(|it| own_depends(&plan, &it)).unwrap_or_default())
     };
-    let head = resolving.git.head_commit()?.unwrap_or_else(|| base.clone());
-    for entry in resolving.git.tree_entries(&other, &[resolving.plans.join(directory)])? {
+    for entry in resolving.git.tree_entries(other, &[resolving.plans.join(directory)])? {
         let path = Path::new(OsStr::from_bytes(&entry.path));
         let Ok(path) = path.strip_prefix(&resolving.plans) else { continue };
         let is_own = number_of(path).is_some_and(|it| !numbers.contains_key(&it));
         if !is_own || path.parent() != Some(directory) {
             continue;
         }
-        let mut before = depends(&base, path)?;
-        before.extend(depends(&head, path)?);
-        let theirs = depends(&other, path)?;
+        let mut before = depends(base, path)?;
+        before.extend(depends(ours, path)?);
+        let theirs = depends(other, path)?;
         if !theirs.iter().flatten().any(|it| numbers.contains_key(it) && !before.contains(&Some(it.clone())))
         {
             continue;

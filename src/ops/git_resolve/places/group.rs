@@ -14,6 +14,17 @@ pub(super) struct Group {
     pub(super) theirs: Option<(PathBuf, Vec<u8>)>,
 }
 
+/// A step that is written to its place.
+pub(super) struct Settled {
+    pub(super) group: Group,
+    pub(super) target: PathBuf,
+    /// Its other places, whose files are removed.
+    pub(super) lost: Vec<PathBuf>,
+    pub(super) merged: Vec<u8>,
+    /// What the merge chose, for people.
+    pub(super) decided: Vec<String>,
+}
+
 impl Group {
     /// The place that the step gets; none if both sides removed it.
     pub(super) fn target(&self) -> Option<&PathBuf> {

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use super::{Done, Files, Group, Places, files_of, is_archived, named_by};
 use crate::api::error::Error;
 use crate::disk::FileOp;
-use crate::ops::git_resolve::renumber::{self, merged_commits};
-use crate::ops::git_resolve::{ResolvedFile, Resolving};
+use crate::ops::git_resolve::{ResolvedFile, Resolving, renumber};
 use crate::plan::file_name;
 use crate::plan::merge::{self, Identity, Versions, markers};
 use crate::store::changed_after_removal::{number_of, plan_name};
@@ -35,8 +34,8 @@ pub(in crate::ops::git_resolve) fn reunite(
     writing: &mut Transaction<'_>,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some((base, _)) = merged_commits(resolving)? else { return Ok(()) };
-    let before = files_of(resolving.git, Some(&base), &resolving.plans)?;
+    let Some(merging) = &resolving.merging else { return Ok(()) };
+    let before = files_of(resolving.git, Some(&merging.base), &resolving.plans)?;
     let places = Places::read(resolving)?;
     for directory in places.changed_by_both(&before) {
         let [known, ours, theirs] = [&before, &places.ours, &places.theirs];
@@ -51,7 +50,9 @@ pub(in crate::ops::git_resolve) fn reunite(
                 let shown: Vec<_> = group.paths.iter().map(|it| resolving.shown(it)).collect();
                 // What was decided about the files before does not count any more.
                 done.files.retain(|it| !shown.contains(&it.path));
-                places.settle(writing, &group, done)?;
+                let mut settled = Vec::new();
+                places.settle(writing, group, done, &mut settled)?;
+                settled.into_iter().try_for_each(|it| places.finish(writing, it, done))?;
             }
         }
         let now = places.in_working_tree(directory);
