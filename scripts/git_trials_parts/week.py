@@ -79,6 +79,8 @@ class Week:
         self.clock, self.tokens = 0, 0
         self.counts = dict.fromkeys(["merges", "worked", *KINDS, "scalar"], 0)
         self.examples = []
+        # The texts of files that were read from commits, by their object ids.
+        self.blobs = {}
         programs = self.root / "bin"
         programs.mkdir()
         (programs / "planwatch").symlink_to(binary)
@@ -162,8 +164,12 @@ class Week:
         self.commit(path, f"{kind} {number}")
 
     def of_commit(self, path, commit):
-        listed = self.git(path, "ls-tree", "-r", "--name-only", commit, "--", "plans").stdout.splitlines()
-        return {name: self.git(path, "show", f"{commit}:{name}").stdout for name in listed if name.endswith(".md")}
+        listed = self.git(path, "ls-tree", "-r", commit, "--", "plans").stdout.splitlines()
+        entries = [re.fullmatch(r"\d+ blob (\w+)\t(.*\.md)", it) for it in listed]
+        blob_of = {it.group(2): it.group(1) for it in entries if it}
+        for blob in set(blob_of.values()) - self.blobs.keys():
+            self.blobs[blob] = self.git(path, "cat-file", "blob", blob).stdout
+        return {name: self.blobs[blob] for name, blob in blob_of.items()}
 
     def of_tree(self, path):
         files = (path / "plans").rglob("*.md")
@@ -180,7 +186,7 @@ class Week:
             kind = "merge"
         base = self.git(path, "merge-base", "HEAD", theirs).stdout.strip()
         ours = self.of_commit(path, "HEAD")
-        replayed = f"{base}..{self.git(path, 'rev-parse', 'HEAD').stdout.strip()}" if kind == "rebase" else None
+        replayed = f"{theirs}..{self.git(path, 'rev-parse', 'HEAD').stdout.strip()}" if kind == "rebase" else None
         if kind == "pick":
             base = f"{theirs}^"
             self.git(path, "cherry-pick", theirs)
@@ -205,6 +211,9 @@ class Week:
         if kind == "stash":
             self.commit(path, "from the stash")
             self.git(path, "stash", "drop", "-q")
+        elif self.has_driver:
+            self.planwatch(path, "ann", "git", "resolve", "--renumber")
+            self.commit(path, "what git merged without a conflict")
         self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before, replayed)
 
     def settle(self, path, kind):
@@ -266,7 +275,7 @@ class Week:
             return
         found = json.loads(self.planwatch(path, "ann", "check", "--git", "--json").stdout or "{}").get("problems", [])
         self.count("foreign", set(self.foreign(now, sides, lambda it: self.on_the_way(path, replayed, it))), how)
-        self.count("undone", set(self.undone(now, sides)), how)
+        self.count("undone", set(self.undone(now, sides, lambda it: self.is_replayed(path, replayed, it))), how)
         if how in ("merge", "stash"):
             # Of a text that two steps had, each side may have removed one.
             both = {it for it in ours.holders.keys() & theirs.holders.keys() if len(base.holders.get(it, [])) < 2}
@@ -283,11 +292,21 @@ class Week:
 
     def on_the_way(self, path, replayed, step):
         """The statuses that the replayed commits had, if git left out merges among them: a rebase drops what a merge decided."""
-        if not replayed or not self.git(path, "rev-list", "--merges", replayed).stdout:
-            return set()
-        commits = self.git(path, "rev-list", "--no-merges", replayed).stdout.split()
-        states = [State(self.of_commit(path, commit)) for commit in commits]
+        states = [State(self.of_commit(path, commit)) for commit in self.beside_merges(path, replayed)]
         return {it.status for state in states for heading in step.headings for it in state.holders.get(heading, [])}
+
+    def is_replayed(self, path, replayed, title):
+        """Whether a replayed commit completed the step. Only then its completion is not the decision of a merge that git left out."""
+        commits = self.beside_merges(path, replayed)
+        states = [[State(self.of_commit(path, it)) for it in (f"{commit}^", commit)] for commit in commits]
+        status = lambda state: state.steps[title].status if title in state.steps else None
+        return not commits or any(status(before) != status(after) == "completed" for before, after in states)
+
+    def beside_merges(self, path, replayed):
+        """The commits that a rebase replayed, if git left out merges among them."""
+        if not replayed or not self.git(path, "rev-list", "--merges", replayed).stdout:
+            return []
+        return self.git(path, "rev-list", "--no-merges", replayed).stdout.split()
 
     @staticmethod
     def foreign(now, sides, on_the_way):
@@ -297,7 +316,7 @@ class Week:
                 yield f"{title} is {step.status}, the sides said {sorted(had)}"
 
     @staticmethod
-    def undone(now, sides):
+    def undone(now, sides, is_replayed):
         base, *both = sides
         for side, other in (both, both[::-1]):
             for title, step in side.steps.items():
@@ -307,7 +326,8 @@ class Week:
                 was = base.steps.get(title)
                 # The other side knew of it and went on, or it alone changed the status.
                 went_on = there.attempts > step.attempts or (was and was.status == "completed" != there.status)
-                if not went_on and len(after.headings) == len(step.headings):
+                is_left_out = side is both[0] and not is_replayed(title)
+                if not went_on and not is_left_out and len(after.headings) == len(step.headings):
                     yield f"{title} was completed and is {after.status}"
 
     def go(self, exchanges):
