@@ -1,7 +1,8 @@
 """G2: a week of five people and three agents on four branches of one repository.
 
 Each branch has a clone. In each turn one of the eight works on its branch and commits; every few turns a branch takes over what
-another one has, by a merge, a rebase, a cherry-pick or a stash. After each is judged:
+another one has, by a merge, a rebase, a cherry-pick or a stash, and runs `git resolve --renumber` where git stops and at the end. After
+each is judged:
 
 lost       attempts and notes that a side had and no file has, also not below _archive
 undone     completed steps that are open again, although no side reopened them
@@ -34,6 +35,8 @@ CONFLICT = re.compile(r"^<{7} [^\n]*\n(.*?)(?:^\|{7}[^\n]*\n.*?)?^={7}\n(.*?)^>{
 SCALAR = re.compile(r"(title: |priority: |# ).*\n")
 # A dependency on a removed step, or a cycle, can come from two correct branches; `check` reports it to people.
 FINE = {"dependency-missing", "dependency-cycle"}
+# A rebase stops at most once for each commit and each file that a person resolves.
+MOST_STOPS = 5000
 KINDS = ["lost", "undone", "foreign", "gone", "doubled", "damaged", "person"]
 
 
@@ -205,9 +208,10 @@ class Week:
             self.git(path, "stash", "pop", "-q")
         self.counts["merges"] += 1
         before = self.counts["person"] + self.counts["scalar"]
-        for _ in range(60):
-            if not self.settle(path, kind):
-                break
+        stops = 0
+        while self.settle(path, kind):
+            stops += 1
+            assert stops < MOST_STOPS, f"the {kind} does not end"
         if kind == "stash":
             self.commit(path, "from the stash")
             self.git(path, "stash", "drop", "-q")
