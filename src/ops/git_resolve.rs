@@ -359,10 +359,12 @@ impl Resolving<'_> {
         }
     }
 
-    /// Whether a file is as git or planwatch left it: OURS, the merge by meaning, or the lines of both with markers.
+    /// Whether a file is as git or planwatch left it: OURS, a merge by meaning, or the lines of both with markers.
     fn is_untouched(&self, now: &[u8], of: Versions<'_>, merged: &Merged) -> bool {
         let now = with_line_ends_of(of.ours, now);
-        if now == of.ours || now == merged.bytes {
+        // Of a removed step, the driver leaves conflicts.
+        let by_driver = || merge::merge(of, &self.context.config.words, &self.lines).bytes;
+        if now == of.ours || now == merged.bytes || now == by_driver() {
             return true;
         }
         let Some(picked) = markers::pick(&now, 7) else { return false };

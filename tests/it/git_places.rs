@@ -151,7 +151,7 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     repository.git("merge -q --no-edit theirs");
     assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
     // What a person has changed since the merge may be about it.
-    repository.place.write(PLAN, &with(LIST, &[("Notes.", "More notes.")]));
+    repository.place.write(PLAN, with(LIST, &[("Notes.", "More notes.")]));
     assert!(repository.planwatch("git resolve").stdout.contains("No plan file is in conflict"));
     repository.place.write(PLAN, LIST);
     let ran = repository.planwatch("git resolve");
@@ -310,6 +310,21 @@ fn a_step_that_both_squashed_stays_beside_its_removed_copy_if_their_texts_do_not
         repository.git("commit -q --no-edit");
         assert_eq!(repository.git("status --porcelain"), "");
     }
+}
+
+#[test]
+fn both_texts_of_a_removed_copy_are_kept_if_the_driver_left_a_conflict() {
+    let repository = Repository::new(Driver::Configured, &[(PLAN, LIST)]);
+    let of = |words: &str| with(BASE, &[("First words.", words)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(REMOVED, &of("Their words."))]);
+    repository.git("checkout -q main");
+    repository.commit(&[(REMOVED, &of("Our words."))]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    assert!(repository.place.text(REMOVED).contains("<<<<<<<"));
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(repository.place.text(REMOVED), of("Our words.\nTheir words."));
 }
 
 /// Two branches that appended a step with the same number, merged into `main`.
