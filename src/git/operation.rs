@@ -3,6 +3,7 @@
 use crate::disk::{Disk, RealDisk};
 
 use super::error::GitError;
+use super::oid::Oid;
 use super::repository::Git;
 
 /// Files and directories in git's own directory, and what they mean.
@@ -33,7 +34,54 @@ impl Git {
         Ok(None)
     }
 
+    /// If the last change of `HEAD` was the end of a rebase: the commit that it started from, and the former one of
+    /// the branch.
+    pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
+        let ran = self
+            .call(&[
+                "log",
+                "--walk-reflogs",
+                "--no-show-signature",
+                "--format=%H %gs",
+                "--max-count=10000",
+                "HEAD",
+                "--",
+            ])
+            .output()?;
+        Ok(read_last_rebase(&String::from_utf8_lossy(&ran.stdout)))
+    }
+
     fn has_reftable(&self) -> bool {
         RealDisk.lstat(&self.common_dir.join("reftable")).is_ok()
+    }
+}
+
+/// Reads the commits of `HEAD` and the reasons, newest first.
+fn read_last_rebase(log: &str) -> Option<(Oid, Oid)> {
+    let mut entries = log.lines().filter_map(|it| it.split_once(' '));
+    entries.next().filter(|(_, why)| why.starts_with("rebase (finish)"))?;
+    let start = entries.find(|(_, why)| why.starts_with("rebase (start)"))?;
+    let before = entries.next()?;
+    Some((Oid::read(start.0.as_bytes())?, Oid::read(before.0.as_bytes())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rebase_counts_until_head_changes_again() {
+        let oid = |digit: char| digit.to_string().repeat(40);
+        let log = |last: &str| {
+            let whys = [last, "rebase (pick): a", "rebase (start): checkout main", "commit: a", "commit: b"];
+            let lines = whys.iter().zip('1'..).map(|(why, digit)| format!("{} {why}\n", oid(digit)));
+            lines.collect::<String>()
+        };
+        let found = read_last_rebase(&log("rebase (finish): returning to refs/heads/a"));
+        assert_eq!(found, Oid::read(oid('3').as_bytes()).zip(Oid::read(oid('4').as_bytes())));
+        for last in ["commit: c", "reset: moving to HEAD~1", "rebase (pick): b"] {
+            assert_eq!(read_last_rebase(&log(last)), None, "{last}");
+        }
+        assert_eq!(read_last_rebase(""), None);
     }
 }

@@ -140,6 +140,39 @@ fn a_step_that_the_merge_dropped_is_back() {
 }
 
 #[test]
+fn a_step_that_one_side_moved_is_back_where_another_step_took_its_place() {
+    let [fourth, fifth, sixth] = ["plans/auth/step-4.md", "plans/auth/step-5.md", "plans/auth/step-6.md"];
+    let step = |number: u32, title: &str, day: u32, more: &str| {
+        format!("---\nid: auth:{number}\ncreated_at: 2026-01-0{day}T00:00:00Z\n{more}---\n# {title}\n")
+    };
+    let did = attempts(&[&attempt("06", "ann", "completed")]).replace(END, "");
+    let repository = Repository::new(
+        Driver::None,
+        &[(fourth, &step(4, "Schema", 1, "")), (fifth, &step(5, "Server", 2, ""))],
+    );
+    repository.git("checkout -q -b theirs");
+    repository.git(&format!("rm -q {fourth}"));
+    // Step 4 has the number of step 5, which is step 7 now, and step 6 is new.
+    repository.commit(&[
+        (fifth, &step(5, "Schema", 1, &did)),
+        ("plans/auth/step-7.md", &step(7, "Server", 2, "")),
+        (sixth, &step(6, "Tests", 3, "")),
+    ]);
+    repository.git("checkout -q main");
+    repository.git(&format!("mv {fifth} {sixth}"));
+    repository.commit(&[(sixth, &step(6, "Server", 2, ""))]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    let ran = repository.planwatch("git resolve --renumber");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for title in ["# Schema", "# Server", "# Tests"] {
+        assert_eq!(with_heading(&repository, title).len(), 1, "{title}");
+    }
+    assert_eq!(repository.place.text(fifth), step(5, "Schema", 1, &did));
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}
+
+#[test]
 fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");
@@ -159,6 +192,28 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
     assert_eq!(repository.place.text(NEXT), picked);
     assert_eq!(repository.git("status --porcelain"), format!("D  {NEW}\n"));
+    // The same after a rebase, where the other side is the one that was there first.
+    repository.git("reset -q --hard HEAD^1");
+    repository.git("rebase -q theirs");
+    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-9.md"]);
+    assert_eq!(repository.git("status --porcelain"), format!("D  {NEXT}\n"));
+}
+
+#[test]
+fn a_commit_that_a_rebase_left_out_on_purpose_does_not_come_back() {
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(STEP, &done())]);
+    repository.git("checkout -q main");
+    repository.commit(&[(NEW, OUR_STEP)]);
+    repository.commit(&[(NEXT, &with(THEIR_STEP, &[("auth:9", "auth:10")]))]);
+    repository.git("rebase -q --onto theirs HEAD~1");
+    let ran = repository.planwatch("git resolve");
+    assert!(ran.stdout.contains("No plan file is in conflict"), "{ran:?}");
+    assert!(!repository.place.file(NEW).exists());
 }
 
 #[test]

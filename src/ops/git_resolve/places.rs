@@ -128,7 +128,7 @@ pub(super) fn recover(
     writing: &mut Transaction<'_>,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some(merging) = &resolving.merging else { return Ok(()) };
+    let Some(merging) = resolving.merging.as_ref().filter(|it| !it.may_leave_out) else { return Ok(()) };
     let git = resolving.git;
     let plans = &resolving.context.plans;
     let before = files_of(git, Some(&merging.base), &resolving.plans)?;

@@ -64,6 +64,7 @@ pub(super) fn renumber(
             Ok(Decision::<_, (), ()>::Write(with_line_ends_of(now, &own), ()))
         });
         written.map(drop)?;
+        done.own.push(path.clone());
     }
     for moved in &moves {
         let Some(numbers) = moved.path.parent().and_then(|it| by_plan.get(it)) else { continue };
@@ -182,7 +183,7 @@ fn dependents(
     numbers: &Numbers,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some(Merging { ours, theirs: other, base }) = &resolving.merging else { return Ok(()) };
+    let Some(Merging { ours, theirs: other, base, .. }) = &resolving.merging else { return Ok(()) };
     let plan = plan_of(directory);
     let depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
         let mut name = format!("{commit}:").into_bytes();

@@ -55,14 +55,8 @@ pub(in crate::ops::git_resolve) fn reunite(
                 settled.into_iter().try_for_each(|it| places.finish(writing, it, done))?;
             }
         }
-        let now = places.in_working_tree(directory);
-        for side in [&ours, &theirs] {
-            let is_new = |it: &&Identity| !known.contains_key(*it) && !now.contains_key(*it);
-            for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
-                if !places.is_held(directory, text) {
-                    places.bring_back(writing, path, text, done)?;
-                }
-            }
+        if !merging.may_leave_out {
+            places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
         }
     }
     Ok(())
@@ -86,9 +80,7 @@ fn wrong(
     if !is_wrong {
         return None;
     }
-    // The step stays where it was moved to; if both sides moved it, OURS wins.
-    let is_moved_by_them = known.is_some_and(|it| it.0 == own.0);
-    let wanted = if is_moved_by_them { &other.0 } else { &own.0 };
+    let wanted = place_of(known, own, other);
     let target = paths.iter().find(|it| *it == wanted).or(paths.first())?.clone();
     let lost = paths.iter().find(|it| **it != target).unwrap_or(&target).clone();
     Some(Group {
@@ -99,7 +91,36 @@ fn wrong(
     })
 }
 
+/// The step stays where it was moved to; if both sides moved it, OURS wins.
+fn place_of<'p>(
+    known: Option<&(PathBuf, Vec<u8>)>,
+    own: &'p (PathBuf, Vec<u8>),
+    other: &'p (PathBuf, Vec<u8>),
+) -> &'p PathBuf {
+    let is_moved_by_them = known.is_some_and(|it| it.0 == own.0);
+    if is_moved_by_them { &other.0 } else { &own.0 }
+}
+
 impl Places<'_> {
+    /// The place and the text of a step that both sides have: where their texts do not merge, that of OURS with the
+    /// attempts and notes of THEIRS.
+    fn of_both<'p>(
+        &self,
+        known: Option<&(PathBuf, Vec<u8>)>,
+        own: &'p (PathBuf, Vec<u8>),
+        other: &'p (PathBuf, Vec<u8>),
+    ) -> (&'p PathBuf, Vec<u8>) {
+        let path = place_of(known, own, other);
+        let named = format!("plans/{}", path.to_string_lossy());
+        let base = known.map(|it| it.1.as_slice());
+        let merged = self.resolving.merge(Versions { path: &named, base, ours: &own.1, theirs: &other.1 });
+        let text = match merged.is_clean {
+            true => merged.bytes,
+            false => merge::with_logs_of(&own.1, &other.1, None).unwrap_or_else(|| own.1.clone()),
+        };
+        (path, text)
+    }
+
     /// The directories of the plans in which both sides changed, moved or added steps.
     fn changed_by_both(&self, before: &Files) -> BTreeSet<&Path> {
         let changed = |files: &'_ Files, of: &Files| -> BTreeSet<PathBuf> {
@@ -151,6 +172,35 @@ impl Places<'_> {
             let holds = |it: &[u8]| merge::identity(it) == identity || merge::holds_step(it, step);
             plans.read(&path).is_ok_and(|it| holds(&it.bytes) || is_conflict(&it.bytes))
         })
+    }
+
+    /// Brings back the steps whose text git dropped.
+    fn bring_all_back(
+        &self,
+        writing: &mut Transaction<'_>,
+        directory: &Path,
+        [known, ours, theirs]: [&Steps; 3],
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        let now = self.in_working_tree(directory);
+        // Neither side removed a step that both have.
+        for identity in ours.keys().filter(|it| !now.contains_key(*it)) {
+            let sides = (single(ours, identity), single(theirs, identity));
+            let (Some(own), Some(other)) = sides else { continue };
+            if !self.is_held(directory, &own.1) && !self.is_held(directory, &other.1) {
+                let (path, text) = self.of_both(single(known, identity), own, other);
+                self.bring_back(writing, path, &text, done)?;
+            }
+        }
+        for side in [ours, theirs] {
+            let is_new = |it: &&Identity| !known.contains_key(*it) && !now.contains_key(*it);
+            for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
+                if !self.is_held(directory, text) {
+                    self.bring_back(writing, path, text, done)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Creates the file of a step again, with another number if its own is taken.
