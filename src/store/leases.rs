@@ -459,7 +459,17 @@ impl<'a> Leases<'a> {
 
     /// The claims that runs made in this working tree, each with whether its run is alive.
     pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
-        let named = self.all().filter(|(name, _)| !name.ends_with(UNFINISHED));
+        self.runs_named(&|name| !name.ends_with(UNFINISHED))
+    }
+
+    /// The claims of live runs in this working tree, also one that is being made: it may be in its file already.
+    pub(crate) fn live_runs(&self) -> Vec<Record> {
+        let live = self.runs_named(&|_| true).into_iter().filter(|(_, is_live)| *is_live);
+        live.map(|(it, _)| it).collect()
+    }
+
+    fn runs_named(&self, counts: &dyn Fn(&str) -> bool) -> Vec<(Record, bool)> {
+        let named = self.all().filter(|(name, _)| counts(name));
         let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let place = |it: &Place| (it.plans.clone(), it.worktree.clone());
         let own = records.filter(|it| it.run.is_some() && place(&it.place) == place(&self.place));
@@ -549,5 +559,25 @@ mod tests {
             leases.about(&plans, &records),
             [unfinished(&key), key.clone(), former(&key), log::UNSPLIT.to_owned(), log]
         );
+    }
+
+    #[test]
+    fn a_live_run_is_known_before_its_claim_is_confirmed() {
+        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
+        let context = Context::on_model(&machine);
+        let plans = LoadQuery::all().without_claims().load(&context).unwrap().plans;
+        let step = &plans.live().next().unwrap().steps[0];
+        let locked = Locked::take(&context, Sharing::Waived).unwrap();
+        let run = RunRecord { log: "log".to_owned(), touches: None, worker: None };
+        let (by, at, lease) = ("bot", context.now, 600);
+        let new = NewRecord { step, claim: "h1", by, at, lease, process: None, run: Some(&run), key: None };
+        let known = || {
+            let leases = Leases::of(&context);
+            (leases.runs().len(), leases.live_runs().len())
+        };
+        locked.prepare(&new).unwrap();
+        assert_eq!(known(), (0, 1));
+        locked.confirm(&step.id).unwrap();
+        assert_eq!(known(), (1, 1));
     }
 }
