@@ -405,8 +405,11 @@ fn a_step_without_verification_is_completed_although_its_run_was_killed() {
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     assert_eq!(status(&place, "1"), "completed");
+    let has_claim = || place.text("plans/p/step-1.md").contains("claim: {");
+    assert!(has_claim());
     assert_eq!(run(&place, GOOD, "").code, 0);
-    assert_eq!(outcomes(&place, "1"), ["completed"]);
+    assert_eq!((outcomes(&place, "1"), has_claim()), (vec!["completed".to_owned()], false));
+    assert_eq!(place.run("check").code, 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::ops::run::attempt::{Attempt as Making, Made};
 use crate::ops::run::outcome::{Outcome, Verdict};
 use crate::ops::run::renewal::Renewal;
 use crate::ops::run::trees::{self, Tree, Trees};
-use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, TreesReport, Workers};
+use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, TreesReport, Workers, settle};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::records::Attempt;
@@ -284,10 +284,12 @@ impl Driver<'_> {
         seconds.saturating_add(30 * 60)
     }
 
-    /// Ends the remaining processes of killed runs, because their steps are about to be done again.
+    /// Ends the claims of killed runs on completed steps, and their processes, because their steps are about to be done again.
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
+            // If it fails, the next step that is begun tries it again.
+            settle::end_void(context, &record, &|it| is_part(it, &self.plan)).ok();
             let Some(run) = record.run else { continue };
             let log = context.plans.kept_run_log(&run.log);
             self.workers.end_left(&record.claim, run.worker.as_ref(), log.as_ref());

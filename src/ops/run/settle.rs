@@ -7,11 +7,12 @@ use crate::api::error::Error;
 use crate::ops::claim::{Begun, Task};
 use crate::ops::run::outcome::{ClaimState, Outcome, Verdict};
 use crate::plan::change::{EndedClaim, NewAttempt, NewNote};
-use crate::plan::model::Step;
+use crate::plan::id::read_step_id;
+use crate::plan::model::{Plan, Step};
 use crate::plan::records::NoteType;
 use crate::plan::words::StepStatus;
 use crate::store::decision::Decision;
-use crate::store::leases::Leases;
+use crate::store::leases::{Leases, Record};
 use crate::store::load::{DecisionFiles, LoadQuery};
 use crate::store::registry::record::State;
 use crate::store::resolve::NamedStep;
@@ -123,6 +124,29 @@ pub(super) fn give_back(context: &Context, begun: &Begun, by: &str, why: &str) -
     let Some(seen) = seen.filter(|_| begun.task == Task::Work) else { return Ok(()) };
     let facts = Facts { by: by.to_owned(), ..Facts::default() };
     write(context, begun, &seen, &Verdict::GiveBack(why.to_owned()), &facts).map(drop)
+}
+
+/// Removes the claim of a killed run from the step that its worker completed, and that has nothing to verify: the run would
+/// have removed it. Steps of other plans stay as they are.
+pub(super) fn end_void(
+    context: &Context,
+    record: &Record,
+    is_own: &dyn Fn(&Plan) -> bool,
+) -> Result<(), Error> {
+    let Some(id) = read_step_id(&record.step) else { return Ok(()) };
+    let is_void = |it: &Step| {
+        let is_its = it.claim.as_ref().is_some_and(|it| it.id == record.claim);
+        is_its && it.status.is(StepStatus::Completed) && it.has_void_claim()
+    };
+    let plans = Leases::of(context).annotate_for(LoadQuery::step(&id).load(context)?.plans, &id);
+    let found = plans.get(&id.plan).filter(|it| is_own(it)).and_then(|it| it.find(&id));
+    let Some(step) = found.filter(|it| is_void(it)) else { return Ok(()) };
+    let mut writing = Transaction::begin(context, "run", Mode::Write)?;
+    let decide = |now: Current<'_>| {
+        let update = StepUpdate { removes_claim: true, ..StepUpdate::default() };
+        Ok(if is_void(now.step) { Decision::Write(update, ()) } else { Decision::Leave(()) })
+    };
+    step_file::update_with(context, &mut writing, &NamedStep::of(step), &decide).map(drop)
 }
 
 /// Blocks a step that was closed although its work cannot be merged.
