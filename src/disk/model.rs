@@ -50,6 +50,8 @@ struct Script {
     edited: Option<&'static str>,
     /// Files that programs save, whether they exist or not.
     saves: [Option<BlindSave>; 2],
+    /// Before this call, a program renames a directory.
+    moved: Option<(u64, &'static str, &'static str)>,
     /// Calls that this file system does not have.
     lacks_exchange: bool,
     lacks_leases: bool,
@@ -213,6 +215,9 @@ impl World {
         self.state.clock += 1_000_000;
         for save in self.script.saves.iter().flatten().filter(|it| it.call == self.calls) {
             self.state.save(save.path, save.text.as_bytes());
+        }
+        if let Some((_, from, to)) = self.script.moved.filter(|it| it.0 == self.calls) {
+            self.state.rename(Path::new(from), Path::new(to), Rename::NoReplace).ok();
         }
         self.hold_editor_back();
         if let Some(editor) = self.script.editor {

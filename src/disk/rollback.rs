@@ -220,6 +220,9 @@ impl Locked<'_> {
             FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let old = root.join(from);
+                if self.is_homeless(journal, from, to) {
+                    return self.put_aside(version.name.id, from, &root.join(to), None);
+                }
                 // The batch may have finished, and its cleanup may have removed the empty directory.
                 self.make_way(old.parent().unwrap_or(&root))?;
                 match self.rename_into(&root.join(to), &old) {
@@ -238,6 +241,19 @@ impl Locked<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether another program has removed or renamed the directory to which a file would return. A new directory with one
+    /// file in it would be a plan that nobody wants.
+    fn is_homeless(&self, journal: &Journal, from: &Path, to: &Path) -> bool {
+        let root = &self.plans.root;
+        let kind = |path: &Path| self.plans.disk.lstat(&root.join(path)).map(|it| it.kind);
+        let is_gone = |path: &&Path| kind(path).is_err_and(|error| is(&error, Errno::NOENT));
+        let mut gone =
+            from.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).take_while(is_gone).peekable();
+        // The batch itself removes those that it empties.
+        let is_others = gone.peek().is_some() && !gone.all(|it| journal.emptied.iter().any(|dir| dir == it));
+        is_others && kind(to).is_ok_and(|it| it == FileKind::File)
     }
 
     /// Restores the text from before a change if the file still holds the change.

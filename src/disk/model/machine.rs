@@ -130,6 +130,12 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
+    /// The same machine; a program renames a directory before this call, counted likewise.
+    pub(crate) fn directory_renamed_before(&self, call: u64, from: &'static str, to: &'static str) -> Self {
+        let script = Script { moved: Some((OPENING + call, from, to)), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
     /// The same machine; an editor saves step 1 of `p` before this call with an additional line, reads it at once or
     /// before a later call, and saves again before another one.
     pub(crate) fn saved_twice(&self, first: u64, again: u64, second: u64) -> Self {

@@ -76,3 +76,45 @@ fn a_save_into_a_step_that_is_moved_is_taken_over_left_or_reported() {
         assert!(seen.iter().all(|it| *it > 0), "{other}: {seen:?}");
     }
 }
+
+/// Squashes while another program renames the plan's directory before each call in turn.
+#[test]
+fn a_plan_that_is_renamed_meanwhile_does_not_come_back_under_its_old_name() {
+    for other in ["0.5", "2"] {
+        let machine = machine(other);
+        let quiet = machine.after_kill();
+        check(other, &quiet, "quiet");
+        let (mut n_renamed, mut n_reported) = (0, 0);
+        for call in 1..=quiet.calls() {
+            let renamed = machine.directory_renamed_before(call, "/plans/p", "/plans/q");
+            let context = Context::on_model(&renamed);
+            let steps = ["0", other, "1"].map(str::to_owned).to_vec();
+            let (plan, title) = ("p".to_owned(), "All".to_owned());
+            let answer = squash(&context, &SquashRequest { plan, steps, title, ..SquashRequest::default() });
+            // A command that could not take everything back leaves that to the next one.
+            let next = renamed.after_kill();
+            drop(next.plans().lock(&mut || {}).unwrap());
+            let tree = next.tree();
+            let place = format!("{other} at {call}: {answer:?} {tree:?}");
+            if !tree.keys().any(|it| it == "/plans/q/step-0.md") {
+                continue;
+            }
+            n_renamed += 1;
+            let old: Vec<_> =
+                tree.keys().filter(|it| *it == "/plans/p" || it.starts_with("/plans/p/")).collect();
+            assert!(old.is_empty(), "{place}");
+            let reported = next.plans().kept();
+            let kept: Vec<_> = reported
+                .iter()
+                .filter_map(|it| next.text(&format!("/plans/{}", it.kept.display())))
+                .collect();
+            for text in ["0", other, "1"].map(|it| format!("Text of {it}.\n")) {
+                let is_there = |it: &String| it.contains(&text);
+                let is_safe = tree.values().flatten().any(is_there) || kept.iter().any(is_there);
+                assert!(is_safe, "{text} {place}");
+            }
+            n_reported += usize::from(!reported.is_empty());
+        }
+        assert!(n_renamed > 0 && n_reported > 0, "{other}: {n_renamed} {n_reported}");
+    }
+}
