@@ -105,6 +105,8 @@ fn stays(name: &str) -> bool {
 }
 
 /// Moves a plan's directory. If the target exists and is not a plan, the files are moved one by one.
+///
+/// Directories of the archive that are empty then are removed: git has no empty directories.
 fn carry(
     context: &Context,
     (writing, verb): (&mut Transaction<'_>, &str),
@@ -115,7 +117,8 @@ fn carry(
     let names = context.plans.listed(from)?.unwrap_or_default();
     let there = context.plans.listed(to)?;
     if there.is_none() && !names.iter().any(|it| stays(it)) {
-        return writing.batch(verb, vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }]);
+        let ops = vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }];
+        return writing.batch_emptying(verb, ops, archive_above(from).collect());
     }
     let there = there.unwrap_or_default();
     let moving: Vec<_> = names.into_iter().filter(|it| !stays(it)).collect();
@@ -123,7 +126,13 @@ fn carry(
         return Err(clash(context, plan, to));
     }
     let ops = moving.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }).collect();
-    writing.batch_emptying(verb, ops, vec![from.to_path_buf()])
+    writing.batch_emptying(verb, ops, [from.to_path_buf()].into_iter().chain(archive_above(from)).collect())
+}
+
+/// The archive's own directory, for something that lies in it.
+fn archive_above(from: &Path) -> impl Iterator<Item = PathBuf> {
+    let archive = Path::new(ARCHIVE);
+    from.starts_with(archive).then(|| archive.to_path_buf()).into_iter()
 }
 
 fn is_plan(names: &[String]) -> bool {
@@ -176,4 +185,36 @@ fn changed(context: &Context, plan: &Plan, directory: &Path, did: &str) -> Chang
     let plans = Plans::new(vec![now.clone()]);
     let shape = value(&Views::of(context, &plans).plan(&now));
     Changed::new(context, &plan.id, (&plan.title, &now.path), did, shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[track_caller]
+    fn check(files: &[(&str, &str)], left: &[&str]) {
+        let machine = Machine::with(files);
+        let context = Context::on_model(&machine);
+        let request =
+            |restores| ArchiveRequest { plans: vec!["p".to_owned()], restores, ..Default::default() };
+        assert!(archive(&context, &request(false)).unwrap().refused.is_empty());
+        assert!(archive(&context, &request(true)).unwrap().refused.is_empty());
+        let tree = machine.tree();
+        let archived: Vec<_> = tree.keys().filter(|it| it.starts_with("/plans/_archive")).collect();
+        assert_eq!(archived, left);
+        assert!(tree.contains_key("/plans/p/step-1.md"));
+    }
+
+    #[test]
+    fn a_restored_plan_leaves_no_empty_directory() {
+        let plan = [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")];
+        check(&plan, &[]);
+        let removed = ("/plans/_archive/p/removed-1/step-2.md", "# Two\n");
+        let archive = "/plans/_archive";
+        let [of_p, kept] = ["/plans/_archive/p", "/plans/_archive/p/removed-1"];
+        check(&[plan[0], plan[1], removed], &[archive, of_p, kept, removed.0]);
+        let other = ("/plans/_archive/o/plan.md", "# O\n");
+        check(&[plan[0], plan[1], other], &[archive, "/plans/_archive/o", other.0]);
+    }
 }
