@@ -81,18 +81,7 @@ pub(crate) fn is_set_by_hand(key: &str) -> bool {
 
 /// Sets, extends, shrinks or removes a key. A change that would cause an error in the file is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
-    if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
-        return Err(Error::usage(format!("`{key}` cannot be set with `set`"), *hint));
-    }
-    if matches!(request.op, SetOp::Text(_)) && LISTS.contains(&request.key.as_str()) {
-        let message = format!("`{}` is a list", request.key);
-        let hint = format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key);
-        return Err(Error::usage(message, hint));
-    }
-    if request.key.is_empty() {
-        let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
-        return Err(Error::usage("the key is empty", hint));
-    }
+    check_key(request)?;
     let status = match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             typed_words::read_word::<StepStatus>(&context.config.words, word).ok()
@@ -107,6 +96,59 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
     let of = (status, request.claim.as_deref());
     let change = StatusChange::of(context, request.mode, ids, of, &may_end);
     ending::fenced(context, change.as_ref(), |fences| write(context, request, fences))
+}
+
+/// Makes several changes of one plan's keys in one write: all of them, or none.
+pub(crate) fn set_in_one_write(
+    context: &Context,
+    plan: &str,
+    requests: &[SetRequest],
+    mode: Mode,
+) -> Result<ChangeReport, Error> {
+    requests.iter().try_for_each(check_key)?;
+    change_one_by_one(context, "set", &[plan.to_owned()], mode, |writing, id| {
+        let plan = resolve::plan(context, id)?;
+        plan_file::update(context, writing, &plan, &|now, bytes| set_all(context, requests, now, bytes))
+    })
+}
+
+/// Decides on each change with the earlier ones in the file.
+fn set_all(
+    context: &Context,
+    requests: &[SetRequest],
+    plan: &Plan,
+    bytes: &[u8],
+) -> Result<PlanUpdate, Error> {
+    let mut all = PlanUpdate::default();
+    let (mut now, mut text, mut did) = (plan.clone(), bytes.to_vec(), Vec::new());
+    for request in requests {
+        let update = set_in_plan(context, request, &now, &text)?;
+        text = transaction::edit(&plan.path, &text, &update.changes(&now), PLAN_KEYS)?;
+        now =
+            read::read_plan_again(plan, read::Content::new(text.clone(), context.now), &context.config.words);
+        all.status = update.status.or(all.status);
+        all.keys.extend(update.keys);
+        all.notes.extend(update.notes);
+        did.push(update.did);
+    }
+    all.did = did.join("; ");
+    Ok(all)
+}
+
+fn check_key(request: &SetRequest) -> Result<(), Error> {
+    if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
+        return Err(Error::usage(format!("`{key}` cannot be set with `set`"), *hint));
+    }
+    if matches!(request.op, SetOp::Text(_)) && LISTS.contains(&request.key.as_str()) {
+        let message = format!("`{}` is a list", request.key);
+        let hint = format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key);
+        return Err(Error::usage(message, hint));
+    }
+    if request.key.is_empty() {
+        let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
+        return Err(Error::usage("the key is empty", hint));
+    }
+    Ok(())
 }
 
 fn write(context: &Context, request: &SetRequest, fences: &Fences) -> Result<ChangeReport, Error> {

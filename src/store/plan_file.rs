@@ -34,7 +34,7 @@ pub(crate) struct PlanUpdate {
 pub(crate) type DecidePlan<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
 
 impl PlanUpdate {
-    fn changes(&self, plan: &Plan) -> Vec<Change> {
+    pub(crate) fn changes(&self, plan: &Plan) -> Vec<Change> {
         let mut changes = Vec::new();
         changes.extend(self.status.filter(|it| !plan.status.is(*it)).map(change::set_status));
         changes.extend(self.keys.iter().cloned());

@@ -371,6 +371,31 @@ fn hints_name_tools_where_commands_do_the_same() {
 }
 
 #[test]
+fn a_plan_is_updated_whole_or_not_at_all() {
+    let machine = machine();
+    let check = |arguments: Value, why: &str| {
+        let before = machine.tree();
+        let refused = refusal(&machine, "update_plan", &arguments);
+        assert!(refused.starts_with(why) && !refused.contains("before that"), "{refused}");
+        assert_eq!(machine.tree(), before, "{arguments}");
+    };
+    answer(&machine, "claim_next_step", &json!({"plan": "auth"}));
+    check(json!({"plan": "auth", "priority": "high", "archived": true}), "claimed: ");
+    // The second field is refused because of the first.
+    answer(&machine, "update_plan", &json!({"plan": "web", "convert_to_program": true}));
+    check(json!({"plan": "auth", "program": "web", "convert_to_program": true}), "");
+    answer(&machine, "update_plan", &json!({"plan": "web", "archived": true}));
+    check(json!({"plan": "web", "priority": "huge", "archived": false}), "");
+    let done =
+        answer(&machine, "update_plan", &json!({"plan": "web", "priority": "high", "archived": false}));
+    assert_eq!((&done["did"], &done["written"]), (&json!("priority = high"), &json!(true)));
+    let arguments = json!({"plan": "web", "priority": "low", "tags": ["x"], "archived": true});
+    assert_eq!(answer(&machine, "update_plan", &arguments)["did"], "archived");
+    let plan = machine.text("/plans/_archive/web/plan.md").unwrap();
+    assert!(plan.contains("priority: low\n") && plan.contains("tags: [\"x\"]\n"), "{plan}");
+}
+
+#[test]
 fn a_plan_is_made_whole_or_not_at_all() {
     let machine = machine();
     let text = "---\npriority: low\n---\n# Other\n\nText.\n";

@@ -51,12 +51,24 @@ impl Call {
         etag: Option<&str>,
         change: impl FnOnce(&Context) -> Result<ChangeReport, Error>,
     ) -> Result<Value, Refusal> {
-        let (by, now, kept) = (self.context.by.clone(), self.context.now, self.context.kept.clone());
         let expected = etag.map(|it| Expected::new(vec![it.trim().trim_matches('"').to_owned()]));
         let key = idempotency::part(&self.context, name)?;
-        let context = Context { by, now, expected, kept, key, ..(self.contexts)()? };
+        let context = Context { expected, key, ..self.context_again()? };
         let repeated = idempotency::repeated(&context, "change");
         result::changed(repeated.map_or_else(|| change(&context), Ok)?)
+    }
+
+    /// As [`Self::part`], for a change that a repetition of the call finds made.
+    pub(super) fn unkeyed(
+        &self,
+        change: impl FnOnce(&Context) -> Result<ChangeReport, Error>,
+    ) -> Result<Value, Refusal> {
+        result::changed(change(&Context { expected: None, key: None, ..self.context_again()? })?)
+    }
+
+    fn context_again(&self) -> Result<Context, Refusal> {
+        let (by, now, kept) = (self.context.by.clone(), self.context.now, self.context.kept.clone());
+        Ok(Context { by, now, kept, ..(self.contexts)()? })
     }
 }
 

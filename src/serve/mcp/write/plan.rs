@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::api::context::Context;
 use crate::api::views::value;
 use crate::disk::Origin;
 use crate::ops::add::{self, AddRequest};
@@ -248,7 +249,11 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
             hint,
         ));
     }
-    let mut changes = changes_of((id, false), asked.fields, []);
+    let fields = changes_of((id, false), asked.fields, []);
+    let mut changes: Vec<Change<'_>> = Vec::new();
+    if !fields.is_empty() {
+        changes.push(Box::new(move |context, mode| set::set_in_one_write(context, id, &fields, mode)));
+    }
     let is_new = |it: &Listed| there.steps.iter().all(|step| step.title != it.title);
     for step in asked.steps.into_iter().flatten().filter(is_new) {
         let step = step.new_step()?;
@@ -311,7 +316,7 @@ fn changes_of(
     (id, force): (&str, bool),
     fields: Fields,
     more: impl IntoIterator<Item = (&'static str, Option<String>)>,
-) -> Vec<Change<'static>> {
+) -> Vec<SetRequest> {
     let texts = [
         ("description", fields.description),
         ("priority", fields.priority),
@@ -322,12 +327,8 @@ fn changes_of(
         [("goals", fields.goals), ("success_criteria", fields.success_criteria), ("tags", fields.tags)];
     let texts = texts.into_iter().chain(more).filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
     let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(scalar::json(&json!(it?))))));
-    let change = |(key, op): (&str, SetOp)| set_change(SetRequest { force, ..set_request(id, key, op) });
-    lists.chain(texts).map(change).collect()
-}
-
-fn set_change(request: SetRequest) -> Change<'static> {
-    Box::new(move |context, mode| set::set(context, &SetRequest { mode, ..request.clone() }))
+    let request = |(key, op): (&str, SetOp)| SetRequest { force, ..set_request(id, key, op) };
+    lists.chain(texts).map(request).collect()
 }
 
 fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
@@ -339,29 +340,36 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     if let Some(due) = asked.due {
         let is_none = due.trim().eq_ignore_ascii_case(NO_DUE);
         let op = if is_none { SetOp::Unset } else { SetOp::Text(due.trim().to_owned()) };
-        changes.push(set_change(set_request(&id, "due", op)));
+        changes.push(set_request(&id, "due", op));
     }
     let etag = asked.etag.as_deref();
-    let archive = |name, restores: bool| {
-        let request = ArchiveRequest { plans: vec![id.clone()], restores, force: false, mode: Mode::Write };
-        let etag = etag.filter(|_| changes.is_empty());
-        call.part(name, etag, |context| archive::archive(context, &request))
+    let set = || call.part("fields", etag, |it| set::set_in_one_write(it, &id, &changes, Mode::Write));
+    let archive = |restores, mode| {
+        let request = ArchiveRequest { plans: vec![id.clone()], restores, force: false, mode };
+        move |context: &Context| archive::archive(context, &request)
     };
-    // Archived plans cannot be changed, so restoring comes first and archiving last.
-    let back = match asked.archived {
-        Some(false) if shown.plan.archived => Some(archive("restore", true)?),
-        _ => None,
-    };
-    let changed = match changes.as_slice() {
-        [] => back,
-        changes => Some(all(call, etag, changes).map_err(|it| back.iter().fold(it, Refusal::after))?),
-    };
-    let away = match asked.archived {
-        Some(true) => Some(archive("archive", false).map_err(|it| changed.iter().fold(it, Refusal::after))?),
-        _ => None,
-    };
-    let nothing = || Refusal::usage("there is nothing to change", "give at least one field beside `plan`");
-    away.or(changed).ok_or_else(nothing)
+    let restores = asked.archived == Some(false) && shown.plan.archived;
+    match (changes.is_empty(), asked.archived) {
+        (true, Some(true)) => call.part("archive", etag, archive(false, Mode::Write)),
+        (true, _) if restores => call.part("restore", etag, archive(true, Mode::Write)),
+        (true, _) => {
+            Err(Refusal::usage("there is nothing to change", "give at least one field beside `plan`"))
+        }
+        (false, Some(true)) => {
+            // An archived plan cannot be changed, so it is archived last. Whatever forbids that has to be known first.
+            call.unkeyed(archive(false, Mode::DryRun))?;
+            let changed = set()?;
+            call.part("archive", None, archive(false, Mode::Write)).map_err(|it| it.after(&changed))
+        }
+        (false, _) if restores => {
+            let back = call.unkeyed(archive(true, Mode::Write))?;
+            set().map_err(|refusal| match call.unkeyed(archive(false, Mode::Write)) {
+                Ok(_) => refusal,
+                Err(_) => refusal.after(&back),
+            })
+        }
+        (false, _) => set(),
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
