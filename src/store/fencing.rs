@@ -67,25 +67,34 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
     match (step.claim_in_force(), &who.claim) {
         (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
         (_, Some(id)) => late(plans, step, id),
-        (None, None) => check_elsewhere(plans, step, who),
+        (None, None) => check_beside(plans, step, who),
         (Some(claim), None) if claim.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         (Some(_), None) if who.force => Ok(Owner::Forced),
         (Some(claim), None) => Err(claimed(step, claim.by.as_deref(), &claim.id)),
     }
 }
 
-/// Checks the claim of another working tree, which this tree's file does not show.
-fn check_elsewhere(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
-    let is_elsewhere = |it: &&HeldClaim| {
-        matches!(it.holding, Holding::Elsewhere { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. })
+/// Checks a claim that this tree's file does not show: that of another working tree, or one that the file has lost.
+fn check_beside(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
+    let is_open = matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::InProgress));
+    let counts = |it: &&HeldClaim| match it.holding {
+        // A person who gave the step another status in an editor has ended the work.
+        Holding::Here => is_open,
+        Holding::Elsewhere { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. } => true,
+        Holding::Closed { .. } => false,
     };
-    let is_remote = |it: &HeldClaim| !matches!(it.holding, Holding::Elsewhere { .. });
-    match plans.claims().holder(step).filter(is_elsewhere) {
+    let is_remote =
+        |it: &HeldClaim| matches!(it.holding, Holding::Remote { .. } | Holding::EndedRemote { .. });
+    match plans.claims().holder(step).filter(counts) {
         // The same name on another machine is another worker.
         Some(held) if is_remote(held) && who.force => Ok(Owner::Forced),
         Some(held) if is_remote(held) => Err(held_by(plans, step, held.by.as_deref())),
         Some(held) if held.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         Some(_) if who.force => Ok(Owner::Forced),
+        Some(held) if held.holding == Holding::Here => {
+            let by = held.by.clone().unwrap_or_else(|| format!("the claim {}", held.claim));
+            Err(Error::Held { id: step.id.to_string(), by })
+        }
         Some(held) => Err(held_by(plans, step, held.by.as_deref())),
         None => Ok(Owner::Free),
     }

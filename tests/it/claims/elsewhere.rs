@@ -65,6 +65,29 @@ fn every_verb_refuses_a_step_claimed_by_another_worker_in_any_tree() {
 }
 
 #[test]
+fn every_verb_refuses_a_claimed_step_whose_file_lost_the_claim() {
+    let repository = Repository::with(2);
+    // A text that is much shorter than what planwatch wrote would look half saved.
+    let text = format!("# Step 1\n\n{}\n", "What is to be done. ".repeat(20));
+    repository.place.write("plans/p/step-1.md", &text);
+    repository.run(HERE, "claim p:1 --by bob").ok();
+    repository.place.write("plans/p/step-1.md", &text);
+    let before = crate::support::tree(&repository.place.top());
+    for verb in VERBS {
+        let refused = repository.run(HERE, &format!("{verb} --dry-run"));
+        assert_eq!(refused.code, 4, "{verb}: {}", refused.stdout);
+        assert!(refused.stderr.contains("claimed"), "{verb}: {}", refused.stderr);
+        let forced = repository.run(HERE, &format!("{verb} --force --dry-run"));
+        assert_eq!(forced.code, 0, "{verb}: {}", forced.stderr);
+    }
+    assert_eq!(repository.run(HERE, "done p:1 --by bob --dry-run").code, 0);
+    assert_eq!(crate::support::tree(&repository.place.top()), before);
+    // A person who ends the work in an editor ends the claim, too.
+    repository.place.write("plans/p/step-1.md", format!("---\nstatus: failed\n---\n{text}"));
+    repository.run(HERE, "reopen p:1 --dry-run").ok();
+}
+
+#[test]
 fn no_command_takes_a_claim_of_any_tree_away_and_work_beside_it_goes_on() {
     for tree in [HERE, OTHER] {
         let repository = Repository::with(2);
