@@ -95,7 +95,10 @@ impl Plans {
             if step.claim_in_force().is_some() {
                 step.problems.retain(|it| it.code != Code::StaleClaim);
             }
-            let Some(held) = claims.taken_back(step) else { continue };
+            // A file that cannot be read may have the claim.
+            let Some(held) = claims.taken_back(step).filter(|_| step.unreadable().is_none()) else {
+                continue;
+            };
             let by = held.by.as_deref().unwrap_or("another worker");
             let message =
                 format!("the claim `{}` of {by} is no longer in the file, but is still in force", held.claim);
