@@ -1,6 +1,6 @@
 //! `edit`: which file an editor opens, and what is wrong with it afterwards.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -10,6 +10,7 @@ use crate::store::plan_file;
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction};
+use crate::text::front_matter;
 
 /// Returns the absolute path of a plan's or step's file; one that is missing is made first.
 ///
@@ -45,4 +46,44 @@ pub fn problems(context: &Context, id: &str) -> Result<Vec<Problem>, Error> {
         Target::Plan(_) => Ok(plan.problems.clone()),
         Target::Step(named) => Ok(resolve::one_step(context, plan, named)?.problems.clone()),
     }
+}
+
+/// The changes that planwatch has made so far, to find those that it makes while an editor is open.
+pub struct Before {
+    bytes: Vec<u8>,
+    changes: Vec<String>,
+}
+
+impl Before {
+    pub fn of(context: &Context, file: &Path) -> Self {
+        let changes = context.plans.undo_list().into_iter().map(|it| it.id).collect();
+        Self { bytes: read(context, file).unwrap_or_default(), changes }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The verbs that changed the file since, and whose changes are not in it: the editor has saved the front matter as it
+    /// had read it. Oldest first.
+    pub fn overwritten(&self, context: &Context, file: &Path) -> Vec<String> {
+        let header = |it: &[u8]| front_matter::split(it).yaml().map(<[u8]>::to_vec);
+        if read(context, file).is_none_or(|it| header(&it) != header(&self.bytes)) {
+            return Vec::new();
+        }
+        let Ok(path) = file.strip_prefix(context.plans.root()) else { return Vec::new() };
+        let list = context.plans.undo_list();
+        let since = list.into_iter().filter(|it| !self.changes.contains(&it.id));
+        // A change that is still in the file can be undone.
+        let lost = since.filter(|it| it.blocked.is_some() && it.paths.iter().any(|it| it == path));
+        let mut verbs: Vec<_> = lost.map(|it| it.verb).collect();
+        verbs.reverse();
+        verbs
+    }
+}
+
+/// What the file holds; none where it cannot be read.
+pub fn read(context: &Context, file: &Path) -> Option<Vec<u8>> {
+    let relative = file.strip_prefix(context.plans.root()).ok()?;
+    context.plans.read(relative).ok().map(|it| it.bytes)
 }

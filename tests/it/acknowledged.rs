@@ -218,3 +218,24 @@ fn acknowledged_changes_are_in_a_file_that_an_editor_appends_to() {
 fn acknowledged_changes_are_in_a_file_that_an_editor_replaces() {
     race(Editor::Exchange);
 }
+
+#[test]
+fn edit_names_a_change_that_the_editor_has_overwritten() {
+    let edit = |again: &str| {
+        let place = Place::new();
+        place.write("plans/p/step-1.md", STEP);
+        let planwatch = env!("CARGO_BIN_EXE_planwatch");
+        let script = format!(
+            "cp \"$1\" old\n{planwatch} done p:1 -q\nif [ \"$AGAIN\" ]; then cp \"$1\" old; fi\necho more >> old\ncp old \"$1\"\n"
+        );
+        place.write("editor", script);
+        let mut command = place.command();
+        command.args(["edit", "p:1"]).env("EDITOR", "sh editor").env("AGAIN", again);
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "edited p:1\n"), "{}", ran.stderr);
+        (ran.stderr, place.text("plans/p/step-1.md").contains("status: completed"))
+    };
+    let (told, is_completed) = edit("");
+    assert!(!is_completed && told.starts_with("note: `done` changed the file while"), "{told}");
+    assert_eq!(edit("read it again"), (String::new(), true));
+}

@@ -1,11 +1,10 @@
 //! `edit`: the user's editor on a file, and what is wrong with it afterwards.
 
 use std::io::IsTerminal;
-use std::path::Path;
 
 use planwatch::api::context::Context;
 use planwatch::api::views::shown_path;
-use planwatch::ops::edit;
+use planwatch::ops::edit::{self, Before};
 use planwatch::ops::show::{self, ShowReport, ShowRequest};
 use planwatch::plan::problem::{Problem, Severity};
 use planwatch::process::editor;
@@ -22,17 +21,25 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     let context = session.context()?;
     let command = command()?;
     let file = edit::file(&context, &args.id)?;
-    let before = read(&context, &file);
+    let before = Before::of(&context, &file);
     let name = command.first().cloned().unwrap_or_default();
     let failed =
         |what: String| Failure::failed("editor", what).with_hint("VISUAL or EDITOR names another one");
     let has_ended_well = editor::run(&command, &file)
         .map_err(|error| failed(format!("`{name}` could not be started: {}", failure::system(&error))))?;
-    if !has_ended_well {
-        return Err(failed(format!("`{name}` ended with an error")));
-    }
     let context = session.context()?;
-    let after = read(&context, &file);
+    let after = edit::read(&context, &file);
+    let is_unchanged = after.as_deref().unwrap_or_default() == before.bytes();
+    for verb in before.overwritten(&context, &file) {
+        let message = format!(
+            "`{verb}` changed the file while the editor was open, and what the editor saved does not have that change"
+        );
+        session.output.note("overwritten", &message);
+    }
+    if !has_ended_well {
+        let saved = if is_unchanged { "the file is unchanged" } else { "the file has been changed" };
+        return Err(failed(format!("`{name}` ended with an error; {saved}")));
+    }
     let found = edit::problems(&context, &args.id)?;
     let (root, width) = (context.root_name(), session.output.width);
     let shown = |it: &Problem| {
@@ -41,18 +48,12 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
         problems::problem(it, &shown_path(&root, &it.path), line.as_deref(), width)
     };
     if found.is_empty() {
-        let did = if after == before { "unchanged" } else { "edited" };
+        let did = if is_unchanged { "unchanged" } else { "edited" };
         session.output.told(&format!("{did} {}\n", paint(BOLD, &escaped(&full_id(&context, &args.id)?))))?;
     } else {
         session.output.text(&found.iter().map(shown).collect::<String>())?;
     }
     Ok(if found.iter().any(|it| it.severity() == Severity::Error) { 6 } else { 0 })
-}
-
-/// What the file holds; none where it cannot be read.
-fn read(context: &Context, file: &Path) -> Option<Vec<u8>> {
-    let relative = file.strip_prefix(context.plans.root()).ok()?;
-    context.plans.read(relative).ok().map(|it| it.bytes)
 }
 
 fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
