@@ -9,6 +9,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::ranges::StepRange;
 use crate::plan::read::{Bodies, STEP_KEYS, status};
+use crate::plan::references::unread::{self, Form, Unread};
 use crate::plan::references::{self, Section};
 use crate::plan::source::{Source, parse, unread};
 use crate::plan::step_number::StepNumber;
@@ -49,6 +50,7 @@ pub(crate) fn read_step(
     let mut fields = Fields::of(&source.path, bytes, &parsed);
     let mut step = step_of(id, &mut fields, &outline, listed, words);
     let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, (listed, numbers));
+    report_unread(id, &mut fields, (parsed.body, &outline), &from_body, numbers);
     let own = own_dependencies(id, &mut fields, &from_body, numbers);
     (step.depends, step.depends_at) = match own {
         Some(own) => own,
@@ -211,10 +213,56 @@ fn body_dependencies(
     BodyDependencies { all, ranges, is_said }
 }
 
-/// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
 /// Beyond these, the places of dependencies cost more than they help.
 const MOST_PLACES: usize = 100;
 
+/// Keys that mean `depends`, in any case and with any separator.
+const LIKE_DEPENDS: [&str; 6] =
+    ["depends", "dependson", "dependencies", "dependency", "blockedby", "requires"];
+
+/// Warns of what looks like a dependency and is read as none. Where the front matter has `depends`, nothing else counts.
+fn report_unread(
+    id: &StepId,
+    fields: &mut Fields<'_>,
+    (body, outline): (&str, &Outline),
+    from_body: &BodyDependencies,
+    numbers: &[StepNumber],
+) {
+    let Some(root) = fields.root.map_or(Some(None), |it| it.get("depends").is_none().then_some(Some(it)))
+    else {
+        return;
+    };
+    for (key, value) in root.into_iter().flat_map(|it| it.entries()) {
+        let Some(name) = key.text() else { continue };
+        let folded: String = name.chars().filter(|it| it.is_alphanumeric()).collect();
+        let is_like = LIKE_DEPENDS.iter().any(|it| folded.eq_ignore_ascii_case(it));
+        let is_step = |it: &str| references::read_item(&id.plan, it).is_some();
+        let names =
+            || value.text().is_some_and(&is_step) || value.items().any(|it| it.text().is_some_and(&is_step));
+        if is_like && names() {
+            let message = format!("`{}` is not a key of steps, so it names no dependency", shorten(name));
+            fields.report(key, Code::DependenciesUnclear, message, "the key is `depends`");
+        }
+    }
+    let in_range =
+        |it: &StepId| it.plan == id.plan && from_body.ranges.iter().any(|range| range.has(&it.number));
+    let is_read = |it: &StepId| in_range(it) || from_body.all.contains(it);
+    let body_at = fields.file.len() - body.len();
+    for Unread { form, text } in unread::find(id, (body, outline), numbers, &is_read) {
+        let said = shorten(&body[text.clone()]);
+        let message = match form {
+            Form::Line => format!("`{said}` is not read as a dependency"),
+            Form::Heading => {
+                format!("the section `{said}` is not read, because its heading is not `## Dependencies`")
+            }
+            Form::Html => format!("`{said}` is not read, because Markdown takes the line for HTML"),
+        };
+        let hint = "name the steps in `depends` or in a section `## Dependencies`; `depends: []` says that there are none";
+        fields.report_at(body_at + text.start, Code::DependenciesUnclear, message, hint);
+    }
+}
+
+/// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
 fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,

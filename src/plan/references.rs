@@ -2,6 +2,7 @@
 
 mod links;
 mod mentions;
+pub(crate) mod unread;
 
 use std::collections::HashMap;
 use std::ops::Range;
