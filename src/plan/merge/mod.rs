@@ -192,7 +192,8 @@ fn by_meaning(
         Some(base) => Side::read(path, base)?,
         None => empty,
     };
-    let sides = Sides { base: &common, ours: &own, theirs: &other, has_base: base.is_some() };
+    let (has_base, is_base_merged) = (base.is_some(), picked.is_some());
+    let sides = Sides { base: &common, ours: &own, theirs: &other, has_base, is_base_merged };
     if !sides.are_one_file() {
         // Nothing of one file may get into another one unseen.
         let merged = by_lines(None, ours, &theirs, lines);
@@ -215,6 +216,8 @@ struct Sides<'a> {
     ours: &'a Side<'a>,
     theirs: &'a Side<'a>,
     has_base: bool,
+    /// The base had conflict markers, so it is itself a merge.
+    is_base_merged: bool,
 }
 
 impl Sides<'_> {

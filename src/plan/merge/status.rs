@@ -18,8 +18,8 @@ pub(super) struct Tries {
     pub(super) theirs: Vec<(String, String)>,
     /// Whether each side has attempts that the base lacks.
     pub(super) are_new: [bool; 2],
-    /// Whether each side lacks attempts that the base has. Then it is no later version of the base: after a
-    /// criss-cross merge, git's base is itself a merge of the two.
+    /// Whether the base is itself a merge, as after a criss-cross merge, and each side lacks attempts that it has.
+    /// Then the side is no later version of the base.
     pub(super) are_older: [bool; 2],
 }
 
