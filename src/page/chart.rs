@@ -52,14 +52,18 @@ pub fn bars(title: &str, columns: [&str; 2], of: &[Bar]) -> Markup {
     }
 }
 
+/// The room of a label, in pixels.
+const LABEL: f64 = 70.0;
+
 /// Bars that stand, for times: a drawing, and below it the table of the numbers.
 pub fn columns(title: &str, columns: [&str; 2], of: &[Bar]) -> Markup {
     let most = most(of);
     let count = u32::try_from(of.len()).unwrap_or(u32::MAX).max(1);
     let step = (720.0 / f64::from(count)).clamp(6.0, 60.0);
     let width = step * f64::from(count);
-    // A label needs some 70 pixels.
-    let every = (70.0 / step).ceil();
+    let every = (LABEL / step).ceil();
+    let last = ((f64::from(count) - 1.0) / every).floor() * every;
+    let width = width.max(last * step + step * 0.12 + LABEL);
     html! {
         figure.chart {
             figcaption { (title) }
@@ -126,6 +130,19 @@ fn decimal(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_label_is_inside_the_drawing() {
+        for n in [1, 2, 13, 27, 52, 100] {
+            let bars: Vec<_> = (0..n).map(|_| Bar::count("2026-11-23", 1)).collect();
+            let html = columns("T", ["A", "B"], &bars).into_string();
+            let width: f64 =
+                html.split("viewBox=\"0 0 ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+            let last = html.rsplit("class=\"tick\" x=\"").next().unwrap();
+            let x: f64 = last.split('"').next().unwrap().parse().unwrap();
+            assert!(x + 65.0 <= width, "{n}: {x} of {width}");
+        }
+    }
 
     #[test]
     fn a_bar_has_its_share_and_its_number_and_is_escaped() {

@@ -12,11 +12,14 @@ pub enum Look {
     Failed,
     Blocked,
     Skipped,
+    /// Only an attempt looks like this: a part was done.
+    Partial,
     /// The file has a word that planwatch does not know.
     Unknown,
 }
 
 impl Look {
+    /// Those of steps.
     pub const ALL: [Self; 8] = [
         Self::Ready,
         Self::Waiting,
@@ -58,6 +61,7 @@ impl Look {
             Self::Failed => "is-failed",
             Self::Blocked => "is-blocked",
             Self::Skipped => "is-skipped",
+            Self::Partial => "is-partial",
             Self::Unknown => "is-unknown",
         }
     }
@@ -71,6 +75,7 @@ impl Look {
             Self::Failed => "failed",
             Self::Blocked => "blocked",
             Self::Skipped => "skipped",
+            Self::Partial => "partly done",
             Self::Unknown => "unknown status",
         }
     }
@@ -84,6 +89,7 @@ impl Look {
             Self::Failed => '✗',
             Self::Blocked => '■',
             Self::Skipped => '–',
+            Self::Partial => '◑',
             Self::Unknown => '?',
         }
     }

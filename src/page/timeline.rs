@@ -1,11 +1,13 @@
 //! When steps were worked on, as SVG: a row a step, with spans of statuses and marks of attempts.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use super::look::Look;
 use super::text;
 use crate::api::views::StepShape;
-use crate::plan::records::Attempt;
+use crate::plan::course::{self, Records};
 use crate::plan::time::Time;
 
 /// A time during which a step had one status.
@@ -37,35 +39,28 @@ pub struct Row {
 }
 
 impl Row {
-    /// What the step's file alone knows: its attempts, and when it was created and claimed.
+    /// What the step's file alone knows.
     pub fn of_file(step: &StepShape) -> Self {
+        let (status, created_at) = (step.status.as_str(), step.created_at);
+        let records = Records { status, created_at, claim: step.claim.as_ref(), attempts: &step.attempts };
+        let marks = step
+            .attempts
+            .iter()
+            .filter_map(|it| Some(Mark::of(it.at?, it.outcome.as_deref(), it.by.as_deref())));
+        Self::of(step, &course::spans(&records, &[]), marks.collect())
+    }
+
+    /// A closed step has a mark where it was closed, and no bar after it.
+    pub fn of(step: &StepShape, course: &[course::Span], mut marks: Vec<Mark>) -> Self {
         let mut spans = Vec::new();
-        let mut marks = Vec::new();
-        let mut started = None;
-        for attempt in &step.attempts {
-            let Some(at) = attempt.at else { continue };
-            let outcome = attempt.outcome.as_deref().unwrap_or_default();
-            match (outcome, seconds(attempt)) {
-                ("claimed" | "started", _) => started = Some(at),
-                (_, Some(seconds)) => {
-                    spans.push(Span {
-                        look: Look::InProgress,
-                        from: at.plus_seconds(-seconds),
-                        to: Some(at),
-                    });
-                    started = None;
-                }
-                _ => spans.extend(started.take().filter(|it| *it < at).map(|from| Span {
-                    look: Look::InProgress,
-                    from,
-                    to: Some(at),
-                })),
+        for it in course {
+            let look = Look::of_status(&it.status);
+            if !matches!(look, Look::Completed | Look::Skipped) {
+                spans.push(Span { look, from: it.from, to: it.to });
+            } else if !marks.iter().any(|mark| mark.at.whole_seconds() == it.from.whole_seconds()) {
+                marks.push(Mark { at: it.from, look, text: look.words().to_owned() });
             }
-            marks.push(Mark { at, look: outcome_look(outcome), text: attempt_text(attempt) });
         }
-        let is_held = step.status == "in_progress";
-        let open = step.claim.as_ref().and_then(|it| it.at).or(started).filter(|_| is_held);
-        spans.extend(open.map(|from| Span { look: Look::InProgress, from, to: None }));
         Self {
             id: step.id.clone(),
             number: step.number.clone(),
@@ -76,23 +71,22 @@ impl Row {
         }
     }
 
+    /// Whether more is known than that the step waits.
+    fn has_begun(&self) -> bool {
+        !self.marks.is_empty() || self.spans.iter().any(|it| it.look != Look::Waiting)
+    }
+
     fn times(&self) -> impl Iterator<Item = Time> {
         let spans = self.spans.iter().flat_map(|it| [Some(it.from), it.to]).flatten();
         spans.chain(self.marks.iter().map(|it| it.at))
     }
 }
 
-/// How long an attempt took, if it says so.
-fn seconds(attempt: &Attempt) -> Option<i64> {
-    let seconds = attempt.more.get("seconds").and_then(serde_json::Value::as_f64)?;
-    #[expect(clippy::cast_possible_truncation, reason = "it is below a year")]
-    (0.5..=31_622_400.0).contains(&seconds).then(|| seconds.round() as i64)
-}
-
 /// How the outcome of an attempt looks.
 pub fn outcome_look(outcome: &str) -> Look {
     match outcome {
-        "completed" | "forced" | "partial" => Look::Completed,
+        "completed" | "forced" => Look::Completed,
+        "partial" | "partly done" => Look::Partial,
         "failed" | "verify failed" | "timed out" | "no outcome reported" | "expired" => Look::Failed,
         "blocked" => Look::Blocked,
         "skipped" => Look::Skipped,
@@ -102,11 +96,15 @@ pub fn outcome_look(outcome: &str) -> Look {
     }
 }
 
-fn attempt_text(attempt: &Attempt) -> String {
-    let outcome = attempt.outcome.as_deref().unwrap_or("attempt");
-    match &attempt.by {
-        Some(by) => text::one_line(&format!("{outcome} by {by}")),
-        None => text::one_line(outcome),
+impl Mark {
+    /// The mark of an attempt.
+    pub fn of(at: Time, outcome: Option<&str>, by: Option<&str>) -> Self {
+        let outcome = outcome.unwrap_or("attempt");
+        let text = match by {
+            Some(by) => text::one_line(&format!("{outcome} by {by}")),
+            None => text::one_line(outcome),
+        };
+        Self { at, look: outcome_look(outcome), text }
     }
 }
 
@@ -116,10 +114,17 @@ const WIDTH: i64 = LABEL + CHART + 20;
 const ROW: i64 = 26;
 const TOP: i64 = 26;
 
-/// Draws rows that have something to show, from the first to the last time that is known. `None` if there is none.
+/// The room of a label of the axis.
+const TICK: i64 = 70;
+
+/// Draws rows that have something to show, from the first to the last time that is known, with a line that says what the
+/// signs mean. `None` if no step was begun.
 ///
 /// Nothing depends on the present time: an open span ends where the drawing ends.
 pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> Option<Markup> {
+    if !rows.iter().any(Row::has_begun) {
+        return None;
+    }
     let shown: Vec<&Row> = rows.iter().filter(|it| it.times().next().is_some()).collect();
     let from = shown.iter().flat_map(|it| it.times()).min()?;
     let to = shown.iter().flat_map(|it| it.times()).max()?;
@@ -132,7 +137,8 @@ pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> 
                 g.axis aria-hidden="true" {
                     @for (x, at) in scale.ticks() {
                         line x1=(x) y1=(TOP - 4) x2=(x) y2=(height - 4) {}
-                        text x=(x + 3) y="14" { (at) }
+                        @if x + TICK > WIDTH { text x=(WIDTH - 2) y="14" text-anchor="end" { (at) } }
+                        @else { text x=(x + 3) y="14" { (at) } }
                     }
                 }
                 @for (nth, row) in (0_i64..).zip(&shown) {
@@ -140,7 +146,65 @@ pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> 
                 }
             }
         }
+        (legend(&shown))
     })
+}
+
+/// What the bars and signs mean, of those that are drawn.
+fn legend(rows: &[&Row]) -> Markup {
+    let bars: BTreeSet<Look> = rows.iter().flat_map(|it| &it.spans).map(|it| it.look).collect();
+    let marks: BTreeSet<Look> = rows.iter().flat_map(|it| &it.marks).map(|it| it.look).collect();
+    let item = |word: &str, drawing: Markup| {
+        html! {
+            span.item {
+                svg.timeline-key viewBox="0 0 16 14" width="16" height="14" aria-hidden="true" { (drawing) }
+                " " (word)
+            }
+            " "
+        }
+    };
+    html! {
+        p.legend {
+            @for look in bars {
+                (item(look.words(), html! { rect class={ "span " (look.class()) } x="1" y="2" width="14" height="10" rx="2" {} }))
+            }
+            @for look in marks { (item(sign_words(look), sign(look, 8, 7, &html! {}))) }
+        }
+    }
+}
+
+/// What the sign of an attempt says.
+fn sign_words(look: Look) -> &'static str {
+    match look {
+        Look::InProgress => "started",
+        Look::Waiting | Look::Ready => "released or reopened",
+        Look::Unknown => "another outcome",
+        _ => look.words(),
+    }
+}
+
+/// The sign of an attempt: a form of its own for each outcome, as colours alone do not tell everyone.
+fn sign(look: Look, x: i64, y: i64, title: &Markup) -> Markup {
+    let class = format!("mark {}", look.class());
+    let (left, right, top, bottom) = (x - 5, x + 5, y - 5, y + 5);
+    html! {
+        @match look {
+            Look::Completed => circle class=(class) cx=(x) cy=(y) r="5" { (title) },
+            Look::Partial => path class=(class) d={
+                "M" (x) " " (top) "A5 5 0 0 0 " (x) " " (bottom) "ZM" (x) " " (top) "A5 5 0 0 1 " (x) " " (bottom)
+                "L" (x) " " (bottom - 2) "A3 3 0 0 0 " (x) " " (top + 2) "Z"
+            } { (title) },
+            Look::Failed => path class={ (class) " cross" } d={
+                "M" (left + 1) " " (top + 1) "L" (right - 1) " " (bottom - 1) "M" (left + 1) " " (bottom - 1) "L" (right - 1) " " (top + 1)
+            } { (title) },
+            Look::Blocked => rect class=(class) x=(left) y=(top) width="10" height="10" { (title) },
+            Look::Skipped => rect class=(class) x=(left - 1) y=(y - 2) width="12" height="4" { (title) },
+            Look::Unknown => path class=(class) d={
+                "M" (x) " " (top - 1) "L" (right + 1) " " (y) "L" (x) " " (bottom + 1) "L" (left - 1) " " (y) "Z"
+            } { (title) },
+            Look::InProgress | Look::Waiting | Look::Ready => circle class={ (class) " ring" } cx=(x) cy=(y) r="4" { (title) },
+        }
+    }
 }
 
 fn drawn(row: &Row, y: i64, scale: &Scale, href: Option<String>) -> Markup {
@@ -162,9 +226,8 @@ fn drawn(row: &Row, y: i64, scale: &Scale, href: Option<String>) -> Markup {
             }
         }
         @for mark in &row.marks {
-            circle class={ "mark " (mark.look.class()) } cx=(scale.x(mark.at)) cy=(y + ROW / 2) r="5" {
-                title { (mark.at) ": " (text::one_line(&mark.text)) }
-            }
+            @let title = html! { title { (mark.at) ": " (text::one_line(&mark.text)) } };
+            (sign(mark.look, scale.x(mark.at), y + ROW / 2, &title))
         }
     }
 }
@@ -241,5 +304,89 @@ impl Scale {
             if is_daily { text[..10].to_owned() } else { text[5..].to_owned() }
         };
         inside.map(|it| (self.x(it), text(it))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Time {
+        text.parse().unwrap()
+    }
+
+    fn row(status: &str, attempts: &[(&str, &str)], created_at: Option<&str>) -> Row {
+        let attempts: Vec<_> =
+            attempts.iter().map(|(at, outcome)| serde_json::json!({"at": at, "outcome": outcome})).collect();
+        let step = serde_json::json!({
+            "id": "a:3", "plan": "a", "number": "3", "step_number": 3, "title": "Three", "status": status, "unverified": false,
+            "ready": false, "depends": [], "waits_for": [], "phase": null, "type": null, "assignee": null, "priority": "medium",
+            "due": null, "tags": [], "created_at": created_at, "created_by": "user", "claim": null, "lapsed": false,
+            "confirm": false, "confirmed": null, "verify": [], "touches": null, "result": null, "attempts": attempts,
+            "notes": [], "metadata": {}, "tasks_done": 0, "tasks_total": 0, "last_activity": null,
+            "last_activity_source": null, "path": "plans/a/step-3.md", "etag": null, "problems": [], "custom": {},
+        });
+        Row::of_file(&serde_json::from_value(step).unwrap())
+    }
+
+    #[test]
+    fn the_bar_of_a_closed_step_ends_where_it_was_closed() {
+        let (made, done, later) = ("2026-10-10T00:00:00Z", "2026-10-14T00:00:00Z", "2026-11-26T00:00:00Z");
+        let closed = row("completed", &[(done, "completed")], Some(made));
+        assert_eq!(closed.spans, [Span { look: Look::Waiting, from: time(made), to: Some(time(done)) }]);
+        assert_eq!(
+            closed.marks.iter().map(|it| (it.at, it.look)).collect::<Vec<_>>(),
+            [(time(done), Look::Completed)]
+        );
+        let rows = [closed, row("in_progress", &[(later, "started")], None)];
+        let drawn = svg(&rows, "Timeline", &|_| None).unwrap().into_string();
+        assert!(drawn.contains("waiting from 2026-10-10T00:00:00Z to 2026-10-14T00:00:00Z"), "{drawn}");
+        assert!(
+            !drawn.contains("completed since") && drawn.contains("in progress since 2026-11-26"),
+            "{drawn}"
+        );
+        assert!(svg(&[row("pending", &[], Some(made))], "Timeline", &|_| None).is_none());
+    }
+
+    #[test]
+    fn each_outcome_has_a_form_and_a_word() {
+        let at = "2026-10-14T00:00:00Z";
+        let outcomes = ["completed", "partial", "failed", "blocked", "skipped", "started", "of a person"];
+        let mut forms = BTreeSet::new();
+        for outcome in outcomes {
+            let drawn = svg(&[row("pending", &[(at, outcome)], None)], "T", &|_| None).unwrap().into_string();
+            let look = outcome_look(outcome);
+            let key = drawn.split("timeline-key").last().unwrap().split(look.class()).nth(1).unwrap();
+            assert!(key.contains(sign_words(look)), "{drawn}");
+            // What follows the class: the form, with its place.
+            forms.insert(
+                drawn
+                    .split(&format!("mark {}", look.class()))
+                    .next()
+                    .unwrap()
+                    .rsplit('<')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+                    + key,
+            );
+            assert!(outcome == "completed" || look != Look::Completed, "{outcome}");
+        }
+        assert_eq!(forms.len(), outcomes.len());
+    }
+
+    #[test]
+    fn the_labels_of_the_axis_are_inside_the_drawing() {
+        let rows = [row(
+            "completed",
+            &[("2026-10-10T00:00:00Z", "started"), ("2026-10-15T00:00:00Z", "completed")],
+            None,
+        )];
+        let drawn = svg(&rows, "Timeline", &|_| None).unwrap().into_string();
+        assert!(
+            drawn.contains(&format!("x=\"{}\" y=\"14\" text-anchor=\"end\">2026-10-15", WIDTH - 2)),
+            "{drawn}"
+        );
+        assert!(drawn.contains("y=\"14\">2026-10-10"), "{drawn}");
     }
 }

@@ -6,6 +6,7 @@ pub mod aims;
 pub mod binary;
 pub mod change;
 pub mod claims;
+pub mod course;
 pub mod decision;
 pub mod entry;
 pub mod file_name;

@@ -9,20 +9,16 @@ use super::{Group, groups};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::value;
+use crate::plan::course::{self, Records, Seen};
 use crate::plan::history::{Change, What};
-use crate::plan::model::Plan;
+use crate::plan::model::{Plan, Step};
+use crate::plan::records::Attempt;
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
+use crate::plan::words::{Status, StepStatus};
 use crate::store::{load, resolve};
 
-/// A time during which a step had one status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Span {
-    pub status: String,
-    pub from: Time,
-    /// None: it still has it.
-    pub to: Option<Time>,
-}
+pub use crate::plan::course::Span;
 
 /// A try at a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -80,58 +76,90 @@ pub fn timeline(context: &Context, plan: &str) -> Result<TimelineReport, Error> 
     Ok(TimelineReport { plan: id.to_string(), title: plan.title, from, to, steps, begins_at })
 }
 
+/// What one commit, or the files since the last one, did to a step.
+struct Done<'a> {
+    change: &'a Change,
+    /// As the file records it, else the time of the commit.
+    at: Time,
+    /// The time of the commit, where the record is of something else.
+    committed_at: Time,
+}
+
 fn rows(plan: &Plan, groups: &[Group]) -> BTreeMap<StepNumber, StepTimeline> {
-    let mut events: HashMap<StepNumber, Vec<(Time, &Change)>> = HashMap::new();
+    let mut done: HashMap<StepNumber, Vec<Vec<Done<'_>>>> = HashMap::new();
     let mut names = Names::of(plan);
     for group in groups {
-        for change in group.changes.iter().rev() {
+        let mut found: HashMap<StepNumber, Vec<Done<'_>>> = HashMap::new();
+        for change in &group.changes {
             let step = change.step.as_ref().and_then(|it| names.now.get(it));
-            if let Some((number, at)) = step.cloned().zip(group.time_of(change)) {
-                events.entry(number).or_default().push((at, change));
+            let undated = Change { at: None, ..change.clone() };
+            let times = group.time_of(change).map(|at| (at, group.time_of(&undated).unwrap_or(at)));
+            if let Some((number, (at, committed_at))) = step.cloned().zip(times) {
+                found.entry(number).or_default().push(Done { change, at, committed_at });
             }
         }
+        found.into_iter().for_each(|(number, changes)| done.entry(number).or_default().push(changes));
         names.before(&group.changes);
     }
-    let row = |step: &crate::plan::model::Step| {
-        let mut events = events.remove(&step.id.number).unwrap_or_default();
+    let row = |step: &Step| {
+        let mut done = done.remove(&step.id.number).unwrap_or_default();
         // Newest first until here.
-        events.reverse();
+        done.reverse();
+        let seen: Vec<Seen> = done.iter().flat_map(|it| seen(it)).collect();
+        let tries: Vec<Try> =
+            done.iter().flatten().filter(|it| it.change.what == What::Attempt).map(tried).collect();
+        let attempts = with_former(&step.attempts, &tries);
+        let records = Records {
+            status: step.status.word(),
+            created_at: step.created_at,
+            claim: step.claim.as_deref(),
+            attempts: &attempts,
+        };
         let row = StepTimeline {
             step: step.id.to_string(),
             title: step.title.clone(),
             status: step.status.word().to_owned(),
-            spans: spans(&events, step.status.word()),
-            attempts: events.iter().filter(|it| it.1.what == What::Attempt).map(tried).collect(),
+            spans: course::spans(&records, &seen),
+            attempts: tries,
         };
         (step.id.number.clone(), row)
     };
     plan.steps.iter().map(row).collect()
 }
 
-fn tried((at, change): &(Time, &Change)) -> Try {
-    Try { at: *at, by: change.by.clone(), outcome: change.outcome.clone() }
+fn tried(it: &Done<'_>) -> Try {
+    Try { at: it.at, by: it.change.by.clone(), outcome: it.change.outcome.clone() }
 }
 
-/// The times of each status, up to the present one. A status never begins before the one that it follows.
-fn spans(events: &[(Time, &Change)], now: &str) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    for (at, change) in events {
-        let is_status = matches!(change.what, What::Created | What::Status);
-        let Some(status) = change.to.clone().filter(|_| is_status) else { continue };
-        let mut from = *at;
-        if let Some(last) = spans.last_mut() {
-            from = from.max(last.from);
-            last.to = Some(from);
+/// The attempts of the file, and those that were in it before.
+fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
+    let is_same = |it: &Attempt, other: &Try| {
+        it.at.is_none_or(|at| at.whole_seconds() == other.at) && it.outcome == other.outcome
+    };
+    let former = tries.iter().filter(|it| !attempts.iter().any(|own| is_same(own, it)));
+    let former =
+        former.map(|it| Attempt { at: Some(it.at), outcome: it.outcome.clone(), ..Attempt::default() });
+    let mut all: Vec<Attempt> = former.chain(attempts.iter().cloned()).collect();
+    all.sort_by_key(|it| it.at);
+    all
+}
+
+/// The statuses that a commit shows. What its attempts record was before the status at its end.
+fn seen(done: &[Done<'_>]) -> Vec<Seen> {
+    let status = |it: &Done<'_>| {
+        let status = it.change.to.clone()?;
+        match it.change.what {
+            // A file that is new says when the step was created, and not since when it has another status.
+            What::Created if status != StepStatus::Pending.word() => {
+                Some(Seen { status, at: it.committed_at, is_recorded: false })
+            }
+            What::Created | What::Status => {
+                Some(Seen { status, at: it.at, is_recorded: it.change.at.is_some() })
+            }
+            _ => None,
         }
-        spans.push(Span { status, from, to: None });
-    }
-    // A git before 2.35 does not say which of two sides a merge chose.
-    if let Some(last) = spans.last_mut().filter(|it| it.status != now) {
-        let from = events.last().map_or(last.from, |it| it.0.max(last.from));
-        last.to = Some(from);
-        spans.push(Span { status: now.to_owned(), from, to: None });
-    }
-    spans
+    };
+    done.iter().filter_map(status).collect()
 }
 
 /// What the steps of a plan were called at some time.

@@ -12,9 +12,8 @@ use crate::api::views::StepShape;
 use crate::ops::log::timeline::{self as history, StepTimeline};
 use crate::ops::show::ShownPlan;
 use crate::page::graph::{self, Graph, Kind, Layout, MOST_READABLE, MOST_WHOLE, Node, View};
-use crate::page::look::Look;
 use crate::page::text::{clip, isolated, one_line};
-use crate::page::timeline::{self, Mark, Row, Span, outcome_look};
+use crate::page::timeline::{self, Mark, Row};
 
 /// Layouts that are kept.
 const MOST: usize = 64;
@@ -124,7 +123,7 @@ fn chosen(view: Option<View<'_>>, shown: &ShownPlan, to: &str) -> Markup {
 pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
     // Without git the files alone say what happened.
     let rows: Vec<Row> = match history::timeline(context, &format!("{}/", shown.plan.id)) {
-        Ok(report) => report.steps.iter().map(|it| row(it, shown)).collect(),
+        Ok(report) => report.steps.iter().filter_map(|it| row(it, shown)).collect(),
         Err(_) => shown.steps.iter().map(Row::of_file).collect(),
     };
     let href = |row: &Row| Some(links::step(&row.id));
@@ -140,23 +139,9 @@ pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
     }
 }
 
-fn row(step: &StepTimeline, shown: &ShownPlan) -> Row {
-    let spans =
-        step.spans.iter().map(|it| Span { look: Look::of_status(&it.status), from: it.from, to: it.to });
-    let marks = step.attempts.iter().map(|it| {
-        let outcome = it.outcome.as_deref().unwrap_or("attempt");
-        let text = it.by.as_ref().map_or_else(|| outcome.to_owned(), |by| format!("{outcome} by {by}"));
-        Mark { at: it.at, look: outcome_look(outcome), text }
-    });
-    let look =
-        shown.steps.iter().find(|it| it.id == step.step).map_or(Look::of_status(&step.status), Look::of);
-    let number = step.step.rsplit(':').next().unwrap_or_default().to_owned();
-    Row {
-        id: step.step.clone(),
-        number,
-        title: step.title.clone(),
-        look,
-        spans: spans.collect(),
-        marks: marks.collect(),
-    }
+/// `None` for a step that went away meanwhile.
+fn row(step: &StepTimeline, shown: &ShownPlan) -> Option<Row> {
+    let marks = step.attempts.iter().map(|it| Mark::of(it.at, it.outcome.as_deref(), it.by.as_deref()));
+    let of = shown.steps.iter().find(|of| of.id == step.step)?;
+    Some(Row::of(of, &step.spans, marks.collect()))
 }

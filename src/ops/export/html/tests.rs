@@ -84,6 +84,7 @@ const ATTRIBUTES: &[&str] = &[
     "start",
     "tabindex",
     "target",
+    "text-anchor",
     "title",
     "type",
     "value",
