@@ -28,6 +28,9 @@ pub struct UndoItem {
     pub id: String,
     pub verb: String,
     pub at: String,
+    /// Who asked the program for it, for screens; a file may record the one in whose name it did it.
+    #[serde(skip)]
+    pub by: String,
     pub paths: Vec<String>,
     pub blocked: Option<Blocked>,
 }
@@ -59,6 +62,7 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
         id: it.id,
         verb: it.verb,
         at: it.at,
+        by: it.by,
     };
     context.plans.undo_list().into_iter().map(item).collect()
 }

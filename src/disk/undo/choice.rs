@@ -25,6 +25,8 @@ pub struct UndoEntry {
     pub id: String,
     pub verb: String,
     pub at: String,
+    /// Who asked for it; empty where an older version did not note that.
+    pub by: String,
     /// What it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
     /// Why it cannot be undone now.
@@ -174,7 +176,8 @@ impl PlansDir {
         let entry = |nth: usize| {
             let UndoChange { id, verb, at } = *choice.change(nth);
             let blocked = choice.operations(self, nth).err();
-            UndoEntry { id, verb, at, paths: paths(&choice.units[nth]), blocked }
+            let by = choice.units[nth].first().map(|it| it.by.clone()).unwrap_or_default();
+            UndoEntry { id, verb, at, by, paths: paths(&choice.units[nth]), blocked }
         };
         (0..choice.units.len()).rev().map(entry).collect()
     }

@@ -1,6 +1,8 @@
 //! The changes that can be undone, and what the key `u` asks: undo is possible as long as the files are as the change left
 //! them, not only while its notice is shown.
 
+use std::path::Path;
+
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
@@ -12,8 +14,9 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::undo::{self, UndoItem};
 use crate::page::address::{self, Target};
-use crate::page::text::one_line;
+use crate::page::text::{isolated, one_line};
 use crate::plan::time::Time;
+use crate::text::yaml::{Tree, View};
 
 /// Changes of the page.
 const MOST: usize = 100;
@@ -27,28 +30,27 @@ pub(super) struct UndoQuery {
 pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Query<UndoQuery>) -> Response {
     let shown = move |context: &Context| -> Result<_, Error> {
         let changes = undo::undo_list(context);
-        let (root, now) = (context.root_name(), context.now);
         if asked.last.is_some() {
-            return Ok(layout::html(&last(&visit, &changes, &root, now)));
+            return Ok(layout::html(&last(context, &visit, &changes)));
         }
-        let main = main(&visit, &changes, &root, now);
+        let main = main(context, &visit, &changes);
         Ok(visit.show(&Page { title: "Undo", place: Place::Elsewhere, plan: None, main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// The question about the last change, or why there is none.
-fn last(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
+fn last(context: &Context, visit: &Visit, changes: &[UndoItem]) -> Markup {
     let possible = changes.iter().find(|it| it.blocked.is_none()).filter(|_| !visit.is_read_only());
     html! {
         div class="notice" tabindex="-1" {
             @match (possible, changes.first()) {
                 _ if visit.is_read_only() => p { "These pages are only for reading." },
                 (Some(it), _) => {
-                    p { "Undo " (change(it, root)) ", " (at(it, now)) "?" }
+                    p { "Undo this? " (change(context, it)) ", " (at(it, context.now)) "." }
                     (button(visit, it))
                 }
-                (None, Some(it)) => p { "Nothing can be undone. The last change was " (change(it, root)) ": " (why_not(it)) "." },
+                (None, Some(it)) => p { "Nothing can be undone. The last change was: " (change(context, it)) ". But " (why_not(it)) "." },
                 (None, None) => p { "There is nothing to undo." },
             }
             (layout::close())
@@ -56,7 +58,7 @@ fn last(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
     }
 }
 
-fn main(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
+fn main(context: &Context, visit: &Visit, changes: &[UndoItem]) -> Markup {
     html! {
         h1 { "Undo" }
         p class="quiet below-filter" { "Changes that were made with planwatch, the last one first. A change can be undone until its files are changed again." }
@@ -65,8 +67,8 @@ fn main(visit: &Visit, changes: &[UndoItem], root: &str, now: Time) -> Markup {
             @for it in changes.iter().take(MOST) {
                 li data-key={"u-" (it.id)} {
                     div class="what" {
-                        p { (change(it, root)) }
-                        p class="facts" { (at(it, now)) @if it.blocked.is_some() { span class="fact" { (why_not(it)) } } }
+                        p { (change(context, it)) }
+                        p class="facts" { (at(it, context.now)) @if it.blocked.is_some() { span class="fact" { (why_not(it)) } } }
                     }
                     @if it.blocked.is_none() && !visit.is_read_only() { (button(visit, it)) }
                 }
@@ -88,20 +90,75 @@ fn at(change: &UndoItem, now: Time) -> Markup {
     html! { @if let Ok(at) = change.at.parse() { (words::ago(at, now)) } }
 }
 
-/// `“done” of feature-auth:1`, or the first file where it is neither a step's nor a plan's.
-fn change(change: &UndoItem, root: &str) -> Markup {
-    let path = change.paths.first().map(String::as_str).unwrap_or_default();
-    let inside = path.strip_prefix(root).and_then(|it| it.strip_prefix('/')).unwrap_or(path);
+/// `codex completed feature-auth:1`, or the first file where it is neither a step's nor a plan's.
+fn change(context: &Context, change: &UndoItem) -> Markup {
+    let path = inside(context, change);
     let more = change.paths.len().saturating_sub(1);
     html! {
-        "“" (one_line(&change.verb)) "” of "
-        @match address::read("", inside) {
+        @match author(context, change) {
+            Some(by) => { strong { (isolated(&by)) } " " (did(&change.verb)) " " }
+            None => { "“" (one_line(&change.verb)) "” of " }
+        }
+        @match address::read("", &path) {
             Some(Target::Step(id)) => (links::to(&id.to_string())),
             Some(Target::Plan(id)) => (links::to(id.as_str())),
-            _ => code { (one_line(path)) },
+            _ => code { (one_line(&path)) },
         }
         @if more > 0 { " and " (words::count(more, "more file")) }
     }
+}
+
+/// The first file, from the plans directory.
+fn inside(context: &Context, change: &UndoItem) -> String {
+    let path = change.paths.first().map(String::as_str).unwrap_or_default();
+    let root = format!("{}/", context.root_name());
+    path.strip_prefix(&root).unwrap_or(path).to_owned()
+}
+
+/// In whose name it was done: as the file records at that moment, else who started the program.
+fn author(context: &Context, change: &UndoItem) -> Option<String> {
+    let recorded = || {
+        let at = change.at.parse::<Time>().ok()?.whole_seconds();
+        let bytes = context.plans.read(Path::new(&inside(context, change))).ok()?.bytes;
+        let tree = Tree::of_file(&bytes)?;
+        let root = tree.root();
+        let lists = ["attempts", "notes", "confirmations"].into_iter().filter_map(|it| root.get(it));
+        let single = ["claim", "confirmed"].into_iter().filter_map(|it| root.get(it));
+        let is_of = |it: &View<'_>| {
+            let recorded = it.get("at").and_then(|it| it.text()?.parse::<Time>().ok());
+            recorded.is_some_and(|it| it.whole_seconds() == at)
+        };
+        let found = lists.flat_map(|it| it.items()).chain(single).find(is_of)?;
+        found.get("by").and_then(|it| it.text().map(|it| it.to_string()))
+    };
+    recorded().or_else(|| Some(change.by.clone())).filter(|it| !it.is_empty())
+}
+
+/// A verb as something that was done.
+fn did(verb: &str) -> String {
+    let word = match verb {
+        "done" => "completed",
+        "start" => "started",
+        "fail" => "failed",
+        "block" => "blocked",
+        "skip" => "skipped",
+        "reopen" => "reopened",
+        "claim" => "claimed",
+        "release" => "released",
+        "confirm" => "confirmed",
+        "note" => "wrote a note on",
+        "attempt" => "recorded an attempt of",
+        "tick" => "ticked a task of",
+        "add" => "added",
+        "new" => "created",
+        "remove" => "removed",
+        "move" => "moved",
+        "archive" => "archived",
+        "restore" => "restored",
+        "set" | "update" | "edit" | "text" => "changed",
+        other => return format!("did “{}” of", one_line(other)),
+    };
+    word.to_owned()
 }
 
 fn why_not(change: &UndoItem) -> &'static str {
