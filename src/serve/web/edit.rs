@@ -13,6 +13,7 @@ use super::{Web, forms, links, plan, refusal, step};
 use crate::api::context::Context;
 use crate::page::text::{isolated, visible};
 use crate::serve::http::problem::Problem;
+use crate::text::diff::{self, DiffLine, LineKind};
 
 /// What is edited: the text below the title of a step or plan.
 struct Edited {
@@ -89,10 +90,31 @@ fn main(visit: &Visit, edited: &Edited, text: &str, above: &Markup) -> Markup {
             input type="hidden" name="etag" data-frozen="" value=(edited.etag);
             label for="editor-text" { "Text below the title " span class="quiet" { "(Markdown)" } }
             // Browsers drop the first line break of a text area.
+            p class="file-changed warn" role="status" hidden {
+                "The file has changed since you began. Your text is kept; when you save, both versions are shown. "
+                a href={(here) "/edit"} { "Read the file again without your changes" }
+            }
             textarea id="editor-text" name="text" rows="24" spellcheck="true" autofocus { "\n" (text) }
             div class="buttons" {
                 button class="primary" { "Save" }
                 a class="button" href=(here) { "Back without saving" }
+            }
+        }
+    }
+}
+
+/// The lines in which the file differs from a person's text, with the lines around them.
+fn differing(own: &str, file: &str) -> Markup {
+    let parts = |it: &DiffLine| {
+        html! { @for (differs, text) in &it.parts { @if *differs { mark { (visible(text)) } } @else { (visible(text)) } } "\n" }
+    };
+    html! {
+        @for (nth, it) in diff::lines(own, file).iter().enumerate() {
+            @match it.kind {
+                LineKind::Head => { @if nth > 0 { "…\n" } }
+                LineKind::Same => { "  " (parts(it)) }
+                LineKind::Removed => { del { "− " (parts(it)) } }
+                LineKind::Added => { ins { "+ " (parts(it)) } }
             }
         }
     }
@@ -114,6 +136,11 @@ pub(super) async fn not_saved(web: &Web, session: Session, asked: &Submission, p
                 }
             }
             @if is_changed {
+                section class="theirs" aria-labelledby="head-differs" {
+                    h2 id="head-differs" { "What differs" }
+                    p class="quiet" { "Lines with + are only in the file, lines with − only in your text." }
+                    pre tabindex="0" { (differing(&text, edited.file.edited())) }
+                }
                 section class="theirs" aria-labelledby="head-theirs" {
                     h2 id="head-theirs" { "The file now" }
                     pre tabindex="0" { code { (visible(edited.file.edited())) } }

@@ -55,6 +55,9 @@ fn detail(problem: &Problem) -> Markup {
         "confirmation-needed" => {
             html! { "Only a person can confirm, and these pages were not opened by one." }
         }
+        "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
+            html! { "The file of " (id()) " was changed after this page had read it." }
+        }
         // What follows names the verb of the command line.
         "not-allowed" => {
             let is = problem.detail.split(';').next().unwrap_or_default();
