@@ -2,7 +2,7 @@
 import { appendFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { AXE, browser as launch, context as signedIn, example, long, many, percentile, plans, save } from './lib.mjs';
+import { AXE, browser as launch, chain, context as signedIn, example, long, many, percentile, plans, save } from './lib.mjs';
 
 const words = process.argv.slice(2);
 const small = words.includes('--small');
@@ -66,7 +66,11 @@ async function L3() {
   await menus(it);
   await later(it);
   await narrow(it);
+  await keys(it);
+  await details(it);
+  await editing(it);
   it.stop();
+  await large();
 }
 
 /** An open menu is seen whole on a low window, and has the keys for itself. */
@@ -120,7 +124,7 @@ async function later(it) {
   await page.click('.notice [data-close]');
   await page.keyboard.press('u');
   await page.waitForSelector('.notice form[data-act=undo]');
-  fault((await page.textContent('.notice')).includes('Undo “block” of feature-auth:0'), 'undo is not asked');
+  fault((await page.textContent('.notice')).includes('ann blocked feature-auth:0'), 'undo is not asked');
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
   fault(readFileSync(file, 'utf8') === before, 'nothing was undone');
@@ -146,6 +150,136 @@ async function later(it) {
   await context.close();
 }
 
+/** The keys of the terminal board, in the browser. */
+async function keys(it) {
+  const faults = [], fault = (is_fine, said) => { if (!is_fine) faults.push(said); };
+  const { context, page, origin } = await signedIn(browser, it, faults);
+  const path = it.at('ledger-migration'), text = (step) => readFileSync(join(path, `step-${step}.md`), 'utf8');
+  const at = () => page.evaluate(() => [document.activeElement.closest('.column')?.id, document.activeElement.closest('.card')?.dataset.step]);
+  const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
+  await page.goto(`${origin}/plan/ledger-migration`);
+  await page.waitForSelector('html.has-script');
+  await press('l');
+  const ready = await at();
+  fault(ready[0] === 'column-ready', `the first l goes to ${ready}`);
+  await press('ArrowRight');
+  const right = (await at())[0];
+  await press('h');
+  fault(right === 'column-working' && (await at())[0] === 'column-ready', `right goes to ${right}, h to ${await at()}`);
+  await press('l', 'l', 'l', 'G');
+  const last = await at();
+  await press('g');
+  const ends = await page.evaluate(() => { const all = [...document.querySelectorAll('#column-closed .card')]; return [all[0].dataset.step, all.at(-1).dataset.step]; });
+  fault(`${[(await at())[1], last[1]]}` === `${ends}`, `g and G go to ${await at()} and ${last}, the ends are ${ends}`);
+  // A verb acts on the selected card, as in the terminal.
+  await press('h', 'h', 'h');
+  const step = (await at())[1]?.split(':')[1], before = text(step);
+  await press('s');
+  await page.waitForSelector('.notice [data-close]');
+  fault(text(step).includes('in_progress'), 's does not start the selected step');
+  await press('u');
+  await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
+  fault(text(step) === before, 'u does not undo it');
+  // A reason is asked for, and Esc changes nothing.
+  const id = `ledger-migration:${step}`, select = () => page.locator(`[data-step="${id}"] a.title`).focus();
+  await select();
+  await press('b');
+  fault(await page.evaluate(() => document.activeElement.matches('#reason-text')), 'b does not ask for the reason');
+  await press('Escape');
+  await page.waitForSelector('#reason:not([open])', { state: 'attached' });
+  fault(text(step) === before, 'Esc does not cancel');
+  await select();
+  await press('b');
+  await page.keyboard.type('no access');
+  await press('Enter');
+  await page.waitForSelector('.notice form[data-act=undo]');
+  fault(text(step).includes('no access') && text(step).includes('blocked'), 'b does not block with the reason');
+  await page.click('.notice form[data-act=undo] button');
+  await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
+  // What needs a form opens it on the page of the step.
+  for (const [key, field] of [['n', 'note-text'], ['a', 'outcome'], ['+', 'add-title']]) {
+    await page.goto(`${origin}/plan/ledger-migration`);
+    await page.waitForSelector('html.has-script');
+    await select();
+    await press(key);
+    await page.waitForFunction((field) => document.activeElement.id === field, field, { timeout: 5000 }).catch(() => faults.push(`${key} does not open its form`));
+    fault(page.url().includes('/step/'), `${key} stays on ${page.url()}`);
+  }
+  await page.locator('h1').click();
+  await press('?');
+  const help = await page.textContent('#keys');
+  for (const word of ['claim', 'start', 'done', 'reopen', 'confirm', 'first and last']) fault(help.includes(word), `the help has no ${word}`);
+  check('L3 keys', faults.length === 0, faults.join('; ') || 'as in the terminal');
+  await context.close();
+}
+
+/** The details of a step: what is refused is said at its field, and the rest of what is typed stays. */
+async function details(it) {
+  const faults = [], fault = (is_fine, said) => { if (!is_fine) faults.push(said); };
+  const { context, page, origin } = await signedIn(browser, it, faults);
+  await page.goto(`${origin}/step/feature-auth:1`);
+  await page.waitForSelector('html.has-script');
+  await page.click('#details-form > summary');
+  await page.fill('#value-assignee', 'bob');
+  await page.fill('#value-depends', '99');
+  const errors = faults.length;
+  await page.click('#set-depends button');
+  await page.waitForSelector('#said-depends .refusal');
+  fault((await page.textContent('#said-depends')).includes('99'), 'the refusal does not name the step');
+  fault(await page.evaluate(() => document.activeElement.id === 'value-depends'), 'the focus is not at the field');
+  fault(await page.locator('.notice.refused').count() === 0, 'the refusal is told twice');
+  fault(await page.inputValue('#value-assignee') === 'bob', 'another field lost what was typed');
+  await page.click('#set-assignee button');
+  await page.waitForSelector('.notice form[data-act=undo]');
+  fault(readFileSync(it.at('feature-auth', 'step-1.md'), 'utf8').includes('assignee: bob'), 'the assignee is not written');
+  const real = faults.filter((it, nth) => nth < errors || !/status of 4/.test(it));
+  check('L3 details', real.length === 0, real.join('; ') || 'as they should be');
+  await context.close();
+}
+
+/** The editor says that the file has changed when the page sees it, not only when the text is saved. */
+async function editing(it) {
+  const faults = [], file = it.at('feature-auth', 'step-2.md');
+  const { context, page, origin } = await signedIn(browser, it, faults);
+  await page.goto(`${origin}/step/feature-auth:2/edit`);
+  await page.waitForSelector('html.has-script');
+  await page.fill('#editor-text', 'my text');
+  if (await page.isVisible('.file-changed')) faults.push('it says so before');
+  appendFileSync(file, '\nA line of another program.\n');
+  await page.waitForSelector('.file-changed:visible', { timeout: 5000 }).catch(() => faults.push('the page does not say that the file has changed'));
+  if (await page.inputValue('#editor-text') !== 'my text') faults.push('typed text is lost');
+  const errors = faults.length;
+  await page.click('#editor button.primary');
+  await page.waitForSelector('.theirs ins');
+  if (!(await page.textContent('.theirs ins')).includes('+ ')) faults.push('lines that differ are not marked');
+  const real = faults.filter((it, nth) => nth < errors || !/status of 412/.test(it));
+  check('L3 editing', real.length === 0, real.join('; ') || 'as it should be');
+  await context.close();
+}
+
+/** A plan of 200 steps: the board is not endless, and the whole graph begins where work is left. */
+async function large() {
+  const faults = [], it = plans((to) => { long(to, 'long', 200); chain(to, 'chain', 200); });
+  const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width: 1400, height: 900 } });
+  await page.goto(`${origin}/plan/long`);
+  await page.waitForSelector('html.has-script');
+  const cards = () => page.evaluate(() => ['waiting', 'closed'].map((it) => document.querySelectorAll(`#column-${it} .card`).length));
+  if ((await cards()).some((it) => it > 20)) faults.push(`there are ${await cards()} cards`);
+  await page.click('#column-closed .more-link a');
+  await page.waitForFunction(() => document.querySelectorAll('#column-closed .card').length > 20);
+  await page.goto(`${origin}/plan/chain?view=graph&whole=1`);
+  await page.waitForSelector('html.has-script');
+  const seen = await page.evaluate(() => {
+    const { left, right } = document.querySelector('.graph-scroll').getBoundingClientRect();
+    const inside = (it) => { const box = it.getBoundingClientRect(); return box.left >= left && box.right <= right; };
+    return [...document.querySelectorAll('.node:not(.is-completed)')].some(inside);
+  });
+  if (!seen) faults.push('no open step is in the part of the graph that is shown');
+  check('L3 large plans', faults.length === 0, faults.join('; ') || 'as they should be');
+  await context.close();
+  it.stop();
+}
+
 /** What is seen first on narrow windows, and what stays in its place. */
 async function narrow(it) {
   const faults = [];
@@ -153,7 +287,7 @@ async function narrow(it) {
     const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width, height: 800 } });
     await page.goto(`${origin}/step/feature-auth:0`);
     const top = async (what) => (await page.locator(what).first().boundingBox()).y;
-    const tops = [await top('h1'), await top('#update'), await top('#head-waits'), await top('#text'), await top('#head-about')];
+    const tops = [await top('h1'), await top('#update'), await top('#head-waits'), await top('#text'), await top('#note-form'), await top('#head-about')];
     if (`${tops}` !== `${[...tops].sort((a, b) => a - b)}`) faults.push(`at ${width} px the order is ${tops}`);
     await page.click('#update button[value=block]');
     const notice = await page.locator('.notice').boundingBox(), title = await page.locator('h1').boundingBox();

@@ -61,6 +61,16 @@ export function long(to, name, n) {
   }
 }
 
+/** A plan of `n` steps, each after the one before it, so that its graph is very wide. */
+export function chain(to, name, n) {
+  mkdirSync(join(to, name));
+  writeFileSync(join(to, name, 'plan.md'), `---\nstatus: active\n---\n# A chain of ${n} steps\n`);
+  for (let step = 1; step <= n; step++) {
+    const waits = step > 1 ? `depends: [${step - 1}]\n` : '';
+    writeFileSync(join(to, name, `step-${step}.md`), `---\nstatus: ${step < n / 3 ? 'completed' : 'pending'}\n${waits}---\n# Link ${step}\n`);
+  }
+}
+
 /** Saves as editors do: a new file in place of the old one. */
 export function save(path, text) {
   writeFileSync(`${path}.tmp~`, text);

@@ -6,6 +6,7 @@ mod events;
 mod limits;
 mod once;
 mod pages;
+mod pages_of_plans;
 mod refused;
 mod scripts;
 mod steps;

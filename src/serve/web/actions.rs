@@ -21,6 +21,7 @@ use crate::ops::note::{self, NoteRequest};
 use crate::ops::patch::{self, PatchRequest, PlanTextRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::renumber::{self, RenumberRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::tick::{self, TickRequest};
 use crate::ops::undo::{self, UndoRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
@@ -29,7 +30,7 @@ use crate::serve::hints;
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
-use crate::store::transaction::{ChangeReport, Changed};
+use crate::store::transaction::{ChangeReport, Changed, Mode};
 
 /// The fields of a form by name; of a name that comes twice the last one.
 #[derive(Debug, Clone)]
@@ -138,6 +139,7 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
             let (hash, ticked) = (asked.text("hash").to_owned(), asked.text("ticked") == "true");
             tick::tick(context, &TickRequest { id: asked.id()?, line, hash, ticked, by: asked.by() })?
         }
+        "set" => set::set(context, &setting(asked)?)?,
         "archive" | "restore" => {
             let restores = asked.text("do") == "restore";
             let request = ArchiveRequest { plans: vec![asked.id()?], restores, ..ArchiveRequest::default() };
@@ -232,6 +234,32 @@ fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
     } else {
         patch::plan_text(context, &PlanTextRequest { id, text })?
     })
+}
+
+/// One of the details of a step.
+fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
+    let (key, value) = (asked.text("key").to_owned(), asked.text("value").trim().to_owned());
+    let op = match key.as_str() {
+        // Without the key, what the text or the order of the steps says would count again.
+        "depends" => SetOp::Yaml(dependencies(&value)),
+        "title" => SetOp::Text(value),
+        "assignee" | "priority" | "due" if value.is_empty() => SetOp::Unset,
+        "assignee" | "priority" | "due" => SetOp::Text(value),
+        _ => return Err(unread("key")),
+    };
+    let (id, by, force) = (asked.id()?, asked.by(), asked.is_forced());
+    Ok(SetRequest { id, key, op, by, claim: None, force, mode: Mode::Write })
+}
+
+/// Numbers and ids as people type them, as a YAML list.
+fn dependencies(typed: &str) -> String {
+    let names =
+        typed.split([',', ' ', ';']).map(|it| it.trim().trim_start_matches('#')).filter(|it| !it.is_empty());
+    let item = |it: &str| match it.bytes().all(|it| it.is_ascii_digit()) {
+        true => it.to_owned(),
+        false => serde_json::Value::from(it).to_string(),
+    };
+    format!("[{}]", names.map(item).collect::<Vec<_>>().join(", "))
 }
 
 fn added(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem> {

@@ -1,16 +1,28 @@
 //! A plan's steps as cards in columns. A card can be dragged with script, and moved with its menu without.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use super::layout::Visit;
+use super::overview::query;
+use super::plan::PlanQuery;
 use super::{forms, links, words};
 use crate::api::views::StepShape;
 use crate::ops::show::ShownPlan;
 use crate::page::look::Look;
-use crate::page::text::isolated;
+use crate::page::text::{isolated, one_line};
+use crate::plan::entry::folded;
+use crate::plan::records::Priority;
 
-/// Cards of a column; the list has all steps.
+/// Cards of a column that is shown as a whole; the list has all steps.
 const MOST: usize = 200;
+
+/// Cards of a column of steps that nobody can work on now, before *Show all*.
+const FEW: usize = 20;
+
+/// More steps than these have a filter.
+const UNFILTERED: usize = 12;
 
 /// A column, the looks of its steps, and what a card that is dropped into it is asked to do.
 const COLUMNS: [(&str, &str, &[Look], &str); 5] = [
@@ -21,12 +33,14 @@ const COLUMNS: [(&str, &str, &[Look], &str); 5] = [
     ("closed", "Done", &[Look::Completed, Look::Skipped], "done"),
 ];
 
-pub(super) fn board(visit: &Visit, shown: &ShownPlan) -> Markup {
-    let steps = &shown.steps;
+pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Markup {
+    let wanted = folded(asked.q.trim());
+    let steps: Vec<&StepShape> = shown.steps.iter().filter(|it| is_asked(asked, &wanted, it)).collect();
     html! {
-        @if steps.is_empty() { p class="empty" { "This plan has no steps yet." } }
+        @if shown.steps.is_empty() { p class="empty" { "This plan has no steps yet." } }
         @else {
             @let titles = words::Titles::of(shown);
+            @if shown.steps.len() > UNFILTERED { (filter(asked, shown, steps.len())) }
             nav class="jump" aria-label="Columns" {
                 @for (id, title, looks, _) in COLUMNS {
                     a href={"#column-" (id)} { (title) " " span class="count" { (steps.iter().filter(|it| looks.contains(&Look::of(it))).count()) } }
@@ -34,13 +48,15 @@ pub(super) fn board(visit: &Visit, shown: &ShownPlan) -> Markup {
             }
             div class="board" tabindex="0" role="group" aria-label="Board" {
                 @for (id, title, looks, act) in COLUMNS {
-                    @let inside: Vec<_> = steps.iter().filter(|it| looks.contains(&Look::of(it))).collect();
+                    @let inside: Vec<&StepShape> = steps.iter().copied().filter(|it| looks.contains(&Look::of(it))).collect();
                     section class="column" id={"column-" (id)} aria-labelledby={"column-head-" (id)} data-drop=(act) {
                         h2 id={"column-head-" (id)} { (title) " " span class="count" { (inside.len()) } }
                         ul class="cards" {
-                            @for step in inside.iter().take(MOST) { (card(visit, step, &titles)) }
+                            @for step in first(id, &inside, most(asked, id)) { (card(visit, step, shown.plan.priority, &titles)) }
                         }
-                        @if inside.len() > MOST { p class="more-link" { a href="?view=list" { "All " (inside.len()) " in the list" } } }
+                        @if inside.len() > most(asked, id) && asked.all != id {
+                            p class="more-link" { a href={ "?all=" (id) "&q=" (query(&asked.q)) "&by=" (query(&asked.by)) "#column-" (id) } { "Show all " (inside.len()) } }
+                        } @else if inside.len() > MOST { p class="more-link" { a href="?view=list" { "All " (inside.len()) " in the list" } } }
                     }
                 }
             }
@@ -48,7 +64,52 @@ pub(super) fn board(visit: &Visit, shown: &ShownPlan) -> Markup {
     }
 }
 
-fn card(visit: &Visit, step: &StepShape, titles: &words::Titles<'_>) -> Markup {
+/// The cards of a column before *Show all*. What is ready, in progress or in need of help is always shown.
+fn most(asked: &PlanQuery, column: &str) -> usize {
+    if matches!(column, "waiting" | "closed") && asked.all != column { FEW } else { MOST }
+}
+
+/// The first ones, or of what is done the ones with the newest changes, in the order of the plan.
+fn first<'a>(column: &str, inside: &[&'a StepShape], most: usize) -> Vec<&'a StepShape> {
+    let mut shown: Vec<(usize, &StepShape)> = inside.iter().copied().enumerate().collect();
+    if column == "closed" {
+        shown.sort_by_key(|(nth, it)| std::cmp::Reverse((it.last_activity, *nth)));
+    }
+    shown.truncate(most);
+    shown.sort_by_key(|it| it.0);
+    shown.into_iter().map(|it| it.1).collect()
+}
+
+/// Who works on a step, or did the last thing with it.
+fn person(step: &StepShape) -> Option<&str> {
+    words::worker(step).or_else(|| step.attempts.last().and_then(|it| it.by.as_deref()))
+}
+
+fn is_asked(asked: &PlanQuery, wanted: &str, step: &StepShape) -> bool {
+    (wanted.is_empty() || folded(&step.title).contains(wanted) || step.number == wanted)
+        && (asked.by.is_empty() || person(step) == Some(asked.by.as_str()))
+}
+
+fn filter(asked: &PlanQuery, shown: &ShownPlan, n: usize) -> Markup {
+    let people: BTreeSet<&str> = shown.steps.iter().filter_map(person).collect();
+    html! {
+        form class="filter board-filter" method="get" data-filter="" id="filter" {
+            input type="search" name="q" value=(asked.q) aria-label="Filter by title or number" placeholder="Filter by title" maxlength="200";
+            @if !people.is_empty() {
+                select name="by" aria-label="Person" {
+                    option value="" { "everybody" }
+                    @for it in people.iter().take(MOST) { option value=(it) selected[asked.by == *it] { (one_line(it)) } }
+                }
+            }
+            button { "Show" }
+            @if n < shown.steps.len() {
+                span class="quiet" { (n) " of " (shown.steps.len()) " steps · " a href=(links::plan(&shown.plan.id)) { "all of them" } }
+            }
+        }
+    }
+}
+
+fn card(visit: &Visit, step: &StepShape, usual: Priority, titles: &words::Titles<'_>) -> Markup {
     let look = Look::of(step);
     let is_movable = !visit.is_read_only();
     html! {
@@ -60,7 +121,7 @@ fn card(visit: &Visit, step: &StepShape, titles: &words::Titles<'_>) -> Markup {
                 (forms::move_menu(visit, step))
             }
             a class="title" href=(links::step(&step.id)) draggable="false" { (isolated(&step.title)) }
-            div class="facts" { (words::facts(step)) }
+            div class="facts" { (words::facts(step, usual)) }
             @if !step.waits_for.is_empty() && look == Look::Waiting {
                 p class="waits" title=(titles.waits(step, MOST_IN_TITLE)) { "waits for " (titles.waits(step, 1)) }
             }

@@ -5,6 +5,8 @@ use maud::{Markup, html};
 use super::layout::Visit;
 use super::words;
 use crate::api::views::StepShape;
+use crate::plan::id::StepId;
+use crate::plan::records::Priority;
 use crate::plan::transitions::{Verb, is_allowed, may_be_released};
 use crate::plan::words::{Status, StepStatus};
 
@@ -165,7 +167,8 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
                 div class="buttons" { button { "Add the note" } }
             }
         }
-        details class="more" {
+        (details(visit, step))
+        details class="more" id="attempt-form" {
             summary { "Record an attempt" }
             form class="stack" method="post" action="/do" data-act="attempt" data-keep="" id="attempt" {
                 (hidden(visit, "attempt", &step.id))
@@ -176,7 +179,7 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
                 div class="buttons" { button { "Record it" } }
             }
         }
-        details class="more" {
+        details class="more" id="add-form" {
             summary { "Add a step after this one" }
             form class="stack" method="post" action="/do" data-act="add" data-keep="" id="add-after" {
                 (hidden(visit, "add", &step.plan))
@@ -197,6 +200,52 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
             }
         }
     }
+}
+
+/// The fields of a step that `set` changes, each with a button of its own: what is refused of one says nothing of the others.
+fn details(visit: &Visit, step: &StepShape) -> Markup {
+    let field = |key: &str, label: &str, hint: &str, input: Markup| {
+        html! {
+            div class="field" data-keep="" id={"field-" (key)} {
+                form class="stack" method="post" action="/do" data-act="set" id={"set-" (key)} {
+                    (hidden(visit, "set", &step.id))
+                    input type="hidden" name="key" value=(key);
+                    label for={"value-" (key)} { (label) @if !hint.is_empty() { " " span class="quiet" { (hint) } } }
+                    div class="beside" { (input) button { "Save" } }
+                }
+                div class="field-said" id={"said-" (key)} role="alert" {}
+            }
+        }
+    };
+    let input = |key: &str, kind: &str, value: &str| {
+        html! { input id={"value-" (key)} name="value" type=(kind) value=(value) aria-describedby={"said-" (key)}; }
+    };
+    let depends: Vec<_> = shown_depends(step);
+    html! {
+        details class="more" id="details-form" {
+            summary { "Change the details" }
+            (field("title", "Title", "", input("title", "text", &step.title)))
+            (field("assignee", "Assignee", "(empty: nobody)", input("assignee", "text", step.assignee.as_deref().unwrap_or_default())))
+            (field("depends", "Waits for", "(step numbers; plan:number for other plans)", input("depends", "text", &depends.join(", "))))
+            (field("priority", "Priority", "", html! {
+                select id="value-priority" name="value" aria-describedby="said-priority" {
+                    option value="" { "as the plan" }
+                    @for it in Priority::ALL { option value=(it.word()) selected[it == step.priority] { (it.word()) } }
+                }
+            }))
+            (field("due", "Due", "(empty: no date)", input("due", "date", &step.due.map(|it| it.to_string()).unwrap_or_default())))
+        }
+    }
+}
+
+/// What a step waits for, as a person types it: steps of its own plan by their numbers.
+fn shown_depends(step: &StepShape) -> Vec<String> {
+    let short = |id: &StepId| {
+        if id.plan.as_str() == step.plan { id.number.to_string() } else { id.to_string() }
+    };
+    let is_end = |id: &StepId| step.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
+    let ranges = step.depends_ranges.iter().map(|it| format!("{}-{}", short(&it.first), short(&it.last)));
+    ranges.chain(step.depends.iter().filter(|it| !is_end(it)).map(short)).collect()
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub(super) fn policy() -> Extension<Policy> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Overview,
+    Plans,
     Decisions,
     Problems,
     Statistics,
@@ -53,24 +54,36 @@ pub(super) struct Page<'a> {
     pub(super) main: Markup,
 }
 
-const NAVIGATION: [(Place, &str, &str); 4] = [
+const NAVIGATION: [(Place, &str, &str); 5] = [
     (Place::Overview, "/", "Overview"),
+    (Place::Plans, "/#plans", "Plans"),
     (Place::Decisions, "/decisions", "Decisions"),
     (Place::Problems, "/problems", "Problems"),
     (Place::Statistics, "/stats", "Statistics"),
 ];
 
-/// The keys of the script, for its help.
-const KEYS: [(&str, &str); 9] = [
-    ("/", "search"),
-    ("j k", "next and previous card or row"),
+/// The keys of the script, for its help; as far as the terminal board has them, they are the same.
+const KEYS: [(&str, &str); 20] = [
+    ("j k ↑ ↓", "next and previous card or row"),
+    ("h l ← →", "to the column beside it"),
+    ("g G", "first and last card or row"),
     ("Enter", "open it"),
-    ("m", "move it to another status"),
-    ("e", "edit the step's text"),
+    ("/", "search"),
+    ("c", "claim"),
+    ("s", "start"),
+    ("d", "done"),
+    ("f", "failed, with the reason"),
+    ("b", "blocked, with the reason"),
+    ("x", "skip"),
+    ("r", "reopen"),
+    ("y", "confirm"),
     ("n", "write a note"),
+    ("a", "record an attempt"),
+    ("+", "add a step after this one"),
+    ("e", "edit the text"),
+    ("m", "its menu"),
     ("u", "undo the last change"),
-    ("Esc", "close a menu"),
-    ("?", "this list"),
+    ("? Esc", "this list; close it"),
 ];
 
 impl Visit {
@@ -99,6 +112,7 @@ impl Visit {
                     div id="notice" role="status" { @if let Some(it) = &self.notice { (self.notice(it)) } }
                     (main)
                     (help())
+                    @if !self.is_read_only() { (reason()) }
                 }
             },
         ))
@@ -169,6 +183,23 @@ fn help() -> Markup {
     }
 }
 
+/// Asks for the reason, where a key fails or blocks a step.
+fn reason() -> Markup {
+    html! {
+        dialog id="reason" aria-labelledby="reason-title" {
+            form class="stack" method="dialog" {
+                h2 id="reason-title" {}
+                label for="reason-text" { "Reason " span class="quiet" { "(optional; becomes an attempt)" } }
+                input id="reason-text" name="reason" autocomplete="off";
+                div class="buttons" {
+                    button class="primary" value="yes" { "Do it" }
+                    button value="" formnovalidate { "Cancel" }
+                }
+            }
+        }
+    }
+}
+
 fn frame(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -200,8 +231,12 @@ pub(super) fn bare(title: &str, main: &Markup) -> Response {
 }
 
 pub(super) fn html(markup: &Markup) -> Response {
-    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8")];
-    (policy(), headers, markup.0.clone()).into_response()
+    document(markup.0.clone())
+}
+
+/// A page that is made already.
+pub(super) fn document(page: String) -> Response {
+    (policy(), [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
 /// The answer to a link on another site: only a click here sends the cookie, which the browser keeps from the other site.

@@ -9,6 +9,7 @@ use crate::api::views::StepShape;
 use crate::ops::show::ShownPlan;
 use crate::page::look::Look;
 use crate::page::text::isolated;
+use crate::plan::records::Priority;
 
 /// Steps on a page.
 const PAGE: usize = 200;
@@ -31,7 +32,7 @@ pub(super) fn steps(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
         }
         @if found.is_empty() { p class="none" { "No step matches." } }
         ul class="rows steps" {
-            @for step in found.iter().skip((page - 1) * PAGE).take(PAGE) { (row(visit, step, &titles)) }
+            @for step in found.iter().skip((page - 1) * PAGE).take(PAGE) { (row(visit, step, shown.plan.priority, &titles)) }
         }
         @if n_pages > 1 {
             nav class="pager" aria-label="Pages" {
@@ -43,7 +44,7 @@ pub(super) fn steps(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
     }
 }
 
-fn row(visit: &Visit, step: &StepShape, titles: &words::Titles<'_>) -> Markup {
+fn row(visit: &Visit, step: &StepShape, usual: Priority, titles: &words::Titles<'_>) -> Markup {
     html! {
         li data-key={"s-" (step.id)} id={"s-" (step.id)} {
             (words::mark(Look::of(step)))
@@ -51,7 +52,7 @@ fn row(visit: &Visit, step: &StepShape, titles: &words::Titles<'_>) -> Markup {
             div class="what" {
                 a class="title" href=(links::step(&step.id)) { (isolated(&step.title)) }
                 div class="facts" {
-                    (words::facts(step))
+                    (words::facts(step, usual))
                     @if !step.waits_for.is_empty() {
                         span class="waits" title=(titles.waits(step, board::MOST_IN_TITLE)) { "waits for " (titles.waits(step, 1)) }
                     }

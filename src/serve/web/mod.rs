@@ -90,6 +90,7 @@ fn routes(web: Web) -> Router {
         .route("/", get(overview::page))
         .route("/plan/{id}", get(plan::page))
         .route("/plan/{id}/edit", get(edit::page))
+        .route("/plan/{id}/export", get(plan::exported))
         .route("/step/{id}", get(step::page))
         .route("/step/{id}/edit", get(edit::page))
         .route("/search", get(search::page))

@@ -77,12 +77,19 @@ pub(super) async fn page(
         let report = kept.status.get(context, &asked.all, || brief(context, &asked))?;
         let plans = kept.plans.get(context, &asked.key(), || plans(context, &asked))?;
         let main = main(&visit, &asked, (&report, &plans), context.now);
-        Ok(visit.show(&Page { title: "Overview", place: Place::Overview, plan: None, main }))
+        let place = if asked.is_filtered() { Place::Plans } else { Place::Overview };
+        Ok(visit.show(&Page { title: "Overview", place, plan: None, main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 impl OverviewQuery {
+    /// Whether only some plans are asked for, or another order or page of them.
+    fn is_filtered(&self) -> bool {
+        let Self { q, status, tag, sort, page, all: _ } = self;
+        [q, status, tag, sort].into_iter().any(|it| !it.is_empty()) || page.is_some_and(|it| it > 1)
+    }
+
     fn key(&self) -> String {
         let Self { q, status, tag, sort, page, all: _ } = self;
         format!("{:?}", (q, status, tag, sort, page))
@@ -144,6 +151,9 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
     let (report, totals) = (&brief.report, brief.report.totals);
     html! {
         h1 class="unseen" { "Overview" }
+        // Who filters wants to see what was found.
+        @let is_first = asked.is_filtered();
+        @if is_first { (table(visit, asked, plans, now)) }
         @if report.interrupted.is_some() {
             p class="banner warn" { "A change of several files was interrupted. " a href="/problems" { "The problems" } " say what is left of it." }
         }
@@ -165,7 +175,7 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
                 }))
             }
         }
-        @if brief.has_plans || plans.total > 0 || plans.hidden > 0 || visit.here != "/" { (table(visit, asked, plans, now)) }
+        @if !is_first && (brief.has_plans || plans.total > 0 || plans.hidden > 0 || visit.here != "/") { (table(visit, asked, plans, now)) }
     }
 }
 
@@ -270,7 +280,7 @@ fn table(visit: &Visit, asked: &OverviewQuery, plans: &Plans, now: Time) -> Mark
         section class="plans" id="plans" aria-labelledby="head-plans" {
             div class="list-head" {
                 h2 id="head-plans" { "Plans " span class="count" { (plans.total) } }
-                form class="filter" action="/" method="get" data-filter="" id="filter" {
+                form class="filter" action="/#plans" method="get" data-filter="" id="filter" {
                     input type="search" name="q" value=(asked.q) aria-label="Filter by title" placeholder="Filter by title";
                     select name="status" aria-label="Status" {
                         @for (value, word) in STATUSES { option value=(value) selected[asked.status == value] { (word) } }
@@ -283,7 +293,7 @@ fn table(visit: &Visit, asked: &OverviewQuery, plans: &Plans, now: Time) -> Mark
                 }
             }
             @if !asked.tag.is_empty() {
-                p class="quiet" { "With the tag " span class="tag" { (isolated(&asked.tag)) } " · " a href="/" { "show all" } }
+                p class="quiet" { "With the tag " span class="tag" { (isolated(&asked.tag)) } " · " a href="/#plans" { "show all" } }
             }
             @if plans.found.is_empty() {
                 p class="none" { "No plan matches." }

@@ -1,15 +1,17 @@
 //! The page of a plan: board, list, graph, timeline, document, decisions.
 
 use axum::extract::{Path, Query, State};
+use axum::http::header::CONTENT_DISPOSITION;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::aims::Aims;
-use super::layout::{Page, Place, Visit};
+use super::layout::{self, Page, Place, Visit};
 use super::text::FileText;
 use super::{Web, board, forms, knowledge, links, listing, overview, pictures, words};
 use crate::api::context::Context;
+use crate::ops::export::{self, ExportForm, ExportRequest};
 use crate::ops::show::{self, ShowReport, ShowRequest, ShownPlan};
 use crate::page::text::isolated;
 use crate::plan::model::PlanKind;
@@ -31,6 +33,13 @@ pub(super) struct PlanQuery {
     pub(super) status: String,
     #[serde(default)]
     pub(super) page: Option<usize>,
+    /// The cards of the board with these words in their title, of this person; the column that is shown as a whole.
+    #[serde(default)]
+    pub(super) q: String,
+    #[serde(default)]
+    pub(super) by: String,
+    #[serde(default)]
+    pub(super) all: String,
 }
 
 const VIEWS: [(&str, &str); 6] = [
@@ -56,6 +65,18 @@ pub(super) async fn page(
         Ok(visit.show(&Page { title: &plan.title, place: Place::Elsewhere, plan: Some(&plan.id), main }))
     };
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// The plan as one file, as `export --format html` makes it. It is only offered as a download: its own style sheet is within
+/// it, which a page of this site may not have.
+pub(super) async fn exported(State(web): State<Web>, Path(id): Path<String>) -> Response {
+    let made = move |context: &Context| -> Result<_, Problem> {
+        let request = ExportRequest { plan: plan_named(&id)?, form: ExportForm::Html };
+        let report = export::export(context, &request)?;
+        let name = format!("attachment; filename*=UTF-8''{}.html", overview::query(&report.plan));
+        Ok(([(CONTENT_DISPOSITION, name)], layout::document(report.text)).into_response())
+    };
+    web.app.ask(made).await.unwrap_or_else(IntoResponse::into_response)
 }
 
 /// A plan with the text of its file as it is now.
@@ -87,7 +108,7 @@ fn main(
         "text" => document(visit, read, &aims),
         "decisions" => knowledge::of_plan(context, shown)?,
         _ if is_program => children(shown, context.now),
-        _ => board::board(visit, shown),
+        _ => board::board(visit, asked, shown),
     };
     Ok(html! {
         (head(visit, shown))
@@ -137,7 +158,7 @@ fn actions(visit: &Visit, shown: &ShownPlan) -> Markup {
     html! {
         div class="actions" {
             @if !plan.archived {
-                details class="menu" {
+                details class="menu" id="add-form" {
                     summary { "Add a step" }
                     form class="sheet stack" method="post" action="/do" data-act="add" data-keep="" id="add" {
                         (forms::hidden(visit, "add", &plan.id))
@@ -185,6 +206,7 @@ fn tabs(asked: &PlanQuery, shown: &ShownPlan) -> Markup {
                 }
             }
             a href={"/stats?plan=" (overview::query(&shown.plan.id))} { "Statistics" }
+            a href={(links::plan(&shown.plan.id)) "/export"} download="" title="One file with the whole plan, to send or to print" { "Export" }
         }
     }
 }

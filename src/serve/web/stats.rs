@@ -12,7 +12,7 @@ use crate::ops::stats::{self, Effort, StatsReport, StatsRequest, Worker};
 use crate::page::chart::{Bar, bars, columns};
 use crate::page::text::isolated;
 use crate::page::timeline::outcome_look;
-use crate::plan::time::{Time, span};
+use crate::plan::time::Time;
 use crate::serve::http::extract::plan_named;
 use crate::serve::http::problem::Problem;
 
@@ -78,7 +78,7 @@ fn main(asked: &StatsQuery, report: &StatsReport, now: Time) -> Markup {
             @if !outcomes.is_empty() { (bars("Outcomes of attempts", ["Outcome", "Attempts"], &outcomes)) }
             @if !tries.is_empty() { (bars("Tries until now", ["Tries", "Steps"], &tries)) }
         }
-        (workers(asked, report))
+        (workers(asked, report, now))
         @if !report.waiting.is_empty() {
             section class="panel" {
                 h2 { "Ready for longest" }
@@ -106,7 +106,7 @@ fn filter(asked: &StatsQuery) -> Markup {
 }
 
 fn numbers(report: &StatsReport, now: Time) -> Markup {
-    let length = |seconds: i64| span(now.plus_seconds(seconds), now);
+    let length = |seconds: i64| words::length(seconds, now);
     let times = &report.ready_to_closed;
     html! {
         dl class="numbers-row" {
@@ -130,7 +130,7 @@ fn cost(of: &Effort) -> String {
 }
 
 /// What each worker did, or one of them.
-fn workers(asked: &StatsQuery, report: &StatsReport) -> Markup {
+fn workers(asked: &StatsQuery, report: &StatsReport, now: Time) -> Markup {
     let all = report.workers.as_deref().unwrap_or_default();
     let is_asked = |it: &&Worker| asked.by.is_empty() || it.by.as_deref() == Some(asked.by.as_str());
     let shown: Vec<&Worker> = all.iter().filter(is_asked).take(WORKERS).collect();
@@ -154,9 +154,9 @@ fn workers(asked: &StatsQuery, report: &StatsReport) -> Markup {
                     table class="bars workers" {
                         thead { tr {
                             th scope="col" { "Worker" } th class="bar-head" aria-hidden="true" {}
-                            @for head in ["Attempts", "Completed", "Verify failed", "Seconds", "Cost"] { th class="number" scope="col" { (head) } }
+                            @for head in ["Attempts", "Completed", "Verify failed", "Time", "Cost"] { th class="number" scope="col" { (head) } }
                         } }
-                        tbody { @for it in &shown { (worker(it, most)) } }
+                        tbody { @for it in &shown { (worker(it, most, now)) } }
                     }
                 }
                 @if shown.is_empty() { p class="none" { "This worker made no attempt in this time." } }
@@ -165,7 +165,7 @@ fn workers(asked: &StatsQuery, report: &StatsReport) -> Markup {
     }
 }
 
-fn worker(it: &Worker, most: usize) -> Markup {
+fn worker(it: &Worker, most: usize, now: Time) -> Markup {
     let of = &it.effort;
     html! {
         tr {
@@ -178,7 +178,7 @@ fn worker(it: &Worker, most: usize) -> Markup {
             td class="number" { (of.attempts) }
             td class="number" { (of.completed) }
             td class="number" { (of.verify_failed) }
-            td class="number" { (of.seconds) }
+            td class="number" title=[(of.seconds > 0).then(|| format!("{} seconds", of.seconds))] { @if of.seconds > 0 { (words::length(of.seconds, now)) } @else { "–" } }
             td class="number" { @if of.cost > 0.0 { (cost(of)) } @else { "–" } }
         }
     }

@@ -14,8 +14,9 @@ use crate::ops::show::{self, ShowReport, ShowRequest, ShownStep};
 use crate::page::look::Look;
 use crate::page::text::{isolated, one_line, visible};
 use crate::page::timeline::outcome_look;
+use crate::plan::course;
 use crate::plan::id::StepId;
-use crate::plan::records::{Attempt, Note};
+use crate::plan::records::{Attempt, Note, Priority};
 use crate::plan::time::Time;
 use crate::serve::http::extract::step_named;
 use crate::serve::http::problem::Problem;
@@ -53,7 +54,7 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
                 a href="/" { "Plans" } " / " (links::to(&step.plan)) " / " span class="id" { (step.number) }
             }
             h1 { (isolated(&step.title)) }
-            div class="facts" { (words::status(Look::of(step))) (words::facts(step)) }
+            div class="facts" { (words::status(Look::of(step))) (words::facts(step, Priority::Medium)) }
         }
         div class="columns of-step" {
             // Before the text where there is only one column: what can be done, and why not.
@@ -64,7 +65,6 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
                     section aria-label="Actions" class="box" {
                         @if shown.is_gated && shown.confirmation.is_none() { (forms::gate(visit, step)) }
                         (forms::update(visit, step))
-                        (forms::more(visit, step))
                     }
                 }
                 @if !waits(shown) { (obstacles(shown)) }
@@ -75,7 +75,13 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
                 (notes(&step.notes, now))
                 (history::of_step(context, &step.id))
             }
-            aside class="rest" aria-label="Facts" { (about(shown, now)) }
+            // In one column the text comes before what is needed less often.
+            aside class="rest" aria-label="More" {
+                @if !visit.is_read_only() {
+                    section aria-label="More actions" class="box" { (forms::more(visit, step)) }
+                }
+                (about(shown, now))
+            }
         }
     }
 }
@@ -93,7 +99,7 @@ fn attempts(attempts: &[Attempt], now: Time) -> Markup {
                                 strong class=(outcome_look(outcome).class()) { (isolated(outcome)) }
                                 @if let Some(by) = &it.by { span class="who" { (isolated(by)) } }
                                 @if let Some(at) = it.at { (words::ago(at, now)) }
-                                (more(it))
+                                (more(it, now))
                             }
                             @if let Some(notes) = &it.notes { p class="said" { bdi { (visible(notes)) } } }
                         }
@@ -105,11 +111,14 @@ fn attempts(attempts: &[Attempt], now: Time) -> Markup {
 }
 
 /// Costs, exit codes and other facts of an attempt.
-fn more(attempt: &Attempt) -> Markup {
+fn more(attempt: &Attempt, now: Time) -> Markup {
     let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
     html! {
         @for (key, value) in attempt.more.iter().filter(|it| it.0 != "claim").take(6) {
-            span class="fact" { (one_line(key)) " " (isolated(&crate::page::text::clip(&text(value), 60))) }
+            @match (key.as_str(), course::seconds(attempt)) {
+                ("seconds", Some(seconds)) => span class="fact" title={ (seconds) " seconds" } { (words::length(seconds, now)) },
+                _ => span class="fact" { (one_line(key)) " " (isolated(&crate::page::text::clip(&text(value), 60))) },
+            }
         }
     }
 }

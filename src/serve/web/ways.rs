@@ -13,8 +13,10 @@ use crate::page::text::isolated;
 use crate::serve::http::problem::Problem;
 
 /// The actions that can be forced, which is recorded.
-const FORCED: [&str; 11] =
-    ["start", "done", "fail", "block", "skip", "reopen", "claim", "release", "attempt", "renumber", "undo"];
+const FORCED: [&str; 12] = [
+    "start", "done", "fail", "block", "skip", "reopen", "claim", "release", "attempt", "renumber", "undo",
+    "set",
+];
 
 /// The answer to an action that is refused.
 pub(super) fn of_action(session: &Session, asked: &Submission, problem: &Problem, is_part: bool) -> Response {

@@ -9,7 +9,7 @@ use crate::ops::show::ShownPlan;
 use crate::page::look::Look;
 use crate::page::text::{isolated, one_line, words};
 use crate::plan::records::Priority;
-use crate::plan::time::Time;
+use crate::plan::time::{self, Time};
 
 /// How long ago, with the time itself for those who point at it. The script keeps it current.
 pub(super) fn ago(at: Time, now: Time) -> Markup {
@@ -125,20 +125,27 @@ pub(super) fn progress(plan: &PlanShape) -> Markup {
     }
 }
 
+/// How long something took.
+pub(super) fn length(seconds: i64, now: Time) -> String {
+    time::span(now.plus_seconds(seconds), now)
+}
+
 /// Who works on a step, or has it.
 pub(super) fn worker(step: &StepShape) -> Option<&str> {
     let claimed = step.claim.as_ref().and_then(|it| it.by.as_deref());
     claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref())
 }
 
-/// The small facts below a step's title.
-pub(super) fn facts(step: &StepShape) -> Markup {
+/// The small facts below a step's title. A priority is told where it is not the `usual` one and the work is open: a plan
+/// hands its own down to all of its steps.
+pub(super) fn facts(step: &StepShape, usual: Priority) -> Markup {
+    let is_closed = matches!(step.status.as_str(), "completed" | "skipped");
     html! {
         @if let Some(who) = worker(step) { span class="who" { (isolated(who)) } }
         @if step.tasks_total > 0 {
             span class="fact" title="tasks" { "☑ " (step.tasks_done) "/" (step.tasks_total) }
         }
-        @if !matches!(step.priority, Priority::Medium) {
+        @if step.priority != usual && !is_closed {
             span class={"fact priority-" (step.priority.word())} { (step.priority.word()) " priority" }
         }
         @if let Some(due) = step.due { span class="fact" { "due " (due) } }

@@ -14,7 +14,7 @@ fn code(place: &Place, more: &str) -> String {
 }
 
 /// The headers of a session.
-fn signed_in(place: &Place, server: &Server, more: &str) -> String {
+pub(super) fn signed_in(place: &Place, server: &Server, more: &str) -> String {
     let answer = server.ask("GET", &code(place, more), "", "");
     assert_eq!(answer.status, 303, "{answer:?}");
     let cookie = answer.header("set-cookie").expect("it has a cookie");
@@ -23,12 +23,12 @@ fn signed_in(place: &Place, server: &Server, more: &str) -> String {
 }
 
 /// The token of a page's forms.
-fn page_token(page: &Answer) -> String {
+pub(super) fn page_token(page: &Answer) -> String {
     let at = page.body.split("name=\"page\" value=\"").nth(1).expect("it has a form");
     at.split('"').next().unwrap_or_default().to_owned()
 }
 
-fn act(server: &Server, headers: &str, body: &str) -> Answer {
+pub(super) fn act(server: &Server, headers: &str, body: &str) -> Answer {
     server.ask("POST", "/do", &format!("{headers}{FORM}"), body)
 }
 
@@ -387,14 +387,14 @@ fn what_can_be_undone_is_told_as_long_as_it_can_be() {
     let before = place.text("plans/feature-auth/step-0.md");
     place.run("start feature-auth:0 -q").ok();
     let asked = last();
-    let says = "Undo “start” of <a href=\"/step/feature-auth:0\"><bdi>feature-auth:0</bdi></a>";
+    let says = "started <a href=\"/step/feature-auth:0\"><bdi>feature-auth:0</bdi></a>";
     assert!(asked.contains(says) && asked.contains("data-act=\"undo\""), "{asked}");
     assert!(
         server.ask("GET", "/", &cookie, "").body.contains("href=\"/undo\""),
         "pages without script lead there"
     );
     let page = server.ask("GET", "/undo", &cookie, "");
-    assert!(page.body.contains("“start” of"), "{page:?}");
+    assert!(page.body.contains("started <a"), "{page:?}");
     let id = field(&page, "id");
     // Who only reads is asked nothing.
     let reading = signed_in(&place, &server, "--read-only");

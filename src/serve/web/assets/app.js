@@ -55,6 +55,9 @@ if (typeof SharedWorkerGlobalScope !== 'undefined') {
 function page() {
   const $ = (what, of = document) => of.querySelector(what);
   const all = (what, of = document) => [...of.querySelectorAll(what)];
+  const active = () => document.activeElement, on = document.addEventListener.bind(document);
+  const parse = (text) => new DOMParser().parseFromString(text, 'text/html');
+  const SILENT = 'The server does not answer';
   const main = $('#main'), live = $('#live'), notice = $('#notice');
   document.documentElement.classList.add('has-script');
   // A notice is shown once: the address is the one to share.
@@ -67,7 +70,7 @@ function page() {
   // Boxes whose tick is being sent.
   const busy = new Set();
   const is_same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
-  const is_kept = (it) => it.dataset?.keep !== undefined && (it.contains(document.activeElement) || it.dataset.full !== undefined || all('input,textarea,select', it).some(is_typed));
+  const is_kept = (it) => it.dataset?.keep !== undefined && (it.contains(active()) || it.dataset.full !== undefined || all('input,textarea,select', it).some(is_typed));
   const is_typed = (it) => it.type === 'hidden' ? false : it.type === 'checkbox' ? it.checked !== it.defaultChecked
     : it.nodeName === 'SELECT' ? [...it.options].some((o, n) => o.selected !== (o.defaultSelected || (n === 0 && !all('[selected]', it).length))) : it.value !== it.defaultValue;
 
@@ -78,18 +81,20 @@ function page() {
       // Only the token of the page is needed to send it later.
       const token = $('input[name=page]', now);
       if (token) all('input[name=page]', old).forEach((it) => { it.value = token.value; it.defaultValue = token.value; });
+      const etag = $('input[name=etag]', now), changed = $('.file-changed', old);
+      if (changed) changed.hidden = etag.value === $('input[name=etag]', old).value;
       return;
     }
     const is_box = !!old.dataset.line;
     if (is_box && busy.has(old)) return;
     if (!is_box && (old.nodeName === 'TEXTAREA' || (old.nodeName === 'INPUT' && old.type !== 'hidden'))) {
-      if (is_typed(old) || old === document.activeElement) return;
+      if (is_typed(old) || old === active()) return;
     }
     for (const { name } of [...old.attributes])
       if (!now.hasAttribute(name) && !['open', 'disabled', 'style'].includes(name)) old.removeAttribute(name);
     for (const { name, value } of [...now.attributes])
       if (old.getAttribute(name) !== value && !(name === 'disabled' && old.dataset.line)) old.setAttribute(name, value);
-    if (old.nodeName === 'INPUT' && (is_box || old !== document.activeElement)) {
+    if (old.nodeName === 'INPUT' && (is_box || old !== active())) {
       old.checked = now.hasAttribute('checked');
       if (old.type === 'hidden') old.value = now.value;
     }
@@ -115,9 +120,9 @@ function page() {
 
   // Moving a focused element takes its focus away where `moveBefore` is missing.
   function place(parent, it, before) {
-    const focus = it.contains(document.activeElement) ? document.activeElement : null;
+    const focus = it.contains(active()) ? active() : null;
     if (parent.moveBefore) parent.moveBefore(it, before); else parent.insertBefore(it, before);
-    if (focus && document.activeElement !== focus) focus.focus({ preventScroll: true });
+    if (focus && active() !== focus) focus.focus({ preventScroll: true });
   }
 
   // ---- One refresh at a time, and one more if something changed meanwhile.
@@ -130,12 +135,12 @@ function page() {
       const answer = await fetch(location.pathname + location.search, { headers: PART });
       if (answer.status === 401) return signed_out();
       const text = await answer.text();
-      const now = new DOMParser().parseFromString(text, 'text/html');
+      const now = parse(text);
       const fresh = $('#main', now);
       if (dragged) { is_wanted = true; return; }
       if (answer.ok && fresh) {
         if (is_out) { is_out = false; say(''); }
-        const gone = document.activeElement, row = gone?.closest('[data-key]')?.dataset.key;
+        const gone = active(), row = gone?.closest('[data-key]')?.dataset.key;
         children(main, fresh);
         main.dataset.at = Date.now();
         if (gone && !gone.isConnected) focus_on((gone.id && document.getElementById(gone.id)) || titled(row) || main);
@@ -144,7 +149,7 @@ function page() {
       } else if (answer.status === 404) {
         say('This is no longer there.');
       }
-    } catch { say('The server does not answer. This page follows again when it does.', true); }
+    } catch { say(`${SILENT}. This page follows again when it does.`, true); }
     finally { is_busy = false; if (is_wanted && !dragged && !document.hidden) refresh(); }
   }
   const focus_on = (it) => it?.focus({ preventScroll: true });
@@ -152,7 +157,7 @@ function page() {
   // After an action: to what was changed, else to what is said about it.
   async function land(step) {
     await refresh();
-    const at = document.activeElement;
+    const at = active();
     if (at && at !== document.body && at !== main) return;
     const it = titled(`s-${step}`);
     it?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
@@ -166,7 +171,7 @@ function page() {
     is_out = true;
     say('Signed out: run “planwatch browser” again. What you typed stays here.');
   }
-  document.addEventListener('visibilitychange', () => { if (!document.hidden && is_wanted) refresh(); });
+  on('visibilitychange', () => { if (!document.hidden && is_wanted) refresh(); });
 
   // ---- The stream: by the shared worker, else by the tab that holds the lock.
   function heard(what) {
@@ -199,36 +204,42 @@ function page() {
   // ---- Forms: sent by fetch, so that the page stays as it is.
   // The second click of a double click must not press the button that took the place of the first.
   let last = {};
-  document.addEventListener('click', (event) => {
+  on('click', (event) => {
     const { timeStamp: at, clientX: x, clientY: y } = event, button = event.target.closest?.('button')?.value;
     const is_same_place = event.detail && at - last.at < 700 && Math.hypot(x - last.x, y - last.y) < 5;
     if (is_same_place && last.button && button && button !== last.button) event.preventDefault();
     last = { at, x, y, button };
   }, true);
-  document.addEventListener('submit', async (event) => {
+  on('submit', async (event) => {
     const form = event.target;
     if (form.method !== 'post' || form.getAttribute('action') !== '/do') return;
     if (!notice) return;
     event.preventDefault();
     const body = new URLSearchParams(new FormData(form, event.submitter));
     if (form.dataset.full !== undefined) return save(body);
-    const had_focus = form.contains(document.activeElement) || document.activeElement === document.body;
+    const had_focus = form.contains(active()) || active() === document.body;
     if (await act(body)) {
       form.reset();
+      all('.field-said').forEach((it) => it.replaceChildren());
       // What was refused first and is done now has its words in the form that was sent first.
       if (form.dataset.again !== undefined) refused?.reset();
       form.closest('details.menu, details.more')?.removeAttribute('open');
       if (had_focus) focus_on(form.isConnected ? form.closest('details')?.querySelector('summary') ?? main : main);
       land(body.get('id'));
-    } else if (!notice.contains(form)) refused = form;
+    } else if (!notice.contains(form)) {
+      refused = form;
+      // A refusal of one field is said there.
+      const place = $('.field-said', form.parentNode), said = place && $('.refused > div', notice);
+      if (said) { place.replaceChildren(said); tell(); focus_on($('[name=value]', form)); }
+    }
   });
   let refused;
   async function act(body) {
     let answer;
     try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
-    catch { say('The server does not answer; nothing was changed.', true); return false; }
+    catch { say(`${SILENT}; nothing was changed.`, true); return false; }
     if (answer.status === 401) { signed_out(); return false; }
-    const now = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const now = parse(await answer.text());
     tell($('.notice', now), answer.ok);
     if (!answer.ok) focus_on($('.notice'));
     if (answer.status === 409 || answer.status === 412) refresh();
@@ -247,16 +258,16 @@ function page() {
     const answer = await fetch('/undo?last=1', { headers: PART }).catch(() => null);
     if (!answer) return say('The server does not answer.', true);
     if (answer.status === 401) return signed_out();
-    tell($('.notice', new DOMParser().parseFromString(await answer.text(), 'text/html')));
+    tell($('.notice', parse(await answer.text())));
     focus_on($('form button', notice) || $('.notice'));
   }
   // A text is saved, or shown beside the one that the file has now; it never goes with the page.
   async function save(body) {
     let answer;
     try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
-    catch { return say('The server does not answer; your text is not saved yet.', true); }
+    catch { return say(`${SILENT}; your text is not saved yet.`, true); }
     if (answer.status === 401) return signed_out();
-    const now = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const now = parse(await answer.text());
     if (answer.ok) { page.is_sending = true; location.assign($('.notice', now)?.dataset.to ?? body.get('back')); return; }
     const fresh = $('#main', now), shown = $('.notice', now);
     if (fresh) { main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); } else notice.replaceChildren(...(shown ? [shown] : []));
@@ -267,7 +278,7 @@ function page() {
   }
 
   // A filter is shown when it is chosen.
-  document.addEventListener('change', (event) => {
+  on('change', (event) => {
     const form = event.target.closest?.('form[data-filter]');
     if (form && event.target.nodeName === 'SELECT') form.requestSubmit();
     const text = event.target.closest?.('[data-tick]');
@@ -308,7 +319,7 @@ function page() {
     drop_all();
     if (is_wanted) refresh();
   }
-  document.addEventListener('dragstart', (event) => {
+  on('dragstart', (event) => {
     const card = event.target.closest?.('[draggable=true]');
     if (!card) return;
     dragged = card;
@@ -318,13 +329,13 @@ function page() {
     // A drag whose card was taken away sends no end.
     end.timer = setTimeout(end, 30000);
   });
-  document.addEventListener('dragover', (event) => {
+  on('dragover', (event) => {
     const column = dragged && event.target.closest?.('[data-drop]');
     if (!column) return;
     event.preventDefault();
     if (!column.classList.contains('over')) { drop_all(); column.classList.add('over'); }
   });
-  document.addEventListener('drop', async (event) => {
+  on('drop', async (event) => {
     const column = dragged && event.target.closest?.('[data-drop]');
     if (!column) return;
     event.preventDefault();
@@ -336,7 +347,7 @@ function page() {
     await act(fields(step, verb));
     land(step);
   });
-  document.addEventListener('dragend', end);
+  on('dragend', end);
 
   // ---- Keys and menus.
   const items = (menu) => all('[role=menuitem]', menu);
@@ -352,50 +363,101 @@ function page() {
       style.left = `${Math.max(4, Math.min(right, innerWidth - 4) - width)}px`;
     }
   }
-  document.addEventListener('toggle', place_menus, true);
-  document.addEventListener('scroll', (event) => { if (!event.target.closest?.('.sheet')) place_menus(); }, true);
+  on('toggle', place_menus, true);
+  on('scroll', (event) => { if (!event.target.closest?.('.sheet')) place_menus(); }, true);
   addEventListener('resize', place_menus);
   function close(menu) { menu.removeAttribute('open'); $('summary', menu).focus(); }
   // While a menu is open, keys belong to it.
   function in_menu(event, menu) {
-    const list = items(menu), at = list.indexOf(document.activeElement), end = list.length - 1;
-    if (event.key === 'Tab') return list.length && menu.contains(document.activeElement) && close(menu);
+    const list = items(menu), at = list.indexOf(active()), end = list.length - 1;
+    if (event.key === 'Tab') return list.length && menu.contains(active()) && close(menu);
     const by = list.findIndex((it, nth) => nth > at && it.textContent.trim().toLowerCase().startsWith(event.key));
     const to = { ArrowDown: at < end ? at + 1 : 0, ArrowUp: at > 0 ? at - 1 : end, Home: 0, End: end }[event.key] ?? by;
     if (!list[to]) return;
     event.preventDefault();
     list[to].focus();
   }
-  document.addEventListener('click', (event) => {
+  on('click', (event) => {
     all('details.menu[open]').forEach((it) => { if (!it.contains(event.target)) it.removeAttribute('open'); });
     const menu = event.target.closest?.('details.menu > summary')?.parentNode;
     // By a key: into the menu.
     if (menu && !menu.open && !event.detail) setTimeout(() => items(menu)[0]?.focus());
     if (event.target.closest?.('[data-keys]')) $('#keys').showModal();
-    if (event.target.closest?.('[data-close]')) { const had = notice.contains(document.activeElement); tell(); if (had) focus_on(main); }
+    if (event.target.closest?.('[data-close]')) { const had = notice.contains(active()); tell(); if (had) focus_on(main); }
     const path = event.target.closest?.('[data-copy]')?.dataset.copy;
     if (path) navigator.clipboard.writeText(path).then(() => say(`Copied: ${path}`), () => say(path));
     if (path) setTimeout(() => say(''), 4000);
   });
-  const rows = () => all('.card, .rows > li, .plan-rows > li').filter((it) => $('a.title', it));
-  const here = () => document.activeElement?.closest?.('.card, .rows > li, .plan-rows > li');
+  const ROW = '.card, .rows > li, .plan-rows > li';
+  const rows = (of) => all(ROW, of).filter((it) => $('a.title', it));
+  const here = () => active()?.closest?.(ROW);
+  const select = (it) => it && $('a.title', it).focus();
   function step_to(by) {
     const list = rows(), at = list.indexOf(here());
-    const next = list[at < 0 ? (by > 0 ? 0 : list.length - 1) : Math.max(0, Math.min(list.length - 1, at + by))];
-    $('a.title', next ?? document.createElement('p'))?.focus();
+    select(list[at < 0 && by < 0 ? list.length - 1 : at + by]);
+  }
+  // Of the board, the column.
+  const end_of = (nth) => select(rows(here()?.closest('.column') ?? document).at(nth));
+  function sideways(by) {
+    const column = here()?.closest('.column'), list = all('.column').filter((it) => rows(it).length);
+    if (!column) return select(rows($('#column-ready') ?? main)[0]);
+    const next = list[list.indexOf(column) + by];
+    if (next) select(rows(next)[Math.min(rows(column).indexOf(here()), rows(next).length - 1)]);
+  }
+  // The step that keys are about: the selected one, else the one of the page.
+  const link = () => here() && $('a.title', here()).getAttribute('href');
+  function subject() {
+    const to = link() ?? '', id = here() ? to.startsWith('/step/') && decodeURIComponent(to.slice(6)) : $('#update [name=id]')?.value;
+    if (!id) say('Select a step first.');
+    return id;
+  }
+  async function verb(word, more) {
+    const id = subject(), button = !here() && !more && $(`#update button[value=${word}]`);
+    // What is typed in the form of the page goes with it.
+    if (button) button.click();
+    else if (id && await act(fields(id, word, more))) { $('#update')?.reset(); land(id); }
+  }
+  function because(word) {
+    const box = $('#reason'), id = subject();
+    if (!box || !id) return;
+    $('h2', box).textContent = `${word} ${id}`;
+    const input = $('input', box);
+    input.value = here() ? '' : $('#message').value;
+    box.returnValue = '';
+    box.onclose = () => { if (box.returnValue) verb(word, { message: input.value }); };
+    box.showModal();
+  }
+  // A form is on the page of its step.
+  const reveal = (it) => { it.open = true; $('textarea, input:not([type=hidden])', it).focus(); };
+  function form(name) {
+    const it = !here() && document.getElementById(name);
+    if (it) reveal(it);
+    else if (here() && subject()) location.assign(`${link()}#${name}`);
+    else if (subject()) say('There is nothing to confirm.');
+  }
+  const asked = document.getElementById(location.hash.slice(1));
+  // Browsers take the focus away when they scroll to the place.
+  if (asked?.matches('details, #gate')) addEventListener('load', () => setTimeout(reveal, 0, asked));
+  // A wide drawing begins where work is left.
+  for (const box of all('.graph-scroll')) {
+    const node = $('.node:not(.is-completed, .is-skipped)', box);
+    if (node) box.scrollLeft = node.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 3;
   }
   const KEYS = {
     '/': () => $('.find input').focus(),
     '?': () => $('#keys')?.showModal(),
-    j: () => step_to(1), ArrowDown: () => here() && step_to(1),
-    k: () => step_to(-1), ArrowUp: () => here() && step_to(-1),
+    j: () => step_to(1), k: () => step_to(-1),
     m: () => { const menu = here() && $('details.move', here()); if (menu) { menu.open = true; items(menu)[0]?.focus(); } },
-    e: () => $('#edit')?.click(),
-    n: () => { const it = $('#note-form'); if (it) { it.open = true; $('textarea', it).focus(); } },
+    h: () => sideways(-1), l: () => sideways(1),
+    g: () => end_of(0), G: () => end_of(-1),
+    c: () => verb('claim'), s: () => verb('start'), d: () => verb('done'), x: () => verb('skip'), r: () => verb('reopen'),
+    f: () => because('fail'), b: () => because('block'),
+    n: () => form('note-form'), a: () => form('attempt-form'), '+': () => form('add-form'), y: () => form('gate'),
+    e: () => { if (!here()) $('#edit')?.click(); else if (subject()) location.assign(`${link()}/edit`); },
     u: undo,
   };
-  document.addEventListener('keydown', (event) => {
-    const menu = document.activeElement?.closest?.('details.menu[open]') ?? $('details.menu[open]');
+  on('keydown', (event) => {
+    const menu = active()?.closest?.('details.menu[open]') ?? $('details.menu[open]');
     if (event.key === 'Escape') {
       end();
       if (menu) close(menu);
@@ -409,7 +471,7 @@ function page() {
       closed.open = true;
       return in_menu(event, closed);
     }
-    const does = KEYS[event.key];
+    const does = KEYS[{ ArrowDown: 'j', ArrowUp: 'k', ArrowLeft: 'h', ArrowRight: 'l' }[event.key] ?? event.key];
     if (!does || (event.key.startsWith('Arrow') && !here())) return;
     event.preventDefault();
     does();
