@@ -2,6 +2,7 @@
 
 mod html;
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use crate::api::error::Error;
 use crate::api::views::{StepShape, envelope};
 use crate::ops::run::Outcome;
 use crate::ops::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
+use crate::page::look::Look;
 use crate::plan::decision::Decision;
 use crate::plan::import::EXPORTED_STEPS;
 use crate::plan::model::Order;
@@ -53,6 +55,8 @@ pub struct ExportReport {
     pub plan: String,
     pub form: ExportForm,
     pub text: String,
+    /// How many errors the plan's files have: what they mean is missing in the document.
+    pub n_errors: usize,
     /// The plan with its steps; the JSON document itself.
     object: Value,
 }
@@ -76,6 +80,7 @@ pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport
         let hint = "name its plan: plans are exported whole";
         return Err(Error::usage(format!("`{}` is a step", request.plan), hint));
     };
+    let n_errors = plan.problems.iter().filter(|it| it["severity"] == "error").count();
     let text = match request.form {
         ExportForm::Json => {
             let text = serde_json::to_string_pretty(&object).unwrap_or_default();
@@ -89,7 +94,7 @@ pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport
         ExportForm::Adr => record(&plan, &context.config.words),
         ExportForm::Html => html::page(context, &plan, None)?,
     };
-    Ok(ExportReport { plan: plan.plan.id.clone(), form: request.form, text, object })
+    Ok(ExportReport { plan: plan.plan.id.clone(), form: request.form, text, n_errors, object })
 }
 
 /// A directory of HTML pages: an index, and a page for each plan that is not archived.
@@ -151,7 +156,8 @@ fn document(shown: &ShownPlan) -> String {
 
 fn one_step(step: &StepShape, body: &str) -> String {
     let mark = if matches!(step.status.as_str(), "completed" | "skipped") { 'x' } else { ' ' };
-    let mut text = format!("\n### {}. {}\n\n- [{mark}] {}", step.number, step.title, step.status);
+    let status = readable_status(step);
+    let mut text = format!("\n### {}. {}\n\n- [{mark}] {status}", step.number, step.title);
     let depends = step.shown_depends();
     if !depends.is_empty() {
         let own = format!("{}:", step.plan);
@@ -167,6 +173,17 @@ fn one_step(step: &StepShape, body: &str) -> String {
     text.push_str(&attempts(&step.attempts));
     text
 }
+
+/// A step's status; a word that is none is named as what it is.
+fn readable_status(step: &StepShape) -> Cow<'_, str> {
+    match (Look::of(step), step.status.as_str()) {
+        (Look::Unknown, "?") => FILE_ERROR.into(),
+        (Look::Unknown, word) => format!("{FILE_ERROR}: the status `{word}` is not known").into(),
+        (_, word) => word.into(),
+    }
+}
+
+const FILE_ERROR: &str = "file has an error";
 
 /// `3` for `own:3`, `3 to 200` for a range.
 fn without_plan(depends: &str, own: &str) -> String {
@@ -263,7 +280,7 @@ fn record(shown: &ShownPlan, words: &Words) -> String {
     text.push_str(&list("We decided:", &shown.decisions.iter().rev().map(decided).collect::<Vec<_>>()));
     text.push_str("\nThe work is done in these steps:\n\n");
     for step in &shown.steps {
-        writeln!(text, "{}. {} ({})", step.number, step.title, step.status).ok();
+        writeln!(text, "{}. {} ({})", step.number, step.title, readable_status(step)).ok();
     }
     text.push_str("\n## Consequences\n");
     text.push_str(&list("It is a success when:", &plan.success_criteria));
@@ -309,6 +326,34 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+
+    #[test]
+    fn a_document_says_which_files_have_errors() {
+        let files = [
+            ("/plans/p/plan.md", "# P\n"),
+            ("/plans/p/step-1.md", "---\nstatus: pendng\n---\n# One\n"),
+            ("/plans/p/step-2.md", "---\nstatus: [\n---\n# Two\n"),
+            ("/plans/p/step-3.md", "# Three\n"),
+        ];
+        for (form, expected) in [
+            (
+                ExportForm::Markdown,
+                ["- [ ] file has an error: the status `pendng` is not known\n", "- [ ] file has an error\n"],
+            ),
+            (
+                ExportForm::Adr,
+                ["1. One (file has an error: the status `pendng`", "2. Two (file has an error)"],
+            ),
+            (ExportForm::Html, ["? file has an error: the status", "? file has an error<"]),
+        ] {
+            let request = ExportRequest { plan: "p".to_owned(), form };
+            let report = export(&Context::on_model(&Machine::with(&files)), &request).unwrap();
+            assert!(report.n_errors > 1, "{}", report.n_errors);
+            for it in expected {
+                assert!(report.text.contains(it), "{it}: {}", report.text);
+            }
+        }
+    }
 
     #[test]
     fn a_decision_record_has_the_description_and_why_steps_were_skipped() {

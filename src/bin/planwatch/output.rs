@@ -241,6 +241,14 @@ impl Output {
         }
     }
 
+    /// Says that the answer lacks something.
+    pub(crate) fn warn(&self, message: &str) {
+        if self.loudness > Loudness::Quiet && !self.is_json() {
+            let line = format!("{} {}\n", paint(WARNING, "warning:"), escaped(message));
+            self.aside(&hanging(&line, self.aside_width, 2));
+        }
+    }
+
     /// Reports an error in the configuration, which is ignored otherwise.
     pub(crate) fn warning(&self, problem: &Problem) {
         if self.loudness == Loudness::Quiet || self.is_json() {

@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, html};
 pub(super) use index::Index;
 use reach::{Reach, Site};
 
-use super::{lowered, without_list};
+use super::{lowered, readable_status, without_list};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{PlanShape, StepShape, Views};
@@ -271,7 +271,7 @@ fn badge(step: &StepShape) -> Markup {
     html! {
         span class={ "badge " (look.class()) } {
             (look.mark()) " "
-            @if look == Look::Unknown { (isolated(&step.status)) } @else { (look.words()) }
+            @if look == Look::Unknown { (isolated(&readable_status(step))) } @else { (look.words()) }
         }
     }
 }

@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use planwatch::ops::export::{self, ExportForm, ExportRequest, Site};
+use planwatch::ops::status::{self, StatusRequest};
 use serde_json::json;
 
 use crate::args::import::Export;
 use crate::context::Session;
 use crate::failure::{self, Failure};
+use crate::screens::{count, typed};
 
 pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
     let form = args.format.form();
@@ -17,6 +19,13 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
     let context = session.context()?;
     let report = session.patiently(|| export::export(&context, &ExportRequest { plan, form }))?;
     let output = &session.output;
+    if report.n_errors > 0 {
+        let id = typed(&report.plan);
+        output.warn(&format!(
+            "the files of {id} have {}: planwatch check {id}",
+            count(report.n_errors, "error")
+        ));
+    }
     if let Some(path) = &args.output {
         let path = &if path.is_dir() { path.join(name(&report.plan, form)) } else { path.clone() };
         write(path, report.text.as_bytes(), args.force)?;
@@ -64,15 +73,16 @@ fn site(session: &Session, form: ExportForm, to: Option<&Path>, is_forced: bool)
         write(&place(file), text?.as_bytes(), is_forced)?;
     }
     let output = &session.output;
+    let n_errors = status::with_most(&context, &StatusRequest::default(), 0)?.n_errors;
+    if n_errors > 0 {
+        output.warn(&format!("the files have {}: planwatch check", count(n_errors, "error")));
+    }
     if output.is_json() {
         let object = json!({"form": form.word(), "directory": to.display().to_string(), "files": files});
         output.json("export", object)?;
     } else {
         let shown = crate::output::escaped(&to.join("index.html").display().to_string()).into_owned();
-        output.told(&format!(
-            "wrote {shown} and {} below it\n",
-            crate::screens::count(files.len() - 1, "page")
-        ))?;
+        output.told(&format!("wrote {shown} and {} below it\n", count(files.len() - 1, "page")))?;
     }
     Ok(0)
 }
