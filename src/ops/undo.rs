@@ -28,11 +28,14 @@ pub struct UndoItem {
     pub id: String,
     pub verb: String,
     pub at: String,
-    /// Who asked the program for it, for screens; a file may record the one in whose name it did it.
-    #[serde(skip)]
-    pub by: String,
     pub paths: Vec<String>,
     pub blocked: Option<Blocked>,
+    /// Who made it, for screens; empty if that was not recorded. A file may record another one, in whose name it was made.
+    #[serde(skip)]
+    pub by: String,
+    /// The step or plan whose file was changed, if there is one file.
+    #[serde(skip)]
+    pub of: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -58,11 +61,12 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
             let path = reason.map(|(_, path, _)| shown(path));
             Blocked { code: error.code(), path, by: reason.and_then(|it| it.2).map(|it| it.id.clone()) }
         }),
+        of: it.paths.first().filter(|_| it.paths.len() == 1).and_then(|it| id_of(it)),
         paths: it.paths.iter().map(|path| shown(path)).collect(),
+        by: it.by,
         id: it.id,
         verb: it.verb,
         at: it.at,
-        by: it.by,
     };
     context.plans.undo_list().into_iter().map(item).collect()
 }

@@ -16,7 +16,8 @@ use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{plan_status, step_moves, typed_words};
 
-pub use crate::store::step_moves::{AttemptRequest, MoveRequest};
+pub use crate::store::plan_status::not_allowed_as_shown as plan_not_allowed;
+pub use crate::store::step_moves::{AttemptRequest, MoveRequest, not_allowed_as_shown as step_not_allowed};
 
 /// Moves each id in turn. Refused ones are reported, and the others are done.
 ///
@@ -56,6 +57,7 @@ fn move_step(
 ) -> Result<Changed, Error> {
     let who = Caller::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
     let who = fences.caller(&step.id, who);
+    writing.sign(&who.by);
     let decided: Decision<_, _> = step_file::update_with(context, writing, step, &|now| {
         let update = step_moves::decide_move(context, now.placed(), request, &who)?;
         let hint = match request.verb {
@@ -96,6 +98,7 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
             let named = resolve::step(context, id)?;
             let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
             let who = fences.caller(&named.id, Caller::of(context, &named.id, by, claim, request.force));
+            writing.sign(&who.by);
             step_file::update(context, writing, &named, &|now| {
                 step_moves::decide_attempt(context, now.placed(), request, (at, wanted), &who)
             })

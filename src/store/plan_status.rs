@@ -2,9 +2,10 @@
 
 use crate::api::context::Context;
 use crate::api::error::{self, Error};
+use crate::api::views::PlanShape;
 use crate::plan::change::NewNote;
 use crate::plan::id::PlanId;
-use crate::plan::model::{Plan, PlanKind};
+use crate::plan::model::{Plan, PlanKind, StatusSource};
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status};
@@ -23,6 +24,7 @@ pub(crate) fn move_plan(
 ) -> Result<Changed, Error> {
     let target = target(id, request.verb)?;
     let by = request.by.as_ref().unwrap_or(&context.by);
+    writing.sign(by);
     let changed = plan_file::update(context, writing, id, &|plan, _| {
         let is_same = plan.status.is(target);
         let refusal = if is_same { None } else { check(context, plan, request.verb)?.err() };
@@ -72,7 +74,8 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
 
 /// The outer error is one of reading; force overrides the inner one.
 fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
-    if let Err(error) = check_move(plan, verb) {
+    let from = (plan.status.known(), plan.status.word());
+    if let Err(error) = check_move(plan.id.as_str(), from, verb) {
         return Ok(Err(error));
     }
     if verb == Verb::Done { check_completion(context, plan) } else { Ok(Ok(())) }
@@ -87,12 +90,26 @@ pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<
         let ((plans, _), _) = load::settled_all(context, &plan.id)?;
         open.extend(plans.children(&plan.id).flat_map(open_steps));
     }
-    if open.is_empty() {
-        return Ok(Ok(()));
-    }
-    let message = format!("`{}` has open steps: {}", plan.id, error::few(&open, 12));
+    Ok(steps_open(&plan.id.to_string(), &open).map_or(Ok(()), Err))
+}
+
+fn steps_open(id: &str, open: &[String]) -> Option<Error> {
+    let message = format!("`{id}` has open steps: {}", error::few(open, 12));
     let hint = "finish or skip them, or use --force".to_owned();
-    Ok(Err(Error::Conflict { code: "steps-open", message, hint }))
+    (!open.is_empty()).then_some(Error::Conflict { code: "steps-open", message, hint })
+}
+
+/// Why a plan may not be moved as it is shown: surfaces that ask first look whether it is of use. `open` are its open steps
+/// with their statuses.
+pub fn not_allowed_as_shown(plan: &PlanShape, verb: Verb, open: &[String]) -> Option<Error> {
+    let moved = target(&PlanId::new(&plan.id), verb).and_then(|target| {
+        // A plan that only its closed steps call completed is active in its file.
+        let is_derived = plan.status_source == StatusSource::Steps;
+        let known = PlanStatus::ALL.iter().copied().find(|it| it.word() == plan.status);
+        let from = if is_derived { Some(PlanStatus::Active) } else { known };
+        if from == Some(target) { Ok(()) } else { check_move(&plan.id, (from, &plan.status), verb) }
+    });
+    moved.err().or_else(|| steps_open(&plan.id, open).filter(|_| verb == Verb::Done))
 }
 
 /// How a forced status is recorded.
@@ -105,8 +122,7 @@ fn open_steps(plan: &Plan) -> Vec<String> {
     open.map(|it| format!("{} ({})", it.id, it.status.word())).collect()
 }
 
-fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
-    let from = plan.status.known();
+fn check_move(id: &str, (from, is): (Option<PlanStatus>, &str), verb: Verb) -> Result<(), Error> {
     let is_allowed = match (verb, from) {
         (_, None) => true,
         (Verb::Start, Some(it)) => it == PlanStatus::Draft,
@@ -116,10 +132,10 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
         (_, Some(_)) => true,
     };
     if !is_allowed {
-        let (id, is, verb) = (&plan.id, plan.status.word(), verb.word());
+        let verb = verb.word();
         let message = format!("`{id}` is {is}; `{verb}` is not possible from this status");
         let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
-        let hint = format!("`planwatch {other} {}`", shell_word(&plan.id));
+        let hint = format!("`planwatch {other} {}`", shell_word(&id));
         return Err(Error::conflict("not-allowed", message, hint));
     }
     Ok(())

@@ -4,6 +4,7 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::views::StepShape;
 use crate::plan::change::NewAttempt;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -185,21 +186,28 @@ pub(crate) fn refusal(
 
 /// Why the table of moves forbids a move of the step as it is.
 pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
-    let id = step.id.to_string();
     // An end of work that its run has not verified yet may be withdrawn.
     let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
-    let from = under_run.or(step.status.known());
-    if !transitions::is_allowed(from, verb) {
-        let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
-        let hint = match (from, verb) {
-            (Some(StepStatus::InProgress), _) => {
-                format!("`planwatch release {}` puts it back", shell_word(&id))
-            }
-            _ => format!("`planwatch reopen {}` first, or use --force, which is recorded", shell_word(&id)),
-        };
-        return Some(Error::Conflict { code: "not-allowed", message, hint });
+    move_error(&step.id.to_string(), (under_run.or(step.status.known()), step.status.word()), verb)
+}
+
+/// As [`not_allowed`], of a step as it is shown: surfaces that ask for a reason look first whether it is of use.
+pub fn not_allowed_as_shown(step: &StepShape, verb: Verb) -> Option<Error> {
+    let known = StepStatus::ALL.iter().copied().find(|it| it.word() == step.status);
+    let from = if step.unverified { Some(StepStatus::Completed) } else { known };
+    move_error(&step.id, (from, from.map_or(step.status.as_str(), |it| it.word())), verb)
+}
+
+fn move_error(id: &str, (from, word): (Option<StepStatus>, &str), verb: Verb) -> Option<Error> {
+    if transitions::is_allowed(from, verb) {
+        return None;
     }
-    None
+    let message = format!("`{id}` is {word}; `{}` does not go from there", verb.word());
+    let hint = match from {
+        Some(StepStatus::InProgress) => format!("`planwatch release {}` puts it back", shell_word(&id)),
+        _ => format!("`planwatch reopen {}` first, or use --force, which is recorded", shell_word(&id)),
+    };
+    Some(Error::Conflict { code: "not-allowed", message, hint })
 }
 
 fn open_name(obstacle: &Obstacle) -> Option<String> {

@@ -274,6 +274,13 @@ impl<'a> Transaction<'a> {
         Ok(Self::new(context, verb, locked, None))
     }
 
+    /// Says who makes the writes that follow, where that is another name than that of the context.
+    pub(crate) fn sign(&mut self, by: &str) {
+        if let Some(it) = &mut self.locked {
+            it.locked.sign(by);
+        }
+    }
+
     /// Diffs are rendered from [`Self::cut`], after the lock is released.
     pub(crate) fn show_at_end(&mut self) {
         self.at_end.get_or_insert_default();

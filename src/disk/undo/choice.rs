@@ -25,7 +25,7 @@ pub struct UndoEntry {
     pub id: String,
     pub verb: String,
     pub at: String,
-    /// Who asked for it; empty where an older version did not note that.
+    /// Who made it; empty if that was not recorded.
     pub by: String,
     /// What it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
@@ -176,8 +176,8 @@ impl PlansDir {
         let entry = |nth: usize| {
             let UndoChange { id, verb, at } = *choice.change(nth);
             let blocked = choice.operations(self, nth).err();
-            let by = choice.units[nth].first().map(|it| it.by.clone()).unwrap_or_default();
-            UndoEntry { id, verb, at, by, paths: paths(&choice.units[nth]), blocked }
+            let (by, paths) = (choice.units[nth][0].by.clone(), paths(&choice.units[nth]));
+            UndoEntry { id, verb, at, by, paths, blocked }
         };
         (0..choice.units.len()).rev().map(entry).collect()
     }
