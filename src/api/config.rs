@@ -72,6 +72,10 @@ impl Config {
         self.stale_days.unwrap_or(STALE_DAYS)
     }
 
+    pub(crate) fn stale_seconds(&self) -> i64 {
+        i64::from(self.stale_days()) * 86_400
+    }
+
     pub fn lease(&self) -> i64 {
         self.lease.unwrap_or(LEASE)
     }

@@ -3,6 +3,8 @@
 pub mod address;
 pub mod agent_config;
 pub mod agents;
+pub(crate) mod attention;
+pub mod columns;
 pub mod config;
 pub mod context;
 pub mod daemon;

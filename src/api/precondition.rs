@@ -57,7 +57,8 @@ fn check(
     if context.expected.as_ref().is_none_or(|it| it.is_met(etag)) {
         return Ok(());
     }
-    let now = Box::new(now(&Views { plans, now: context.now, root: context.root_name() }));
+    let (stale_seconds, root) = (context.config.stale_seconds(), context.root_name());
+    let now = Box::new(now(&Views { plans, now: context.now, stale_seconds, root }));
     Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
 }
 

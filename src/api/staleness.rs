@@ -21,8 +21,9 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds:
 pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     let is_open = |it: &Step| !it.is_closed();
     let of_plan = || {
+        let day = plan.due?;
         let first = plan.steps.iter().find(|it| is_open(it) && it.due.is_none())?;
-        plan.due.filter(|_| first.path == step.path)
+        (first.path == step.path).then_some(day)
     };
     step.due.or_else(of_plan).filter(|it| is_open(step) && it.is_over(now))
 }

@@ -11,7 +11,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::api::schema;
+use crate::api::{attention, schema};
 use crate::plan::claims::{HeldClaim, Holding, InForce};
 use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
@@ -69,6 +69,38 @@ pub struct PlanShape {
     pub metadata: Map<String, Value>,
     pub custom: Map<String, Value>,
     pub problems: Vec<&'static str>,
+    /// The most urgent reason why it needs attention. Only screens use it, as what follows.
+    #[serde(skip)]
+    pub attention: Option<Reason>,
+    /// Steps whose claim lapsed. They are among those in progress.
+    #[serde(skip)]
+    pub steps_lapsed: usize,
+    /// Of these the ones that another worker may take over. They are among those that are ready, too.
+    #[serde(skip)]
+    pub steps_lapsed_ready: usize,
+    /// Who works on its steps, or is to.
+    #[serde(skip)]
+    pub people: Vec<String>,
+}
+
+impl PlanShape {
+    /// Its open steps that people can act on, in words that do not overlap: a step whose claim lapsed is neither in progress
+    /// nor ready. The order is that of plans: what can be worked on comes first.
+    pub fn counts(&self) -> Vec<(usize, &'static str)> {
+        let counts = [
+            (self.steps_ready - self.steps_lapsed_ready, "ready"),
+            (self.steps_lapsed, "lapsed"),
+            (self.steps_in_progress - self.steps_lapsed, "in progress"),
+            (self.steps_failed, "failed"),
+            (self.steps_blocked, "blocked"),
+        ];
+        counts.into_iter().filter(|it| it.0 > 0).collect()
+    }
+
+    /// One of [`Self::counts`].
+    pub fn count_of(&self, word: &str) -> usize {
+        self.counts().iter().find(|it| it.1 == word).map_or(0, |it| it.0)
+    }
 }
 
 /// A step as every surface shows it.
@@ -207,6 +239,8 @@ impl StepShape {
 pub struct Views<'a> {
     pub plans: &'a Plans,
     pub now: Time,
+    /// After how many seconds without a change a step is stale.
+    pub(crate) stale_seconds: i64,
     /// The plans directory's own name, put before every path.
     pub(crate) root: String,
 }
@@ -261,6 +295,10 @@ impl Views<'_> {
             metadata: plan.metadata.clone(),
             custom: plan.custom.clone(),
             problems: codes(&plan.problems),
+            attention: attention::of_plan(self.plans, plan, self.now, self.stale_seconds),
+            steps_lapsed: progress.lapsed,
+            steps_lapsed_ready: progress.lapsed_ready,
+            people: people(self.plans, plan),
         }
     }
 
@@ -307,6 +345,18 @@ impl Views<'_> {
             custom: step.custom.clone(),
         }
     }
+}
+
+/// The names in the order of the steps; those of closed steps are history.
+fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
+    let mut names = Vec::new();
+    for step in plan.steps.iter().filter(|it| !it.is_closed()) {
+        let claimed = step.claim.as_ref().and_then(|it| it.by.clone());
+        let held = plans.claims().holder(step).map(held_by);
+        names.extend([claimed, held, step.assignee.clone()].into_iter().flatten());
+    }
+    names.dedup();
+    names
 }
 
 /// The name on a claim, else its id, and where it was made if not here.

@@ -61,8 +61,9 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
     if request.stale || request.assignee.is_some() {
         let plans = LoadQuery::all().load(context)?.plans;
         let report = listed(context, request, (&plans, &statuses, since), |it| {
-            let is_stale =
-                |step: &Step| staleness::stale(&plans, it, step, context.now, seconds(context)).is_some();
+            let is_stale = |step: &Step| {
+                staleness::stale(&plans, it, step, context.now, context.config.stale_seconds()).is_some()
+            };
             has_assignee(it, request) && (!request.stale || it.steps.iter().any(is_stale))
         });
         load::drop_in_background(plans);
@@ -121,10 +122,6 @@ fn is_since(at: Option<Time>, since: Option<Time>) -> bool {
     since.is_none_or(|since| at.is_some_and(|at| at >= since))
 }
 
-fn seconds(context: &Context) -> i64 {
-    i64::from(context.config.stale_days()) * 86_400
-}
-
 fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool {
     let (status, _) = plan.shown_status();
     let is_open = !matches!(status, Stated::Known(PlanStatus::Completed | PlanStatus::Abandoned));
@@ -148,7 +145,7 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
         return children(context, request, (&plans, plan), since);
     }
     let views = Views::of(context, &plans);
-    let seconds = seconds(context);
+    let seconds = context.config.stale_seconds();
     let is_wanted = |it: &&Step| {
         request.status.is_empty()
             || it.standing().known().is_some_and(|it| statuses.contains(&it))

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::staleness;
 use crate::api::views::{PlanShape, Reason, StepShape, Views, held, value, with};
+use crate::api::{attention, staleness};
 use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
-use crate::plan::rules::{self, Obstacle};
+use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
@@ -61,6 +61,8 @@ pub struct Standing {
     /// The claim that is in force although the step's file does not show it: one of another working tree, or one that
     /// the file lost.
     pub held: Option<InForce>,
+    /// How many other steps of its plan are ready, where it is the next of them.
+    pub more_ready: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -158,7 +160,7 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
         .collect();
     let candidates = rules::candidates(&plans, context.now);
     let ready: Vec<_> = candidates.iter().filter_map(|it| Some((it.plan, it.step?))).collect();
-    let (attention, n_attention) = attention(&views, &active, days, most);
+    let (attention, n_attention) = needing_attention(&views, &active, days, most);
     let (finished, n_finished) = finished(&views, days, most);
     let totals = Totals {
         attention: n_attention,
@@ -170,7 +172,10 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
         plans: load::map(&open, |it| views.plan(it)),
         attention,
         in_progress,
-        ready: load::map(first(&ready, most), |(plan, it)| standing(&views, plan, it)),
+        ready: load::map(first(&ready, most), |(plan, it)| Standing {
+            more_ready: more_ready(&views, plan, it),
+            ..standing(&views, plan, it)
+        }),
         finished,
         totals,
         n_errors,
@@ -195,7 +200,14 @@ fn standing(views: &Views<'_>, plan: &Plan, step: &Step) -> Standing {
         Some((held, at)) => (at, Some(held)),
         None => (staleness::since(views.plans, plan, step, views.now), None),
     };
-    Standing { step: views.step(plan, step), since, held }
+    Standing { step: views.step(plan, step), since, held, more_ready: 0 }
+}
+
+/// How many steps of a plan are ready beside one of them. Those whose claim lapsed need attention, and are listed there.
+fn more_ready(views: &Views<'_>, plan: &Plan, step: &Step) -> usize {
+    let is_other = |it: &&Step| it.id != step.id && it.status.is(StepStatus::Pending);
+    let others = plan.steps.iter().filter(is_other);
+    others.filter(|it| rules::is_ready(views.plans, plan, it, views.now)).count()
 }
 
 /// The claim in force that the step's file does not show, and when it was made.
@@ -219,7 +231,7 @@ fn first<T>(all: &[T], most: usize) -> &[T] {
 }
 
 /// The first steps that need attention, and how many do.
-fn attention(views: &Views<'_>, active: &[&Plan], days: u32, most: usize) -> (Vec<Attention>, usize) {
+fn needing_attention(views: &Views<'_>, active: &[&Plan], days: u32, most: usize) -> (Vec<Attention>, usize) {
     let mut found: Vec<_> = load::map(active, |it| reasons(views, it, days)).into_iter().flatten().collect();
     found.sort_by_key(|((reason, _), ..)| *reason);
     let shown = load::map(first(&found, most), |((reason, since), plan, step)| Attention {
@@ -234,36 +246,9 @@ fn attention(views: &Views<'_>, active: &[&Plan], days: u32, most: usize) -> (Ve
 type Found<'a> = ((Reason, Option<Time>), &'a Plan, &'a Step);
 
 fn reasons<'a>(views: &Views<'_>, plan: &'a Plan, days: u32) -> Vec<Found<'a>> {
-    plan.steps.iter().filter_map(|it| Some((reason(views, plan, it, days)?, plan, it))).collect()
-}
-
-fn reason(views: &Views<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
-    let since = || staleness::since(views.plans, plan, step, views.now);
-    match step.status.known() {
-        Some(StepStatus::Failed) => return Some((Reason::Failed, since())),
-        Some(StepStatus::Blocked) => return Some((Reason::Blocked, since())),
-        _ if step.is_closed() => return None,
-        _ if step.is_unverified() => return Some((Reason::NotVerified, since())),
-        _ => {}
-    }
-    // Another working tree may have taken over the claim that lapsed here.
-    if rules::is_lapsed(views.plans, step, views.now) && held_beside(views.plans, step).is_none() {
-        return Some((Reason::Lapsed, since()));
-    }
-    if step.is_faulty() {
-        return Some((Reason::Faulty, None));
-    }
-    let obstacles = rules::obstacles(views.plans, plan, step, views.now);
-    let is_confirmation =
-        |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
-    if !obstacles.is_empty() && obstacles.iter().all(is_confirmation) {
-        return Some((Reason::ToConfirm, None));
-    }
-    if let Some(day) = staleness::overdue(plan, step, views.now) {
-        return Some((Reason::Overdue, Some(day.end())));
-    }
     let seconds = i64::from(days) * 86_400;
-    staleness::stale(views.plans, plan, step, views.now, seconds).map(|since| (Reason::Stale, Some(since)))
+    let reason = |it: &Step| attention::of_step(views.plans, plan, it, views.now, seconds);
+    plan.steps.iter().filter_map(|it| Some((reason(it)?, plan, it))).collect()
 }
 
 fn last_attempt(step: &Step) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 
+use crate::plan::claims::InForce;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::plans::{Finder, Plans};
@@ -55,6 +56,11 @@ pub const NOT_VERIFIED: &str = "completed (not verified)";
 
 pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
     plans.claims().lapse(step, now).is_some()
+}
+
+/// Whether the claim of a step in progress lapsed and no other working tree or machine has taken it over.
+pub fn is_free_again(plans: &Plans, step: &Step, now: Time) -> bool {
+    is_lapsed(plans, step, now) && plans.claims().holder(step).and_then(InForce::of).is_none()
 }
 
 /// Returns the obstacles of a step; empty if it is ready.
@@ -188,8 +194,12 @@ pub struct Progress {
     pub skipped: usize,
     pub failed: usize,
     pub blocked: usize,
+    /// Among them those whose claim lapsed.
     pub in_progress: usize,
+    /// Among them those whose claim lapsed.
     pub ready: usize,
+    pub lapsed: usize,
+    pub lapsed_ready: usize,
 }
 
 impl Progress {
@@ -211,6 +221,8 @@ pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
             sum.blocked += child.blocked;
             sum.in_progress += child.in_progress;
             sum.ready += child.ready;
+            sum.lapsed += child.lapsed;
+            sum.lapsed_ready += child.lapsed_ready;
         }
     }
     sum
@@ -228,7 +240,11 @@ fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
             Some(StepStatus::Pending) | None => &mut others,
         };
         *count += 1;
-        sum.ready += usize::from(is_ready(plans, plan, step, now));
+        let is_ready = is_ready(plans, plan, step, now);
+        let is_lapsed = step.standing().is(StepStatus::InProgress) && is_free_again(plans, step, now);
+        sum.ready += usize::from(is_ready);
+        sum.lapsed += usize::from(is_lapsed);
+        sum.lapsed_ready += usize::from(is_lapsed && is_ready);
     }
     sum
 }

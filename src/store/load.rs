@@ -44,7 +44,8 @@ pub(crate) use step_scope::Overlay;
 impl<'a> Views<'a> {
     /// Views of loaded plans.
     pub(crate) fn of(context: &Context, plans: &'a Plans) -> Self {
-        Self { plans, now: context.now, root: context.root_name() }
+        let stale_seconds = context.config.stale_seconds();
+        Self { plans, now: context.now, stale_seconds, root: context.root_name() }
     }
 }
 

@@ -8,6 +8,7 @@ use super::layout::Visit;
 use super::overview::query;
 use super::plan::PlanQuery;
 use super::{forms, links, words};
+use crate::api::columns::Column;
 use crate::api::views::StepShape;
 use crate::ops::show::ShownPlan;
 use crate::page::look::Look;
@@ -24,13 +25,13 @@ const FEW: usize = 20;
 /// More steps than these have a filter.
 const UNFILTERED: usize = 12;
 
-/// A column, the looks of its steps, and what a card that is dropped into it is asked to do.
-const COLUMNS: [(&str, &str, &[Look], &str); 5] = [
-    ("waiting", "Waiting", &[Look::Waiting, Look::Unknown], "reopen"),
-    ("ready", "Ready", &[Look::Ready], "reopen"),
-    ("working", "In progress", &[Look::InProgress], "start"),
-    ("stuck", "Blocked, failed", &[Look::Blocked, Look::Failed], "block"),
-    ("closed", "Done", &[Look::Completed, Look::Skipped], "done"),
+/// A column, and what a card that is dropped into it is asked to do.
+const COLUMNS: [(&str, Column, &str); 5] = [
+    ("waiting", Column::Waiting, "reopen"),
+    ("ready", Column::Ready, "reopen"),
+    ("working", Column::Doing, "start"),
+    ("stuck", Column::Stuck, "block"),
+    ("closed", Column::Done, "done"),
 ];
 
 pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Markup {
@@ -42,15 +43,15 @@ pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
             @let titles = words::Titles::of(shown);
             @if shown.steps.len() > UNFILTERED { (filter(asked, shown, steps.len())) }
             nav class="jump" aria-label="Columns" {
-                @for (id, title, looks, _) in COLUMNS {
-                    a href={"#column-" (id)} { (title) " " span class="count" { (steps.iter().filter(|it| looks.contains(&Look::of(it))).count()) } }
+                @for (id, column, _) in COLUMNS {
+                    a href={"#column-" (id)} { (column.name()) " " span class="count" { (steps.iter().filter(|it| Column::of(it) == column).count()) } }
                 }
             }
             div class="board" tabindex="0" role="group" aria-label="Board" {
-                @for (id, title, looks, act) in COLUMNS {
-                    @let inside: Vec<&StepShape> = steps.iter().copied().filter(|it| looks.contains(&Look::of(it))).collect();
+                @for (id, column, act) in COLUMNS {
+                    @let inside: Vec<&StepShape> = steps.iter().copied().filter(|it| Column::of(it) == column).collect();
                     section class="column" id={"column-" (id)} aria-labelledby={"column-head-" (id)} data-drop=(act) {
-                        h2 id={"column-head-" (id)} { (title) " " span class="count" { (inside.len()) } }
+                        h2 id={"column-head-" (id)} { (column.name()) " " span class="count" { (inside.len()) } }
                         ul class="cards" {
                             @for step in first(id, &inside, most(asked, id)) { (card(visit, step, shown.plan.priority, &titles)) }
                         }

@@ -317,8 +317,7 @@ pub(super) fn plan_row(plan: &PlanShape, now: Time) -> Markup {
                     @if plan.steps_failed + plan.steps_blocked > 0 {
                         span class="fact bad" { (plan.steps_failed + plan.steps_blocked) " failed or blocked" }
                     }
-                    @if plan.steps_in_progress > 0 { span class="fact" { (plan.steps_in_progress) " in progress" } }
-                    @if plan.steps_ready > 0 { span class="fact" { (plan.steps_ready) " ready" } }
+                    @for (n, word) in plan.counts().iter().filter(|it| !matches!(it.1, "failed" | "blocked")) { span class="fact" { (n) " " (word) } }
                     @if let Some(due) = plan.due { span class="fact" { "due " (due) } }
                     @for tag in plan.tags.iter().take(4) {
                         a class="tag" href={"/?tag=" (query(tag))} { (isolated(tag)) }

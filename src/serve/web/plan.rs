@@ -132,7 +132,7 @@ fn head(visit: &Visit, shown: &ShownPlan) -> Markup {
                 (words::plan_status(plan))
                 (words::progress(plan))
                 @if plan.archived { span class="fact" { "archived" } }
-                @if plan.steps_ready > 0 { span class="fact" { (plan.steps_ready) " ready" } }
+                @for (n, word) in plan.counts().iter().filter(|it| matches!(it.1, "ready" | "lapsed")) { span class="fact" { (n) " " (word) } }
                 @if plan.steps_failed + plan.steps_blocked > 0 {
                     span class="fact bad" { (plan.steps_failed + plan.steps_blocked) " failed or blocked" }
                 }
