@@ -163,7 +163,8 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
     let attention = report.attention.iter().map(|it| attention(it, now)).collect();
     let standing = |it: &Standing, who: &str| line(short_state(&it.step), &it.step, who, it.since, now);
     let working = report.in_progress.iter().map(|it| standing(it, steps::worker(&it.step))).collect();
-    let ready = report.ready.iter().map(|it| standing(it, "")).collect();
+    let more = |n: usize| if n == 0 { String::new() } else { format!("+{n} ready") };
+    let ready = report.ready.iter().map(|it| standing(it, &more(it.more_ready))).collect();
     let finished = report
         .finished
         .iter()
