@@ -1,7 +1,7 @@
 //! `board`: the plans on the whole terminal, with keys for the verbs, and live.
 //!
 //! It decides nothing: keys become the requests that the command line makes, and a refusal shows the engine's sentence. `model`,
-//! `prompt` and `keys` are pure, `view` draws the model, `event_loop` waits, `engine` asks the engine on threads of its own, `live`
+//! `prompt`, `questions` and `keys` are pure, `view` draws the model, `event_loop` waits, `engine` asks the engine on threads of its own, `live`
 //! follows the changes, `worker` is a run, and `terminal` takes the terminal and gives it back.
 
 mod engine;
@@ -10,6 +10,7 @@ mod keys;
 mod live;
 mod model;
 mod prompt;
+mod questions;
 mod terminal;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,8 @@ const TEXT_LEAST: usize = 24;
 const LEAST: usize = 10;
 /// Where nothing is cut, cells beside a title are not padded if they are wider than this.
 const FILLED: usize = 60;
+/// Between two parts of a cell.
+const BETWEEN: &str = ", ";
 /// The width of such a column.
 const UNFILLED: usize = usize::MAX;
 
@@ -25,18 +27,31 @@ pub(crate) struct Cell {
     /// A shorter form of the text for narrow terminals; empty if there is none.
     short: String,
     style: Style,
+    /// The colours of the parts of the text, where it has several.
+    parts: Vec<Style>,
 }
 
 impl Cell {
     /// The cell's text outside of a table.
     pub(crate) fn painted(&self) -> String {
-        paint(self.style, &self.text)
+        self.paint(&self.text, Words::Whole)
     }
 
     /// Says the same in fewer words, for tables that are short of room.
     #[must_use]
     pub(crate) fn or_short(self, short: impl Into<String>) -> Self {
         Self { short: short.into(), ..self }
+    }
+
+    /// The text as it was cut, with its colours.
+    fn paint(&self, text: &str, words: Words) -> String {
+        if self.parts.is_empty() || words == Words::Short && !self.short.is_empty() {
+            return paint(self.style, text);
+        }
+        // A part may hold what stands between parts: the last colour is that of the rest.
+        let style = |nth: usize| self.parts.get(nth).or(self.parts.last()).copied().unwrap_or_default();
+        let parts = text.split(BETWEEN).enumerate();
+        parts.map(|(nth, it)| paint(style(nth), it)).collect::<Vec<_>>().join(BETWEEN)
     }
 
     fn text(&self, words: Words) -> &str {
@@ -55,6 +70,12 @@ pub(crate) fn cell(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), ..Cell::default() }
 }
 
+/// Makes a cell of several parts, each with its colour; `style` is that of the short form.
+pub(crate) fn in_parts(parts: Vec<(String, Style)>, style: Style) -> Cell {
+    let (texts, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    Cell { text: texts.join(BETWEEN), parts, style, ..Cell::default() }
+}
+
 pub(crate) fn styled(style: Style, text: impl Into<String>) -> Cell {
     Cell { text: text.into(), style, ..Cell::default() }
 }
@@ -70,6 +91,8 @@ pub(crate) enum Align {
 pub(crate) enum Yields {
     /// Left out whole.
     Whole,
+    /// Left out before a text gets short beside it.
+    Spare,
     /// Cut before anything else is, and left out where even that is not enough.
     Extra,
     /// Cut: free text. Left out where nothing else makes room for the names beside it.
@@ -200,6 +223,17 @@ impl Table {
             let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Whole) else { break };
             columns.remove(at);
         }
+        let with_extras_cut = |columns: &[(usize, usize)]| {
+            total(columns.iter().map(|(at, it)| match yields(*at) {
+                Yields::Extra => LEAST.min(*it),
+                Yields::Text => (TEXT_LEAST + 1).min(*it),
+                _ => *it,
+            }))
+        };
+        while with_extras_cut(&columns) > width {
+            let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Spare) else { break };
+            columns.remove(at);
+        }
         let with_all_cut = |columns: &[(usize, usize)]| {
             let is_cut = |at: usize| matches!(yields(at), Yields::Extra | Yields::Text);
             total(columns.iter().map(|(at, it)| if is_cut(*at) { LEAST.min(*it) } else { *it }))
@@ -250,7 +284,7 @@ impl Table {
             if !text.is_empty() {
                 line.push_str(&" ".repeat(owed));
                 owed = 0;
-                line.push_str(&paint(cell.style, &text));
+                line.push_str(&cell.paint(&text, words));
             }
             if self.columns[*at].align == Align::Left {
                 owed += pad;
@@ -320,6 +354,30 @@ mod tests {
     fn columns_are_aligned_and_lines_have_no_trailing_spaces() {
         let rows = [["auth", "1", "Schema", ""], ["billing", "12", "", "today"]];
         check(&rows, None, "plan      n  title   last\nauth      1  Schema\nbilling  12          today\n");
+    }
+
+    #[test]
+    fn a_spare_column_makes_room_for_the_text_beside_it() {
+        let mut table = Table::new([
+            numbers("", Yields::Nothing),
+            column("title", Yields::Text),
+            numbers("tasks", Yields::Spare),
+        ]);
+        table.row([cell("1"), cell("Inventory of what reads and writes"), cell("12/14")]);
+        assert_eq!(
+            plain(&table, Some(36)),
+            "   title                       tasks\n1  Inventory of what reads a…  12/14\n"
+        );
+        assert_eq!(plain(&table, Some(34)), "   title\n1  Inventory of what reads and wr…\n");
+    }
+
+    #[test]
+    fn parts_of_a_cell_have_their_own_colours() {
+        let (red, green) = (anstyle::AnsiColor::Red.on_default(), anstyle::AnsiColor::Green.on_default());
+        let cell = in_parts(vec![("1 ready".to_owned(), green), ("2 failed".to_owned(), red)], red);
+        assert_eq!(cell.painted(), format!("{}, {}", paint(green, "1 ready"), paint(red, "2 failed")));
+        let cell = in_parts(vec![("draft, incomplete".to_owned(), green)], green);
+        assert_eq!(anstream::adapter::strip_str(&cell.painted()).to_string(), "draft, incomplete");
     }
 
     #[test]

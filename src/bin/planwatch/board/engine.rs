@@ -23,7 +23,8 @@ use planwatch::store::transaction::ChangeReport;
 use serde_json::Value;
 
 use super::event_loop::Input;
-use super::prompt::{Prompt, PromptKind};
+use super::prompt::Prompt;
+use super::questions;
 use crate::failure::Failure;
 use crate::screens::change;
 
@@ -40,6 +41,8 @@ pub(crate) struct ReadRequest {
 pub(crate) struct Loaded {
     pub(crate) now: Time,
     pub(crate) plans: Option<Vec<PlanShape>>,
+    /// The plan that was to be read.
+    pub(crate) plan_asked: Option<String>,
     pub(crate) plan: Option<Box<ShownPlan>>,
     pub(crate) step: Option<Box<ShownStep>>,
     /// What the worker of a run in another process prints, if one works on the step.
@@ -116,7 +119,8 @@ pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<R
 
 fn load(contexts: &ContextFactory, wanted: &ReadRequest) -> Loaded {
     let now = crate::context::now();
-    let mut loaded = Loaded { now, plans: None, plan: None, step: None, output: None, error: None };
+    let (plan_asked, step) = (wanted.plan.clone(), None);
+    let mut loaded = Loaded { now, plans: None, plan_asked, plan: None, step, output: None, error: None };
     let context = match contexts() {
         Ok(context) => context,
         Err(error) => return Loaded { error: Some(sentence(&Failure::of(&error))), ..loaded },
@@ -153,9 +157,10 @@ fn load(contexts: &ContextFactory, wanted: &ReadRequest) -> Loaded {
     loaded
 }
 
-/// The engine's sentence and its hint.
+/// The engine's sentence and its hint, with the keys for what the hint names.
 pub(crate) fn sentence(failure: &Failure) -> String {
-    let hint = failure.hint.as_deref().map(|it| format!(" · {it}")).unwrap_or_default();
+    let with_keys = |it: &str| format!(" · {it}{}", questions::keys_of(it));
+    let hint = failure.hint.as_deref().map(with_keys).unwrap_or_default();
     format!("{}{hint}", failure.message)
 }
 
@@ -305,11 +310,18 @@ fn undo_question(context: &Context) -> Reply {
         return Reply::refused("there is nothing to undo".to_owned());
     };
     let at = item.at.parse().ok().map(|it| time::ago(context.now, it)).unwrap_or_default();
-    let files = match item.paths.as_slice() {
-        [one] => one.clone(),
-        all => format!("{} files", all.len()),
+    let what = match (item.of, item.paths.as_slice()) {
+        (Some(id), _) => id,
+        (None, [one]) => one.clone(),
+        (None, all) => format!("{} files", all.len()),
     };
-    let label = format!("undo `{}` in {files}, {at}? Enter undoes it, Esc cancels", item.verb);
+    let label = match item.by.as_str() {
+        // Work of others is not undone by mistake.
+        by if !by.is_empty() && by != context.by => {
+            format!("{by} {} {what}, {at}: undo it?", questions::done_words(&item.verb))
+        }
+        _ => format!("undo `{}` of {what}, {at}?", item.verb),
+    };
     let request = Request { action: Action::Undo, id: item.id, text: None, etag: None };
-    Reply::Ask(Prompt::new(label, PromptKind::Yes(request)))
+    Reply::Ask(Prompt::question(label, "Enter undoes it, Esc cancels".to_owned(), request))
 }

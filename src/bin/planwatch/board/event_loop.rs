@@ -3,6 +3,7 @@
 //! A thread reads the terminal. It waits for an acknowledgement after each batch, so that nobody reads the keyboard beside an
 //! editor.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +71,8 @@ struct Threads {
     reader: Sender<ReadRequest>,
     actor: Sender<Request>,
     acknowledge: SyncSender<()>,
+    /// What was typed and not handled yet.
+    typed: VecDeque<Event>,
     /// What was read last for the screen.
     asked: ReadRequest,
     worker: Option<Worker>,
@@ -143,6 +146,7 @@ impl Board<'_> {
             reader: engine::reader(self.contexts.clone(), self.inbox.clone()),
             actor: engine::actor(self.contexts.clone(), self.inbox.clone()),
             acknowledge: read(self.inbox.clone()),
+            typed: VecDeque::new(),
             asked: ReadRequest::default(),
             worker: None,
         };
@@ -217,12 +221,8 @@ impl Board<'_> {
     fn handle(&mut self, threads: &mut Threads, input: Input) -> Option<End> {
         match input {
             Input::Typed(batch) => {
-                for event in batch {
-                    if let Some(end) = self.typed(threads, event) {
-                        return Some(end);
-                    }
-                }
-                threads.acknowledge.send(()).ok();
+                threads.typed.extend(batch);
+                return self.take_typed(threads);
             }
             Input::Lost => return Some(End::Lost),
             Input::Panic => return Some(End::Panic),
@@ -235,7 +235,12 @@ impl Board<'_> {
                 self.request_reads(threads, true);
             }
             Input::Notice(text) => self.model.message = Some((Severity::Error, text)),
-            Input::Loaded(loaded) => self.model.apply_loaded(*loaded),
+            Input::Loaded(loaded) => {
+                self.model.apply_loaded(*loaded);
+                if !threads.typed.is_empty() {
+                    return self.take_typed(threads);
+                }
+            }
             Input::Reply(reply) => {
                 self.model.apply_reply(reply);
                 self.request_reads(threads, true);
@@ -245,6 +250,22 @@ impl Board<'_> {
                     run.take(told);
                 }
             }
+        }
+        None
+    }
+
+    /// Handles what was typed. The keys behind one that opens a plan wait until the plan is read, so that they do the same
+    /// however fast they come.
+    fn take_typed(&mut self, threads: &mut Threads) -> Option<End> {
+        while !self.model.is_reading()
+            && let Some(event) = threads.typed.pop_front()
+        {
+            if let Some(end) = self.typed(threads, event) {
+                return Some(end);
+            }
+        }
+        if threads.typed.is_empty() {
+            threads.acknowledge.send(()).ok();
         }
         None
     }

@@ -8,9 +8,10 @@ use ratatui::layout::Position;
 use super::engine::{Action, Request};
 use super::model::{Column, Focus, Hit, Model, Severity};
 use super::prompt::{Prompt, PromptKind};
+use super::questions;
 
-/// The keys at the foot of the screen, the most important first: as many are shown as fit.
-pub(crate) const FOOT: [&str; 14] = [
+/// The keys at the foot of the screen while they are about a step, the most important first: as many are shown as fit.
+const STEP_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
     "Tab view",
@@ -27,8 +28,26 @@ pub(crate) const FOOT: [&str; 14] = [
     "+ add",
 ];
 
-/// The keys with what they do, for `?`.
-pub(crate) const KEYS: [(&str, &str); 25] = [
+/// As above, while they are about a plan.
+const PLAN_FOOT: [&str; 14] = [
+    "? keys",
+    "q quit",
+    "Enter open",
+    "/ search",
+    "d complete plan",
+    "x abandon plan",
+    "c claim its next step",
+    "+ add step",
+    "R run",
+    "u undo",
+    "n note",
+    "e edit",
+    "z closed plans",
+    ": verb",
+];
+
+/// The keys with what they do to a step, for `?`.
+const STEP_KEYS: [(&str, &str); 25] = [
     ("↑↓←→ hjkl", "move"),
     ("g G PgUp", "first, last, a page"),
     ("Enter", "open"),
@@ -55,6 +74,28 @@ pub(crate) const KEYS: [(&str, &str); 25] = [
     ("m", "mouse on or off"),
     ("q", "quit"),
 ];
+
+/// What other keys do to a plan.
+const PLAN_KEYS: [(&str, &str); 9] = [
+    ("c", "claim its next step"),
+    ("s", "activate a draft, after a question"),
+    ("d", "complete it, after a question"),
+    ("f", "for steps only"),
+    ("b", "for steps only"),
+    ("x", "abandon it, after a question"),
+    ("r", "reopen it, after a question"),
+    ("a", "for steps only"),
+    ("+", "add a step at its end"),
+];
+
+pub(crate) fn foot(is_plan: bool) -> &'static [&'static str] {
+    if is_plan { &PLAN_FOOT } else { &STEP_FOOT }
+}
+
+pub(crate) fn keys(is_plan: bool) -> Vec<(&'static str, &'static str)> {
+    let of_plan = |key: &str| PLAN_KEYS.iter().find(|it| is_plan && it.0 == key).map(|it| it.1);
+    STEP_KEYS.iter().map(|(key, what)| (*key, of_plan(key).unwrap_or(what))).collect()
+}
 
 /// What a key asks of the rest.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +166,7 @@ fn moved(model: &mut Model, code: KeyCode) {
         KeyCode::Tab => model.view = model.view.next(),
         KeyCode::Enter => {
             model.focus = match model.focus {
-                Focus::Plans if model.plan.as_ref().is_some_and(|it| !it.steps.is_empty()) => Focus::Steps,
+                Focus::Plans if model.has_steps() => Focus::Steps,
                 _ => Focus::Details,
             };
         }
@@ -177,13 +218,13 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
         }
         'e' => return target(model).map(|it| Effect::Edit(it.0)),
         'c' => return request(model, Action::Claim).map(Effect::Request),
-        's' => return request(model, Action::Move(Verb::Start)).map(Effect::Request),
-        'd' => return request(model, Action::Move(Verb::Done)).map(Effect::Request),
-        'x' => return request(model, Action::Move(Verb::Skip)).map(Effect::Request),
-        'r' => return request(model, Action::Move(Verb::Reopen)).map(Effect::Request),
+        's' => return moved_by(model, Verb::Start),
+        'd' => return moved_by(model, Verb::Done),
+        'x' => return moved_by(model, Verb::Skip),
+        'r' => return moved_by(model, Verb::Reopen),
         'y' => return request(model, Action::Confirm).map(Effect::Request),
-        'f' => ask_words(model, Action::Move(Verb::Fail)),
-        'b' => ask_words(model, Action::Move(Verb::Block)),
+        'f' => return moved_by(model, Verb::Fail),
+        'b' => return moved_by(model, Verb::Block),
         'n' => ask_words(model, Action::Note),
         'a' => ask_words(model, Action::Attempt),
         '+' => ask_words(model, Action::Add),
@@ -192,16 +233,14 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
     None
 }
 
-/// The step that is selected, else the plan, and the version that is shown. What a search hides is not changed.
+/// The step that is selected, else the plan, and the version that is shown. What is not shown is not changed.
 fn target(model: &Model) -> Option<(String, Option<String>)> {
-    let step = || model.selected().map(|it| (it.id.clone(), it.etag.clone()));
-    let plan = || model.selected_plan().map(|it| (it.id.clone(), it.etag.clone()));
-    match model.focus {
-        Focus::Plans if model.plan_rows().is_empty() => None,
-        Focus::Plans => plan(),
-        Focus::Steps | Focus::Details if model.steps().is_empty() => plan(),
-        Focus::Steps | Focus::Details => step(),
+    if !model.is_plan_target() {
+        return model.selected().map(|it| (it.id.clone(), it.etag.clone()));
     }
+    let is_shown = model.plan_rows().iter().any(|(it, _)| Some(&it.id) == model.plan_id.as_ref());
+    let plan = model.selected_plan().filter(|_| model.focus != Focus::Plans || is_shown);
+    plan.map(|it| (it.id.clone(), it.etag.clone()))
 }
 
 fn request(model: &mut Model, action: Action) -> Option<Request> {
@@ -210,6 +249,11 @@ fn request(model: &mut Model, action: Action) -> Option<Request> {
         return None;
     };
     Some(Request { action, id, text: None, etag })
+}
+
+fn moved_by(model: &mut Model, verb: Verb) -> Option<Effect> {
+    let request = request(model, Action::Move(verb))?;
+    questions::of_move(model, request, verb)
 }
 
 fn ask_words(model: &mut Model, action: Action) {
@@ -360,8 +404,7 @@ fn dropped(model: &mut Model, id: &str, to: Column) -> Option<Effect> {
         Column::Done => Action::Move(Verb::Done),
         Column::Stuck => {
             let request = request(Action::Move(Verb::Block));
-            model.ask_words(request);
-            return None;
+            return questions::of_move(model, request, Verb::Block);
         }
     };
     Some(Effect::Request(request(action)))

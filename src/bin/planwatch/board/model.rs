@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+pub(crate) use planwatch::api::columns::Column;
 use planwatch::api::views::{PlanShape, StepShape};
 use planwatch::ops::run::WorkerOutput;
 use planwatch::ops::show::{ShownPlan, ShownStep};
@@ -48,40 +49,6 @@ impl View {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Column {
-    Waiting,
-    Ready,
-    Doing,
-    Stuck,
-    Done,
-}
-
-impl Column {
-    pub(crate) const ALL: [Self; 5] = [Self::Waiting, Self::Ready, Self::Doing, Self::Stuck, Self::Done];
-
-    pub(crate) fn of(step: &StepShape) -> Self {
-        match step.status.as_str() {
-            "in_progress" => Self::Doing,
-            _ if step.unverified => Self::Doing,
-            "completed" | "skipped" => Self::Done,
-            "pending" if step.ready => Self::Ready,
-            "pending" => Self::Waiting,
-            _ => Self::Stuck,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "Waiting",
-            Self::Ready => "Ready",
-            Self::Doing => "In progress",
-            Self::Stuck => "Blocked/Failed",
-            Self::Done => "Done",
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
     Success,
@@ -104,6 +71,10 @@ pub(crate) struct Model {
     pub(crate) rows: Vec<(usize, bool)>,
     pub(crate) plan_id: Option<String>,
     pub(crate) plan: Option<Box<ShownPlan>>,
+    /// The selected plan could not be read.
+    is_missing: bool,
+    /// The selected plan, while it is in the list only because it is selected.
+    pinned: Option<String>,
     pub(crate) step_id: Option<String>,
     pub(crate) step: Option<Box<ShownStep>>,
     pub(crate) focus: Focus,
@@ -140,6 +111,8 @@ impl Model {
             rows: Vec::new(),
             plan_id: plan,
             plan: None,
+            is_missing: false,
+            pinned: None,
             step_id: None,
             step: None,
             focus,
@@ -166,14 +139,10 @@ impl Model {
         self.now = loaded.now;
         self.is_loaded = true;
         if let Some(plans) = loaded.plans {
-            self.plans = plans;
-            self.order();
-            let has = |id: &String| self.plans.iter().any(|it| it.id == *id);
-            if !self.plan_id.as_ref().is_some_and(has) && loaded.plan.is_none() {
-                let first = self.rows.first().map(|(at, _)| self.plans[*at].id.clone());
-                self.select_plan(first);
-            }
+            self.put_plans(plans, loaded.plan.as_deref());
         }
+        self.is_missing |=
+            loaded.plan.is_none() && loaded.plan_asked.is_some() && loaded.plan_asked == self.plan_id;
         if let Some(plan) = loaded.plan.filter(|it| self.plan_id.as_ref() == Some(&it.plan.id)) {
             self.plan = Some(plan);
             self.keep_step_selected();
@@ -185,6 +154,56 @@ impl Model {
         if let Some(error) = loaded.error {
             self.message = Some((Severity::Error, error));
         }
+    }
+
+    /// Takes the list of plans. The selected plan stays in it as long as there is one of its name, also where it was closed: what
+    /// is highlighted, what is shown and what keys change is always the same plan.
+    fn put_plans(&mut self, plans: Vec<PlanShape>, read: Option<&ShownPlan>) {
+        let own = self.plan_id.clone();
+        let is_selected = |it: &PlanShape| Some(&it.id) == own.as_ref();
+        let place = self.plan_rows().iter().position(|(it, _)| is_selected(it));
+        let closed = match read {
+            _ if plans.iter().any(is_selected) => None,
+            Some(read) if is_selected(&read.plan) => Some(read.plan.clone()),
+            // Another plan was read, so nothing is known of this one yet.
+            Some(_) => self.selected_plan().cloned(),
+            None => None,
+        };
+        self.pinned = closed.as_ref().map(|it| it.id.clone());
+        let is_gone = closed.is_none() && !plans.iter().any(is_selected);
+        self.plans = plans.into_iter().chain(closed).collect();
+        self.order();
+        if is_gone {
+            let rows = self.plan_rows();
+            let next = rows.get(place.unwrap_or(0)).or(rows.last()).map(|(it, _)| it.id.clone());
+            if self.plan_id.is_some() {
+                // No key that was meant for a step of the plan that is gone changes one of another plan.
+                self.focus = Focus::Plans;
+            }
+            self.select_plan(next);
+        }
+    }
+
+    /// Whether the selected plan is still being read, while keys are about its steps.
+    pub(crate) fn is_reading(&self) -> bool {
+        let is_wanted = self.plan_id.is_some() && self.plan.is_none() && !self.is_missing;
+        self.is_loaded
+            && is_wanted
+            && self.focus != Focus::Plans
+            && self.prompt.is_none()
+            && self.help.is_none()
+    }
+
+    /// Whether the selected plan has steps, which the list says before they are read.
+    pub(crate) fn has_steps(&self) -> bool {
+        let of_list =
+            || self.selected_plan().is_some_and(|it| it.steps_total > 0 && it.kind != PlanKind::Program);
+        self.plan.as_ref().map_or_else(of_list, |it| !it.steps.is_empty())
+    }
+
+    /// Whether keys are about the plan, not about one of its steps.
+    pub(crate) fn is_plan_target(&self) -> bool {
+        self.focus == Focus::Plans || self.plan.as_ref().is_some_and(|it| it.steps.is_empty())
     }
 
     pub(crate) fn apply_reply(&mut self, reply: Reply) {
@@ -227,13 +246,17 @@ impl Model {
         }
     }
 
-    /// Sorts the plans: what needs attention comes first, then what can be worked on; children stand below their program.
+    /// Sorts the plans: what needs attention comes first, the most urgent at the top, then work in progress, then what can be
+    /// worked on; children stand below their program, in the same order.
     fn order(&mut self) {
-        let urgency = |it: &PlanShape| match () {
-            () if it.steps_failed + it.steps_blocked + it.problems.len() > 0 => 0,
-            () if it.steps_in_progress > 0 => 1,
-            () if it.steps_ready > 0 => 2,
-            () => 3,
+        let urgency = |it: &PlanShape| {
+            let rank = match () {
+                () if it.steps_in_progress > 0 => 0,
+                () if it.steps_ready > 0 => 1,
+                () => 2,
+            };
+            // A reason that there is none comes after all that there are.
+            (it.attention.is_none(), it.attention, rank)
         };
         // Programs have one level. What a file says beyond that is no reason to hide a plan.
         let is_top = |it: &PlanShape| it.program.as_ref().is_none_or(|program| *program == it.id);
@@ -257,6 +280,7 @@ impl Model {
             below.map(|it| urgency(&self.plans[*it])).min().map_or(own, |it| it.min(own))
         };
         tops.sort_by_key(rank);
+        children.values_mut().for_each(|it| it.sort_by_key(|at| urgency(&self.plans[*at])));
         let mut rows = Vec::new();
         for top in tops {
             rows.push((top, false));
@@ -269,7 +293,12 @@ impl Model {
     pub(crate) fn select_plan(&mut self, id: Option<String>) {
         if self.plan_id != id {
             self.plan = None;
+            self.is_missing = false;
             self.select_step(None);
+            if let Some(pinned) = self.pinned.take() {
+                self.plans.retain(|it| it.id != pinned);
+                self.order();
+            }
             if self.search_in == Focus::Steps {
                 self.search.clear();
             }
@@ -334,7 +363,10 @@ impl Model {
         let steps = self.steps().iter();
         let Some(search) = self.search_in(Focus::Steps) else { return steps.collect() };
         let has = |text: &String| text.to_lowercase().contains(&search);
-        steps.filter(|it| has(&it.id) || has(&it.title) || it.tags.iter().any(has)).collect()
+        let claimed = |it: &StepShape| it.claim.as_ref().and_then(|it| it.by.as_ref()).is_some_and(has);
+        let people =
+            |it: &StepShape| [&it.assignee, &it.held_by].into_iter().flatten().any(has) || claimed(it);
+        steps.filter(|it| has(&it.id) || has(&it.title) || it.tags.iter().any(has) || people(it)).collect()
     }
 
     pub(crate) fn column(&self, column: Column) -> Vec<&StepShape> {
@@ -346,7 +378,7 @@ impl Model {
         let rows = self.rows.iter().map(|(at, is_child)| (&self.plans[*at], *is_child));
         let Some(search) = self.search_in(Focus::Plans) else { return rows.collect() };
         let has = |text: &String| text.to_lowercase().contains(&search);
-        rows.filter(|(it, _)| has(&it.id) || has(&it.title)).collect()
+        rows.filter(|(it, _)| has(&it.id) || has(&it.title) || it.people.iter().any(has)).collect()
     }
 
     /// Moves the selection by some lines within a column or a list.
@@ -396,7 +428,7 @@ impl Model {
             }
         }
         self.focus = match (self.focus, is_right) {
-            (Focus::Plans, true) if self.plan.as_ref().is_none_or(|it| it.steps.is_empty()) => Focus::Details,
+            (Focus::Plans, true) if !self.has_steps() => Focus::Details,
             (Focus::Plans, true) => Focus::Steps,
             (Focus::Steps | Focus::Details, true) => Focus::Details,
             (Focus::Details, false) if self.step_id.is_some() => Focus::Steps,

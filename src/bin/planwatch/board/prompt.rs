@@ -20,6 +20,8 @@ pub(crate) enum PromptKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) label: String,
+    /// What the keys do, behind a question; never cut.
+    pub(super) keys: String,
     text: String,
     /// The cursor, as a position in the bytes of the text.
     at: usize,
@@ -28,7 +30,12 @@ pub(crate) struct Prompt {
 
 impl Prompt {
     pub(crate) fn new(label: impl Into<String>, kind: PromptKind) -> Self {
-        Self { label: label.into(), text: String::new(), at: 0, kind }
+        Self { label: label.into(), keys: String::new(), text: String::new(), at: 0, kind }
+    }
+
+    /// A question, and what the keys do.
+    pub(crate) fn question(label: String, keys: String, request: Request) -> Self {
+        Self { keys, ..Self::new(label, PromptKind::Yes(request)) }
     }
 
     pub(crate) fn with_text(self, text: impl Into<String>) -> Self {

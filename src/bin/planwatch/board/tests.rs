@@ -6,9 +6,10 @@
 
 use planwatch::api::context::{Context, Here, KeptSaves, Reading};
 use planwatch::api::daemon::Freshness;
+use planwatch::api::views::{PlanShape, Reason};
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::ops::list::{self, ListReport, ListRequest};
-use planwatch::ops::show::{self, ShowReport, ShowRequest};
+use planwatch::ops::show::{self, ShowReport, ShowRequest, ShownPlan};
 use planwatch::plan::model::PlanKind;
 use planwatch::plan::transitions::Verb;
 use ratatui::Terminal;
@@ -65,7 +66,15 @@ fn load(model: &mut Model) {
             it.steps.iter_mut().for_each(|it| it.last_activity = None);
             it
         });
-        model.apply_loaded(Loaded { now: context.now, plans, plan, step, output: None, error: None });
+        model.apply_loaded(Loaded {
+            now: context.now,
+            plans,
+            plan_asked: model.plan_id.clone(),
+            plan,
+            step,
+            output: None,
+            error: None,
+        });
     }
 }
 
@@ -229,11 +238,194 @@ fn a_program_within_a_program_hides_no_plan() {
     ]) {
         (plan.id, plan.kind, plan.program) = (id.to_owned(), kind, program.map(str::to_owned));
     }
-    let (plan, step, output, error) = (None, None, None, None);
-    model.apply_loaded(Loaded { now: model.now, plans: Some(plans), plan, step, output, error });
+    let (plan_asked, plan, step, output, error) = (None, None, None, None, None);
+    model.apply_loaded(Loaded { now: model.now, plans: Some(plans), plan_asked, plan, step, output, error });
     let rows: Vec<_> = model.plan_rows().iter().map(|(it, is_child)| (it.id.clone(), *is_child)).collect();
     let expected = [("outer", false), ("child", true), ("inner", true), ("lost", false)];
     assert_eq!(rows, expected.map(|(id, is_child)| (id.to_owned(), is_child)));
+}
+
+/// The plans of the list and the open one, as they are read next.
+fn reread(model: &mut Model, plans: Vec<PlanShape>, plan: Option<Box<ShownPlan>>) {
+    let (plan_asked, step, output, error) = (model.plan_id.clone(), None, None, None);
+    model.apply_loaded(Loaded { now: model.now, plans: Some(plans), plan_asked, plan, step, output, error });
+}
+
+#[test]
+fn a_whole_plan_is_changed_only_after_a_question() {
+    let question = |model: &Model| model.prompt.as_ref().map(|it| format!("{} {}", it.label, it.keys));
+    let mut model = opened();
+    type_in(&mut model, "hhh");
+    assert_eq!((model.focus, press(&mut model, 'x')), (Focus::Plans, None));
+    let asked = "abandon the plan ledger-migration, 7 open steps? Enter abandons it, Esc cancels";
+    assert_eq!(question(&model).as_deref(), Some(asked));
+    for size in [(80, 24), (60, 20)] {
+        let shown = screen(&mut model, size);
+        assert!(
+            shown.contains("ledger-migration, 7 open steps?") && shown.contains("Enter abandons it, Esc"),
+            "{shown}"
+        );
+    }
+    assert_eq!((type_in(&mut model, "\u{1b}"), question(&model)), (None, None));
+    let abandoned = type_in(&mut model, "x\n");
+    assert!(
+        matches!(&abandoned, Some(Effect::Request(it)) if it.action == Action::Move(Verb::Skip) && it.id == "ledger-migration"),
+        "{abandoned:?}"
+    );
+    // What the engine would refuse is refused without a question.
+    for (key, expected) in [
+        ('d', "`ledger-migration` has open steps: ledger-migration:2.75 (in_progress)"),
+        ('s', "already active"),
+        ('f', "`ledger-migration` is a plan; plans are started"),
+    ] {
+        press(&mut model, key);
+        let said = model.message.clone().map(|it| it.1).or(question(&model)).unwrap_or_default();
+        assert!(key == 's' || said.starts_with(expected) && question(&model).is_none(), "{key}: {said}");
+        type_in(&mut model, "\u{1b}");
+    }
+}
+
+#[test]
+fn what_keys_do_is_shown_for_the_part_that_has_the_focus() {
+    let mut model = opened();
+    assert!(screen(&mut model, (80, 24)).contains("d done"));
+    type_in(&mut model, "hhh");
+    let foot = screen(&mut model, (80, 24));
+    assert!(foot.contains("d complete plan  x abandon plan"), "{foot}");
+    press(&mut model, '?');
+    let keys = screen(&mut model, (140, 40));
+    assert!(keys.contains("keys for a plan") && keys.contains("x  abandon it, after a question"), "{keys}");
+}
+
+#[test]
+fn a_plan_that_is_closed_stays_selected_and_in_the_list_until_another_is_selected() {
+    let mut model = opened();
+    let (mut plans, mut plan) = (model.plans.clone(), model.plan.clone());
+    plans.retain(|it| it.id != "ledger-migration");
+    plan.as_mut().unwrap().plan.status = "abandoned".to_owned();
+    reread(&mut model, plans.clone(), plan);
+    let ids = |model: &Model| model.plan_rows().iter().map(|(it, _)| it.id.clone()).collect::<Vec<_>>();
+    assert!(ids(&model).contains(&"ledger-migration".to_owned()), "{:?}", ids(&model));
+    let other = plans[0].id.clone();
+    model.select_plan(Some(other));
+    assert!(!ids(&model).contains(&"ledger-migration".to_owned()), "{:?}", ids(&model));
+    // One that is gone is followed by the one at its place, and keys are about plans then.
+    let mut model = opened();
+    assert_eq!((model.focus, ids(&model)[0].as_str()), (Focus::Steps, "ledger-migration"));
+    reread(&mut model, plans, None);
+    assert_eq!((model.focus, model.plan_id.as_ref()), (Focus::Plans, ids(&model).first()));
+}
+
+#[test]
+fn keys_that_follow_one_that_opens_a_plan_wait_for_its_steps() {
+    let mut model = opened();
+    type_in(&mut model, "hhhj\n");
+    assert_eq!((model.focus, model.plan.is_none()), (Focus::Steps, true), "Enter counts once");
+    assert!(model.is_reading());
+    load(&mut model);
+    assert!(!model.is_reading() && model.selected().is_some());
+    let plans = model.plans.clone();
+    type_in(&mut model, "hhhj\n");
+    reread(&mut model, plans, None);
+    assert!(!model.is_reading(), "one that cannot be read stops no keys");
+}
+
+#[test]
+fn a_move_that_cannot_be_made_asks_for_no_reason() {
+    let mut model = opened();
+    model.select_step(Some("ledger-migration:1".to_owned()));
+    for key in ['f', 'b'] {
+        assert_eq!((press(&mut model, key), model.prompt.is_none()), (None, true), "{key}");
+        let (_, said) = model.message.clone().unwrap();
+        assert!(said.contains("is completed;") && said.ends_with("r reopens it"), "{said}");
+    }
+}
+
+#[test]
+fn plans_that_need_attention_come_first_and_have_their_sign() {
+    let mut model = opened();
+    let example = model.plans.iter().find(|it| it.id == "feature-auth").unwrap().clone();
+    let with = |(id, attention): (&str, Option<Reason>)| PlanShape {
+        id: id.to_owned(),
+        attention,
+        kind: PlanKind::Plan,
+        ..example.clone()
+    };
+    let plans = [
+        ("healthy", None),
+        ("old", Some(Reason::Stale)),
+        ("broken", Some(Reason::Faulty)),
+        ("gate", Some(Reason::ToConfirm)),
+        ("red", Some(Reason::Failed)),
+    ];
+    model.select_plan(None);
+    reread(&mut model, plans.map(with).to_vec(), None);
+    let shown = screen(&mut model, (80, 24));
+    let lines = ["✗ red", "◇ gate", "! broken", "○ old", "○ healthy"];
+    let rows: Vec<_> =
+        lines.iter().map(|it| shown.find(it).unwrap_or_else(|| panic!("{it}: {shown}"))).collect();
+    assert!(rows.is_sorted(), "{shown}");
+}
+
+#[test]
+fn the_example_says_what_it_waits_for() {
+    let model = opened();
+    let of = |id: &str| model.plans.iter().find(|it| it.id == id).unwrap();
+    assert_eq!(of("docs-onboarding").attention, Some(Reason::ToConfirm));
+    let ledger = [(1, "ready"), (1, "lapsed"), (1, "failed")];
+    assert_eq!(of("ledger-migration").counts(), ledger, "a lapsed step counts once");
+}
+
+#[test]
+fn columns_without_steps_have_no_width_and_ready_is_preferred() {
+    let mut model = opened();
+    let plan = model.plan.as_mut().unwrap();
+    for (nth, step) in plan.steps.iter_mut().enumerate() {
+        (step.status, step.ready, step.lapsed) = ("pending".to_owned(), nth == 3, false);
+        if nth > 5 {
+            step.status = "completed".to_owned();
+        }
+    }
+    plan.steps[0].status = "?".to_owned();
+    model.select_step(Some("ledger-migration:8".to_owned()));
+    let shown = screen(&mut model, (60, 24));
+    assert!(shown.contains("││Ready 1 ") && shown.contains("Done 5 "), "{shown}");
+    assert!(shown.contains("also: Waiting 4  In progress 0  Bloc"), "{shown}");
+    let shown = screen(&mut model, (80, 24));
+    assert!(shown.contains("││Ready 1            Blocked/Failed 1   Done 5"), "{shown}");
+    assert!(shown.contains("file has an"), "{shown}");
+}
+
+#[test]
+fn a_search_finds_who_works_on_what() {
+    let mut model = opened();
+    type_in(&mut model, "/wen zh\n");
+    let found: Vec<_> = model.shown().iter().map(|it| it.id.clone()).collect();
+    assert_eq!(found, ["ledger-migration:6"]);
+    type_in(&mut model, "/codex\n");
+    assert_eq!(model.step_id.as_deref(), Some("ledger-migration:2.75"));
+    type_in(&mut model, "/no such words\n");
+    assert!(screen(&mut model, (80, 24)).contains("nothing is found"));
+    type_in(&mut model, "\u{1b}\u{1b}/wen zh\n");
+    assert_eq!((model.focus, model.plan_id.as_deref()), (Focus::Plans, Some("ledger-migration")));
+    assert!(model.plan_rows().len() < model.plans.len());
+}
+
+#[test]
+fn counts_have_their_own_colours() {
+    let mut model = opened();
+    type_in(&mut model, "hhh");
+    let size = (200, 60);
+    let shown = screen(&mut model, size);
+    let line = shown
+        .lines()
+        .find(|it| it.contains("1 ready, 1 lapsed, 1 failed"))
+        .unwrap_or_else(|| panic!("{shown}"));
+    let y = shown.lines().position(|it| it == line).unwrap();
+    let x = line[..line.find("1 ready").unwrap()].chars().count();
+    let terminal = drawn(&mut model, size, true);
+    let cell = &terminal.backend().buffer().content[y * usize::from(size.0) + x];
+    assert_eq!(cell.fg, ratatui::style::Color::Cyan);
 }
 
 #[test]
@@ -278,13 +470,13 @@ fn every_key_is_shown_on_any_screen() {
         let mut model = opened();
         press(&mut model, '?');
         let mut seen = screen(&mut model, size);
-        for _ in 0..keys::KEYS.len() {
+        for _ in 0..keys::keys(false).len() {
             press(&mut model, 'j');
             seen += &screen(&mut model, size);
         }
         assert!(model.help.is_some(), "the keys that move scroll it");
         let width = usize::from(size.0);
-        for (key, what) in keys::KEYS {
+        for (key, what) in keys::keys(false) {
             // A narrow screen cuts what a key does at its edge.
             let what: String =
                 what.chars().take(width.saturating_sub(key.chars().count() + 4).min(30)).collect();

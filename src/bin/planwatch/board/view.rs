@@ -10,10 +10,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph};
 
-use super::keys::{FOOT, KEYS};
+use super::keys;
 use super::model::{Focus, Hit, Model, Severity};
 use super::prompt::PromptKind;
-use crate::screens::{self, ago, plans as plan_screen};
+use crate::screens::{ago, plans as plan_screen};
 use prose::{plain, visible};
 
 pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -146,26 +146,16 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(said, inner);
         return;
     }
-    let at = rows.iter().position(|(it, _)| Some(&it.id) == model.plan_id.as_ref()).unwrap_or(0);
-    let first = first_row(at, inner.height.into(), rows.len());
+    let at = rows.iter().position(|(it, _)| Some(&it.id) == model.plan_id.as_ref());
+    let first = first_row(at.unwrap_or(0), inner.height.into(), rows.len());
     let mut hits = Vec::new();
     for (nth, (plan, is_child)) in rows.iter().enumerate().skip(first).take(inner.height.into()) {
         let y = inner.y + u16::try_from(nth - first).unwrap_or(0);
         let place = Rect { y, height: 1, ..inner };
-        let (_, style) = plan_screen::status_cell(plan);
-        let style = if plan.problems.is_empty() { style } else { screens::BAD };
+        let (mark, style) = plan_screen::sign(plan);
         let closed = plan.steps_completed + plan.steps_skipped;
         let progress =
             if plan.steps_total == 0 { String::new() } else { format!(" {closed}/{}", plan.steps_total) };
-        let mark = match () {
-            () if !plan.problems.is_empty() => "!",
-            () if plan.steps_failed > 0 => "✗",
-            () if plan.steps_blocked > 0 => "■",
-            () if plan.steps_in_progress > 0 => "◐",
-            () if plan.steps_ready > 0 => "○",
-            () if plan.steps_total > 0 && closed == plan.steps_total => "●",
-            () => "·",
-        };
         let indent = if *is_child { "  " } else { "" };
         let room = usize::from(inner.width).saturating_sub(indent.len() + 2 + progress.len());
         let name = prose::cut(&plain(&plan.id), room);
@@ -173,12 +163,12 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         let line = Line::from(vec![
             Span::raw(indent),
             Span::styled(format!("{mark} "), colour(style)),
-            Span::styled(name, if nth == at { BOLD } else { Style::new() }),
+            Span::styled(name, if Some(nth) == at { BOLD } else { Style::new() }),
             Span::raw(gap),
             Span::styled(progress, DIM),
         ]);
         frame.render_widget(Paragraph::new(line), place);
-        if nth == at && model.focus == Focus::Plans {
+        if Some(nth) == at && model.focus == Focus::Plans {
             highlight(frame, place);
         }
         hits.push((place, Hit::Plan(plan.id.clone())));
@@ -204,13 +194,13 @@ fn foot(model: &Model, width: usize, has_room: bool) -> Vec<Line<'static>> {
     };
     lines.truncate(if has_room { MOST_OF_MESSAGE } else { 1 });
     match &model.prompt {
-        Some(_) if !has_room => vec![prompt_line(model, width)],
+        Some(_) if !has_room => prompt_lines(model, width, 1),
         Some(_) => {
-            lines.push(prompt_line(model, width));
+            lines.extend(prompt_lines(model, width, 2));
             lines
         }
         None if has_room => {
-            lines.push(Line::styled(foot_keys(width), DIM));
+            lines.push(Line::styled(foot_keys(model.is_plan_target(), width), DIM));
             lines
         }
         None => lines,
@@ -232,14 +222,30 @@ fn what_happened(model: &Model, width: usize) -> Line<'static> {
     Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
 }
 
+/// What is asked for, in at most so many lines; what the keys do is never cut.
+fn prompt_lines(model: &Model, width: usize, most: usize) -> Vec<Line<'static>> {
+    let Some(prompt) = model.prompt.as_ref() else { return Vec::new() };
+    if !matches!(prompt.kind, PromptKind::Yes(_)) {
+        return vec![prompt_line(model, width)];
+    }
+    let (label, keys) = (plain(&prompt.label), &prompt.keys);
+    let style = ACCENT.patch(BOLD);
+    let room = width.saturating_sub(Span::raw(keys).width() + 1);
+    if most > 1 && Span::raw(&label).width() > room {
+        return vec![
+            Line::styled(prose::cut(&label, width), style),
+            Line::styled(prose::cut(keys, width), style),
+        ];
+    }
+    // Where there is hardly any width, what is asked matters as much.
+    let label = prose::cut(&label, room.max(width / 2));
+    vec![Line::styled(format!("{label} {keys}"), style)]
+}
+
 /// What is typed, with the cursor, which is always visible.
 fn prompt_line(model: &Model, width: usize) -> Line<'static> {
     let Some(prompt) = &model.prompt else { return Line::default() };
-    let label = if matches!(prompt.kind, PromptKind::Yes(_)) {
-        plain(&prompt.label)
-    } else {
-        format!("{} › ", plain(&prompt.label))
-    };
+    let label = format!("{} › ", plain(&prompt.label));
     // A long label leaves room for what is typed.
     let label = prose::cut(&label, width.saturating_sub(12).max(width / 2));
     let (before, after) = prompt.parts();
@@ -254,9 +260,9 @@ fn prompt_line(model: &Model, width: usize) -> Line<'static> {
     ])
 }
 
-fn foot_keys(width: usize) -> String {
+fn foot_keys(is_plan: bool, width: usize) -> String {
     let mut line = String::new();
-    for key in FOOT {
+    for key in keys::foot(is_plan) {
         let gap = if line.is_empty() { "" } else { "  " };
         if line.len() + gap.len() + key.len() > width {
             break;
@@ -268,7 +274,9 @@ fn foot_keys(width: usize) -> String {
 
 /// The list of keys, in two columns where one is too high; where that is not enough, it is scrolled.
 fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
-    let n = KEYS.len();
+    let is_plan = model.is_plan_target();
+    let keys = keys::keys(is_plan);
+    let n = keys.len();
     let is_high = n + 2 > usize::from(all.height);
     let n_columns: u16 = if is_high && all.width >= 2 * HELP_COLUMN + 2 { 2 } else { 1 };
     let n_rows = n.div_ceil(usize::from(n_columns));
@@ -276,17 +284,17 @@ fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
     let height = u16::try_from(n_rows + 2).unwrap_or(u16::MAX);
     let area = all.centered(Constraint::Max(width), Constraint::Max(height));
     frame.render_widget(Clear, area);
-    let block = framed("keys", true);
+    let block = framed(if is_plan { "keys for a plan" } else { "keys for a step" }, true);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let most = n_rows.saturating_sub(inner.height.into());
     let first = model.help.unwrap_or(0).min(most);
     model.help = Some(first);
     let columns = Layout::horizontal(vec![Constraint::Fill(1); usize::from(n_columns)]).split(inner);
-    for (place, keys) in columns.iter().zip(KEYS.chunks(n_rows)) {
+    for (place, keys) in columns.iter().zip(keys.chunks(n_rows)) {
         // Where there is hardly any width, what a key does matters more than its place.
         let pad = if inner.width < 30 { 0 } else { 9 };
-        let line = |(key, what): &(&str, &'static str)| {
+        let line = |(key, what): &(&'static str, &'static str)| {
             Line::from(vec![Span::styled(format!("{key:>pad$}  "), ACCENT), Span::raw(*what)])
         };
         let lines: Vec<_> = keys.iter().skip(first).map(line).collect();

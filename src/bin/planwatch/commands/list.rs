@@ -142,8 +142,8 @@ fn steps_of(
     (plan, steps): (&PlanShape, &[StepShape]),
     width: Option<usize>,
 ) -> Result<String, Failure> {
-    let (stand, style) = plans::status_cell(plan);
-    let head = format!("{}{}  {}\n\n", heading(&plan.id, &plan.title), bar_of(plan), paint(style, &stand));
+    let stand = plans::painted_status(plan);
+    let head = format!("{}{}  {stand}\n\n", heading(&plan.id, &plan.title), bar_of(plan));
     let id = typed(&plan.id);
     if steps.is_empty() {
         let (said, commands) = match plan.steps_total {

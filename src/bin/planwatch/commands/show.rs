@@ -33,8 +33,7 @@ pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
 
 fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     let plan = &shown.plan;
-    let (stand, style) = plans::status_cell(plan);
-    let mut facts = vec![bar_of(plan), paint(style, &stand)];
+    let mut facts = vec![bar_of(plan), plans::painted_status(plan)];
     facts.extend(priority(plan.priority));
     let is_open = !matches!(plan.status.as_str(), "completed" | "abandoned");
     facts.extend(plan.due.map(|it| due(it, is_open, now).painted()));

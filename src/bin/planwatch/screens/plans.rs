@@ -1,14 +1,14 @@
 //! The table of plans.
 
 use anstyle::Style;
-use planwatch::api::views::PlanShape;
+use planwatch::api::views::{PlanShape, Reason};
 use planwatch::plan::model::PlanKind;
 use planwatch::plan::records::Priority;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;
 use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, due_cell, mark, own_title};
-use crate::table::{Cell, Table, Yields, cell, column, styled};
+use crate::table::{Cell, Table, Yields, cell, column, in_parts, paint, styled};
 
 /// Draws one line a plan; the children of a program stand below it.
 pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
@@ -34,12 +34,12 @@ fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table 
     // A column of titles that all repeat the ids is left out.
     let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
     for (plan, is_child) in lines {
-        let (now_text, style) = status_cell(plan);
+        let parts = status_parts(plan);
         let id = format!("{}{}", if *is_child { "  " } else { "" }, escaped(&plan.id));
         table.row([
             cell(id),
             cell(bar_of(plan)),
-            styled(style, now_text).or_short(short_stand(plan)),
+            in_parts(parts, worst(plan)).or_short(short_stand(plan)),
             styled(if plan.priority == Priority::Critical { BAD } else { PLAIN }, priority(plan.priority)),
             due_cell(plan.due, !matches!(plan.status.as_str(), "completed" | "abandoned"), now),
             styled(DIM, ago(now, plan.last_activity)),
@@ -75,43 +75,78 @@ fn priority(priority: Priority) -> &'static str {
     if priority == Priority::Medium { "" } else { priority.word() }
 }
 
-/// The state of a plan; for an active one, the counts of its steps.
-pub(crate) fn status_cell(plan: &PlanShape) -> (String, Style) {
-    if plan.archived {
-        return ("archived".to_owned(), DIM);
-    }
-    let incomplete = if plan.incomplete { ", incomplete" } else { "" };
-    if plan.status != "active" {
-        return (format!("{}{incomplete}", escaped(&plan.status)), colour(&plan.status));
-    }
-    let mut said: Vec<_> = counts(plan).iter().map(|(n, what, _)| format!("{n} {what}")).collect();
-    said.extend(plan.incomplete.then(|| "draft incomplete".to_owned()));
-    match (said.is_empty(), plan.steps_total) {
-        (false, _) => (said.join(", "), worst(plan)),
-        (true, 0) => ("empty".to_owned(), DIM),
-        (true, _) => (plan.state.to_owned(), DIM),
+/// The counts of an active plan's steps; each has its colour.
+fn counts(plan: &PlanShape) -> Vec<(usize, &'static str, Style)> {
+    plan.counts().into_iter().map(|(n, what)| (n, what, count_style(what))).collect()
+}
+
+fn count_style(what: &str) -> Style {
+    match what {
+        "ready" => READY,
+        "in progress" | "lapsed" => BUSY,
+        "failed" => BAD,
+        "blocked" => STUCK,
+        _ => PLAIN,
     }
 }
 
-/// The order of plans: work in progress comes before work that waits.
-fn counts(plan: &PlanShape) -> Vec<(usize, &'static str, Style)> {
-    let counts = [
-        (plan.steps_ready, "ready", READY),
-        (plan.steps_in_progress, "in progress", BUSY),
-        (plan.steps_failed, "failed", BAD),
-        (plan.steps_blocked, "blocked", STUCK),
-    ];
-    counts.into_iter().filter(|(n, _, _)| *n > 0).collect()
+/// The state of a plan in one line with colours.
+pub(crate) fn painted_status(plan: &PlanShape) -> String {
+    let parts = status_parts(plan);
+    parts.iter().map(|(text, style)| paint(*style, text)).collect::<Vec<_>>().join(", ")
 }
+
+/// The state of a plan; for an active one, the counts of its steps, each in its own colour.
+pub(crate) fn status_parts(plan: &PlanShape) -> Vec<(String, Style)> {
+    if plan.archived {
+        return vec![("archived".to_owned(), DIM)];
+    }
+    if plan.status != "active" {
+        let incomplete = if plan.incomplete { ", incomplete" } else { "" };
+        return vec![(format!("{}{incomplete}", escaped(&plan.status)), colour(&plan.status))];
+    }
+    let mut parts: Vec<_> =
+        counts(plan).iter().map(|(n, what, style)| (format!("{n} {what}"), *style)).collect();
+    parts.extend(plan.incomplete.then(|| ("draft incomplete".to_owned(), DIM)));
+    if parts.is_empty() {
+        let state = if plan.steps_total == 0 { "empty" } else { plan.state };
+        parts.push((state.to_owned(), DIM));
+    }
+    parts
+}
+
+/// The sign of a plan in a list: why it needs attention most, else how far it is.
+pub(crate) fn sign(plan: &PlanShape) -> (char, Style) {
+    let is_closed = |n: usize| n > 0 && plan.steps_completed + plan.steps_skipped == n;
+    match plan.attention {
+        Some(Reason::Failed) => (mark("failed"), BAD),
+        Some(Reason::Blocked) => (mark("blocked"), STUCK),
+        Some(Reason::ToConfirm) => (TO_CONFIRM, BUSY),
+        Some(Reason::Faulty) => (FAULTY, BAD),
+        Some(Reason::NotVerified | Reason::Lapsed) => (mark("in_progress"), BUSY),
+        _ if plan.status == "abandoned" => (mark("skipped"), DIM),
+        _ if plan.status == "completed" || is_closed(plan.steps_total) => {
+            (mark("completed"), colour("completed"))
+        }
+        _ if plan.steps_in_progress > 0 => (mark("in_progress"), BUSY),
+        Some(Reason::Overdue) => (mark("pending"), BAD),
+        _ if plan.steps_ready > 0 => (mark("pending"), READY),
+        _ => ('·', DIM),
+    }
+}
+
+/// The signs of a plan that waits for a person to confirm a step, and of one whose files have errors.
+pub(crate) const TO_CONFIRM: char = '◇';
+pub(crate) const FAULTY: char = '!';
 
 /// The colour of what needs a person most.
 fn worst(plan: &PlanShape) -> Style {
-    let counts = counts(plan);
-    let of = |what: &str| counts.iter().find(|(_, it, _)| *it == what).map(|(_, _, style)| *style);
-    of("failed").or(of("blocked")).or(of("in progress")).or(of("ready")).unwrap_or(PLAIN)
+    let of = |what: &str| (plan.count_of(what) > 0).then(|| count_style(what));
+    let of_work = || of("in progress").or(of("lapsed")).or(of("ready"));
+    of("failed").or(of("blocked")).or_else(of_work).unwrap_or(PLAIN)
 }
 
-/// As [`stand`], where there is little room: nothing is left out, each count has the mark of its status.
+/// As [`status_parts`], where there is little room: nothing is left out, each count has the mark of its status.
 fn short_stand(plan: &PlanShape) -> String {
     if plan.archived || plan.status != "active" {
         return String::new();
@@ -120,15 +155,22 @@ fn short_stand(plan: &PlanShape) -> String {
     if counts.len() < 2 { String::new() } else { marked(&counts) }
 }
 
-/// `○2 ◐1 ✗1`.
+/// `○2 ◐1 ✗1`. What lapsed is in progress for its file.
 fn marked(counts: &[(usize, &'static str, Style)]) -> String {
     let status = |what: &'static str| match what {
         "ready" => "pending",
-        "in progress" => "in_progress",
+        "in progress" | "lapsed" => "in_progress",
         itself => itself,
     };
-    let marked = counts.iter().map(|(n, what, _)| format!("{}{n}", mark(status(what))));
-    marked.collect::<Vec<_>>().join(" ")
+    let mut marks: Vec<(char, usize)> = Vec::new();
+    for (n, what, _) in counts {
+        let sign = mark(status(what));
+        match marks.iter_mut().find(|it| it.0 == sign) {
+            Some((_, sum)) => *sum += n,
+            None => marks.push((sign, *n)),
+        }
+    }
+    marks.iter().map(|(sign, n)| format!("{sign}{n}")).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -137,8 +179,13 @@ mod tests {
 
     #[test]
     fn short_counts_leave_nothing_out() {
-        let counts =
-            [(12, "ready", READY), (1, "in progress", BUSY), (3, "failed", BAD), (1, "blocked", STUCK)];
-        assert_eq!(marked(&counts), "○12 ◐1 ✗3 ■1");
+        let counts = [
+            (12, "ready", READY),
+            (1, "lapsed", BUSY),
+            (1, "in progress", BUSY),
+            (3, "failed", BAD),
+            (1, "blocked", STUCK),
+        ];
+        assert_eq!(marked(&counts), "○12 ◐2 ✗3 ■1");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
         column("phase", Yields::Whole),
         column("waits for", Yields::Extra),
         column("by", Yields::Extra),
-        numbers("tasks", Yields::Last),
+        numbers("tasks", Yields::Spare),
         column("due", Yields::Whole),
         column("last change", Yields::Whole),
         column("", Yields::Extra),

@@ -166,9 +166,13 @@ fn step(text: &mut Text, shown: &ShownStep, now: Time) {
 fn plan(text: &mut Text, shown: &ShownPlan, now: Time) {
     let plan = &shown.plan;
     title(text, &plan.id, &plan.title);
-    let (stand, style) = plan_screen::status_cell(plan);
-    let stand = anstream::adapter::strip_str(&stand).to_string();
-    let facts = vec![Span::raw(format!("{}  ", screens::bar_of(plan))), Span::styled(stand, colour(style))];
+    let mut facts = vec![Span::raw(format!("{} ", screens::bar_of(plan)))];
+    for (nth, (said, style)) in plan_screen::status_parts(plan).into_iter().enumerate() {
+        facts.extend([
+            Span::raw(if nth == 0 { " " } else { ", " }),
+            Span::styled(plain(&said), colour(style)),
+        ]);
+    }
     text.push(facts, 2);
     text.gap();
     text.fact("program", plan.program.as_deref().unwrap_or_default(), Style::new());

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use planwatch::api::views::StepShape;
+use planwatch::api::views::{Awaited, StepShape};
 use planwatch::plan::id::{StepId, read_step_id};
 use planwatch::plan::time::Time;
 use ratatui::Frame;
@@ -21,6 +21,9 @@ const CARD: u16 = 15;
 
 /// The height of a column with much room.
 const TALL: u16 = 18;
+
+/// How many lines the title of a card may have, and nearly as many what is below it.
+const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
 /// The width of the frame in which all columns fit.
 pub(super) const ALL_COLUMNS: u16 = 5 * (CARD + 1) + 1;
@@ -43,6 +46,10 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(said).style(DIM), inner);
         return;
     }
+    if model.shown().is_empty() {
+        frame.render_widget(Paragraph::new("nothing is found").style(DIM), inner);
+        return;
+    }
     match model.view {
         View::Columns => columns(model, frame, inner),
         View::List => lines(model, frame, inner, list_line),
@@ -51,15 +58,26 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// The columns that fit, among them the selected one; the others are named with their counts.
+/// The columns that matter most, for where not all fit.
+const BY_IMPORTANCE: [Column; 5] =
+    [Column::Ready, Column::Doing, Column::Stuck, Column::Waiting, Column::Done];
+
+/// The columns that have a width: those with steps, as many as fit, among them that of the selected step.
+fn shown_columns(model: &Model, width: u16) -> Vec<Column> {
+    let full: Vec<_> = BY_IMPORTANCE.into_iter().filter(|it| !model.column(*it).is_empty()).collect();
+    let own = model.selected().map(Column::of);
+    let others = full.iter().copied().filter(|it| Some(*it) != own);
+    let fit = usize::from((width + 1) / (CARD + 1)).max(1);
+    let mut shown: Vec<_> = own.into_iter().chain(others).take(fit).collect();
+    shown.sort();
+    shown
+}
+
+/// The columns with steps that fit; the others are named with their counts.
 fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
-    let fit = usize::from((area.width + 1) / (CARD + 1)).clamp(1, Column::ALL.len());
-    let own = model.selected().map_or(Column::Ready, Column::of);
-    let at = Column::ALL.iter().position(|it| *it == own).unwrap_or(0);
-    let first = (at + 1).saturating_sub(fit - fit / 2).min(Column::ALL.len() - fit);
-    let shown = &Column::ALL[first..first + fit];
+    let shown = shown_columns(model, area.width);
     // Where there is hardly room, cards matter more than counts.
-    let rest = u16::from(fit < Column::ALL.len() && area.height > 4);
+    let rest = u16::from(shown.len() < Column::ALL.len() && area.height > 4);
     let [main, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(rest)]).areas(area);
     frame.render_widget(Paragraph::new("also:").style(DIM), foot);
     let mut x = foot.x + 6;
@@ -72,7 +90,7 @@ fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         model.hits.push((place, Hit::Column(*column)));
         x += width + 2;
     }
-    let places = Layout::horizontal(vec![Constraint::Fill(1); fit]).spacing(1).split(main);
+    let places = Layout::horizontal(vec![Constraint::Fill(1); shown.len()]).spacing(1).split(main);
     for (column, place) in shown.iter().zip(places.iter()) {
         one_column(model, frame, *column, *place);
     }
@@ -104,9 +122,17 @@ fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Re
     let head_line = Line::styled(cut(&name, head.width.into()), style);
     frame.render_widget(Paragraph::new(head_line), head);
     let mut hits = vec![(area, Hit::Column(column))];
-    // Where there is much room, cards show more, and stand apart.
+    // Where there is much room, cards stand apart. They show all that all of them have room for.
     let is_tall = body.height >= TALL;
-    let (rows, gap) = if is_tall { (3, 1) } else { (2, 0) };
+    let (least, gap) = if is_tall { (3, 1) } else { (2, 0) };
+    let height = |rows: usize| {
+        let all = steps.iter().map(|it| card(it, body.width.into(), rows).len() + usize::from(gap));
+        all.sum::<usize>().saturating_sub(usize::from(gap))
+    };
+    // A card has at least one line, so more of them than lines never fit.
+    let may_fit = steps.len() <= usize::from(body.height);
+    let whole = CARD_ROWS.into_iter().find(|it| may_fit && height(*it) <= usize::from(body.height));
+    let rows = whole.unwrap_or(least).max(least);
     let card = |nth: usize| card(steps[nth], body.width.into(), rows);
     let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
     let mut first = at.unwrap_or(0);
@@ -155,11 +181,19 @@ fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
     ];
     let mut lines = wrap(&Line::from(title), width, 2);
     shorten(&mut lines, rows, width);
+    let is_unknown =
+        Column::of(step) == Column::Stuck && !matches!(step.status.as_str(), "failed" | "blocked");
     let facts = [
+        if is_unknown { "file has an error".to_owned() } else { String::new() },
         if step.lapsed { "lapsed".to_owned() } else { String::new() },
+        if is_to_confirm(step) { "to confirm".to_owned() } else { String::new() },
         step_screen::worker(step).to_owned(),
         step_screen::tasks(step),
-        if step.waits_for.is_empty() { String::new() } else { format!("← {}", waits(step)) },
+        if step.waits_for.is_empty() || is_to_confirm(step) {
+            String::new()
+        } else {
+            format!("← {}", waits(step))
+        },
     ];
     let facts: Vec<_> = facts.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
     if !facts.is_empty() {
@@ -182,22 +216,41 @@ fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
     }
 }
 
+/// A person is all that it waits for.
+fn is_to_confirm(step: &StepShape) -> bool {
+    matches!(step.waits_for.as_slice(), [Awaited::Confirmation])
+}
+
 /// What it waits for, steps of its own plan by their number.
 fn waits(step: &StepShape) -> String {
     step.shown_waits(8)
+}
+
+/// What stands at the right of a line, where it is wide enough.
+fn joined(of: &[String], width: usize) -> String {
+    let said: Vec<_> = of.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
+    if width > 50 && !said.is_empty() { format!(" {}", said.join(" · ")) } else { String::new() }
 }
 
 fn list_line(step: &StepShape, width: usize, now: Time) -> Line<'static> {
     let state = screens::short_state(step);
     let state = anstream::adapter::strip_str(&state.painted()).to_string();
     let style = step_style(step);
-    let right =
-        [step_screen::worker(step).to_owned(), step_screen::tasks(step), ago(now, step.last_activity)];
-    let right: Vec<_> = right.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
-    let right = if width > 50 { format!(" {}", right.join(" · ")) } else { String::new() };
     let number = format!("{:>5} ", step.number);
-    let room = width.saturating_sub(number.len() + 15 + Span::raw(&right).width());
-    let title = cut(&plain(&step.title), room);
+    let title = plain(&step.title);
+    let mut right =
+        vec![step_screen::worker(step).to_owned(), step_screen::tasks(step), ago(now, step.last_activity)];
+    // The title is read first; the time, and then the tasks, make room for it.
+    let room = loop {
+        let said = joined(&right, width);
+        let room = width.saturating_sub(number.len() + 15 + Span::raw(&said).width());
+        if right.len() < 2 || Span::raw(&title).width() <= room {
+            break room;
+        }
+        right.pop();
+    };
+    let right = joined(&right, width);
+    let title = cut(&title, room);
     let gap = " ".repeat(room.saturating_sub(Span::raw(&title).width()));
     Line::from(vec![
         Span::styled(number, BOLD),
