@@ -344,7 +344,7 @@ mod tests {
                 ExportForm::Adr,
                 ["1. One (file has an error: the status `pendng`", "2. Two (file has an error)"],
             ),
-            (ExportForm::Html, ["? file has an error: the status", "? file has an error<"]),
+            (ExportForm::Html, ["<bdi>file has an error: the status", "<bdi>file has an error<"]),
         ] {
             let request = ExportRequest { plan: "p".to_owned(), form };
             let report = export(&Context::on_model(&Machine::with(&files)), &request).unwrap();
