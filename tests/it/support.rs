@@ -54,10 +54,18 @@ impl Place {
 
     /// A place whose `plans/` is a copy of the example plans.
     pub(crate) fn with_examples() -> Self {
-        let place = Self::new();
-        copy(&root().join("plans-example"), &place.work().join("plans"));
-        place.date_fixture();
-        place
+        Self::new().and_examples()
+    }
+
+    /// As [`Self::with_examples`], for an editor that saves as fast as it can.
+    pub(crate) fn on_disk_with_examples() -> Self {
+        Self::on_disk().and_examples()
+    }
+
+    fn and_examples(self) -> Self {
+        copy(&root().join("plans-example"), &self.work().join("plans"));
+        self.date_fixture();
+        self
     }
 
     /// The directory around the working directory and the home.
