@@ -191,7 +191,7 @@ pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
     move_error(&step.id.to_string(), (under_run.or(step.status.known()), step.status.word()), verb)
 }
 
-/// As [`not_allowed`], of a step as it is shown: surfaces that ask for a reason look first whether it is of use.
+/// As `not_allowed`, of a step as it is shown: surfaces that ask for a reason look first whether it is of use.
 pub fn not_allowed_as_shown(step: &StepShape, verb: Verb) -> Option<Error> {
     let known = StepStatus::ALL.iter().copied().find(|it| it.word() == step.status);
     let from = if step.unverified { Some(StepStatus::Completed) } else { known };
