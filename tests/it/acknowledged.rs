@@ -122,7 +122,7 @@ fn claim_and_fail(place: &Place, n: usize) -> Result<Option<String>, String> {
 }
 
 fn round(editor: Editor, commands: usize, pace: Duration, tally: &mut Tally) {
-    let place = Place::on_disk();
+    let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");
     place.write("plans/p/step-1.md", STEP);
     let path = place.file("plans/p/step-1.md");

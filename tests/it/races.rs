@@ -111,7 +111,7 @@ fn simultaneous_requests_with_one_key_are_carried_out_once() {
 
 #[test]
 fn an_editor_that_saves_continuously_loses_nothing() {
-    let place = Place::on_disk_with_examples();
+    let place = Place::with_examples();
     let step = place.file("plans/fence-repair/step-4.md");
     let original = place.text("plans/fence-repair/step-4.md");
     let is_over = AtomicBool::new(false);

@@ -33,19 +33,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A place in memory, if this machine has a file system for that: most tests need no disk, whose flushes take
-    /// more time than all else.
     pub(crate) fn new() -> Self {
-        Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()))
-    }
-
-    /// A place on the disk of temporary files.
-    pub(crate) fn on_disk() -> Self {
-        Self::at(tempfile::tempdir())
-    }
-
-    fn at(directory: std::io::Result<tempfile::TempDir>) -> Self {
-        let place = Self { directory: directory.expect("a temporary directory") };
+        let place = Self { directory: tempfile::tempdir().expect("a temporary directory") };
         for below in ["home", "project"] {
             std::fs::create_dir(place.directory.path().join(below)).expect("it is new");
         }
@@ -54,18 +43,10 @@ impl Place {
 
     /// A place whose `plans/` is a copy of the example plans.
     pub(crate) fn with_examples() -> Self {
-        Self::new().and_examples()
-    }
-
-    /// As [`Self::with_examples`], for an editor that saves as fast as it can.
-    pub(crate) fn on_disk_with_examples() -> Self {
-        Self::on_disk().and_examples()
-    }
-
-    fn and_examples(self) -> Self {
-        copy(&root().join("plans-example"), &self.work().join("plans"));
-        self.date_fixture();
-        self
+        let place = Self::new();
+        copy(&root().join("plans-example"), &place.work().join("plans"));
+        place.date_fixture();
+        place
     }
 
     /// The directory around the working directory and the home.
