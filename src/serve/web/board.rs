@@ -19,7 +19,7 @@ use crate::plan::records::Priority;
 /// Cards of a column that is shown as a whole; the list has all steps.
 const MOST: usize = 200;
 
-/// Cards of a column of steps that nobody can work on now, before *Show all*.
+/// Cards of *Waiting* and *Done* before *Show all*.
 const FEW: usize = 20;
 
 /// More steps than these have a filter.
@@ -55,7 +55,7 @@ pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
                         ul class="cards" {
                             @for step in first(id, &inside, most(asked, id)) { (card(visit, step, shown.plan.priority, &titles)) }
                         }
-                        @if inside.len() > most(asked, id) && asked.all != id {
+                        @if most(asked, id) == FEW && inside.len() > FEW {
                             p class="more-link" { a href={ "?all=" (id) "&q=" (query(&asked.q)) "&by=" (query(&asked.by)) "#column-" (id) } { "Show all " (inside.len()) } }
                         } @else if inside.len() > MOST { p class="more-link" { a href="?view=list" { "All " (inside.len()) " in the list" } } }
                     }

@@ -201,7 +201,7 @@ fn a_tick_changes_one_character_and_a_text_only_the_version_that_was_shown() {
 }
 
 /// The value of the first field of this name in a page.
-fn field(page: &Answer, name: &str) -> String {
+pub(super) fn field(page: &Answer, name: &str) -> String {
     let at = page.body.split(&format!("name=\"{name}\"")).nth(1).expect("it has the field");
     at.split("value=\"").nth(1).and_then(|it| it.split('"').next()).unwrap_or_default().to_owned()
 }

@@ -1,7 +1,7 @@
 //! What the pages of the browser show of plans with much in them: timelines, boards, filters, details, the exported file.
 
 use super::client::Server;
-use super::pages::{act, page_token, signed_in};
+use super::pages::{act, field, page_token, signed_in};
 use crate::support::Place;
 
 /// A plan `p` with these files, and a server.
@@ -83,7 +83,17 @@ fn a_board_shows_few_of_what_is_done_and_all_of_what_can_be_worked_on() {
 }
 
 #[test]
-fn a_priority_is_told_where_it_is_not_that_of_the_plan() {
+fn a_column_that_is_always_shown_leads_to_the_list_where_it_is_too_long() {
+    let names: Vec<String> = (1..=205).map(|it| format!("step-{it}.md")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "# Ready\n")).collect();
+    let (_place, server, cookie) = with_plan(&files);
+    let page = server.ask("GET", "/plan/p", &cookie, "").body;
+    assert_eq!(page.matches("class=\"card ").count(), 200);
+    assert!(page.contains("?view=list\">All 205 in the list") && !page.contains("?all=ready"), "{page}");
+}
+
+#[test]
+fn a_priority_is_shown_where_it_is_not_that_of_the_plan() {
     let low = "---\npriority: low\n---\n# Low\n";
     let closed = DONE.replace("status:", "priority: critical\nstatus:");
     let (_place, server, cookie) =
@@ -170,12 +180,7 @@ fn a_conflict_marks_the_lines_that_differ() {
     let (place, server, cookie) = with_plan(&[("step-1.md", "# One\n\nsame\nold\n")]);
     let editor = server.ask("GET", "/step/p:1/edit", &cookie, "");
     let token = page_token(&editor);
-    let etag = editor
-        .body
-        .split("name=\"etag\"")
-        .nth(1)
-        .and_then(|it| it.split("value=\"").nth(1)?.split('"').next());
-    let etag = etag.expect("it has an etag").to_owned();
+    let etag = field(&editor, "etag");
     place.write("plans/p/step-1.md", "# One\n\nsame\ntheirs\n");
     let body = format!("page={token}&back=/&id=p:1&do=text&etag={etag}&text=same%0Amine%0A");
     let page = act(&server, &cookie, &body).body;
