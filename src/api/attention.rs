@@ -60,7 +60,8 @@ pub(crate) fn of_step(
     staleness::stale(plans, plan, step, now, stale_seconds).map(|since| (Reason::Stale, Some(since)))
 }
 
-fn waits_for_person_alone(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
+/// Whether the confirmation of a person is all that a step waits for.
+pub(crate) fn waits_for_person_alone(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
     let is_confirmation =
         |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
     // Most steps need no confirmation, and the obstacles of a step take longer to find.

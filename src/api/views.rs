@@ -4,6 +4,7 @@
 //! follows from a claim's lapse.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -215,9 +216,15 @@ fn ranges(step: &Step) -> Vec<RangeShape> {
 impl StepShape {
     /// What it depends on as people read it; `p:1 to p:200` for a range.
     pub fn shown_depends(&self) -> Vec<String> {
+        self.depends_as(&ToString::to_string, " to ")
+    }
+
+    /// What it depends on, with these names of steps, and this between the ends of a range.
+    pub fn depends_as(&self, name: &dyn Fn(&StepId) -> String, to: &str) -> Vec<String> {
         let is_end = |id: &StepId| self.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
-        let ranges = self.depends_ranges.iter().map(|it| format!("{} to {}", it.first, it.last));
-        ranges.chain(self.depends.iter().filter(|it| !is_end(it)).map(ToString::to_string)).collect()
+        let ranges =
+            self.depends_ranges.iter().map(|it| format!("{}{to}{}", name(&it.first), name(&it.last)));
+        ranges.chain(self.depends.iter().filter(|it| !is_end(it)).map(name)).collect()
     }
 
     /// What it waits for, in short: steps of its own plan by their number, and not more than `most`.
@@ -355,7 +362,8 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
         let held = plans.claims().holder(step).map(held_by);
         names.extend([claimed, held, step.assignee.clone()].into_iter().flatten());
     }
-    names.dedup();
+    let mut seen = HashSet::new();
+    names.retain(|it| seen.insert(it.clone()));
     names
 }
 

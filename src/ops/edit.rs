@@ -64,11 +64,11 @@ impl Before {
         &self.bytes
     }
 
-    /// The verbs that changed the file since, and whose changes are not in it: the editor has saved the front matter as it
-    /// had read it. Oldest first.
-    pub fn overwritten(&self, context: &Context, file: &Path) -> Vec<String> {
+    /// The verbs that changed the file since, and whose changes are not in `after`, its present text: the editor has saved
+    /// the front matter that it had read before. Oldest first.
+    pub fn overwritten(&self, context: &Context, file: &Path, after: &[u8]) -> Vec<String> {
         let header = |it: &[u8]| front_matter::split(it).yaml().map(<[u8]>::to_vec);
-        if read(context, file).is_none_or(|it| header(&it) != header(&self.bytes)) {
+        if header(after) != header(&self.bytes) {
             return Vec::new();
         }
         let Ok(path) = file.strip_prefix(context.plans.root()) else { return Vec::new() };

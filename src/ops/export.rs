@@ -174,7 +174,7 @@ fn one_step(step: &StepShape, body: &str) -> String {
     text
 }
 
-/// A step's status; a word that is none is named as what it is.
+/// A step's status, or that its file has an error.
 fn readable_status(step: &StepShape) -> Cow<'_, str> {
     match (Look::of(step), step.status.as_str()) {
         (Look::Unknown, "?") => FILE_ERROR.into(),

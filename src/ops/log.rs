@@ -184,9 +184,13 @@ fn uncommitted(files: Vec<Differing>) -> Option<Group> {
 impl Group {
     /// When a change was done, as well as that is known.
     pub(crate) fn time_of(&self, change: &Change) -> Option<Time> {
-        let committed = || self.commit.as_ref().and_then(|it| it.at);
+        change.at.map(Time::whole_seconds).or_else(|| self.known_at(change))
+    }
+
+    /// When a change was committed, else when its file was saved.
+    pub(crate) fn known_at(&self, change: &Change) -> Option<Time> {
         let saved = || self.saved.iter().find(|it| it.0 == change.path).map(|it| it.1);
-        change.at.or_else(committed).or_else(saved).map(Time::whole_seconds)
+        self.commit.as_ref().and_then(|it| it.at).or_else(saved).map(Time::whole_seconds)
     }
 
     fn event(&self, context: &Context, change: &Change) -> LogEvent {

@@ -1,5 +1,6 @@
 //! `undo`: undoes changes that planwatch made, if their files were not edited since.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +70,32 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
         at: it.at,
     };
     context.plans.undo_list().into_iter().map(item).collect()
+}
+
+/// A verb in the past tense, for a sentence between its author and the id of a step or plan.
+pub fn done_words(verb: &str) -> Cow<'static, str> {
+    Cow::Borrowed(match verb {
+        "done" => "completed",
+        "start" => "started",
+        "fail" => "failed",
+        "block" => "blocked",
+        "skip" => "skipped",
+        "reopen" => "reopened",
+        "claim" => "claimed",
+        "release" => "released",
+        "confirm" => "confirmed",
+        "note" => "wrote a note on",
+        "attempt" => "recorded an attempt of",
+        "tick" => "ticked a task of",
+        "add" => "added",
+        "new" => "created",
+        "remove" => "removed",
+        "move" => "moved",
+        "archive" => "archived",
+        "restore" => "restored",
+        "set" | "update" | "edit" | "text" => "changed",
+        other => return format!("did “{other}” of").into(),
+    })
 }
 
 /// Restores the files of a change. If one of them was edited since, the undo is refused.

@@ -56,12 +56,7 @@ pub(super) fn place(
     let mut groups = places.groups(partial)?;
     // The attempts of a removed step go to the step that replaced it, whose own conflict has to be resolved before.
     groups.sort_by_key(|it| it.target().is_some_and(|it| is_archived(it)));
-    let mut settled = Vec::new();
-    for group in groups {
-        places.settle(writing, group, done, &mut settled)?;
-    }
-    // Only now does every file have its text.
-    settled.into_iter().try_for_each(|it| places.finish(writing, it, done))
+    places.settle_all(writing, groups, done)
 }
 
 pub(super) fn is_archived(path: &Path) -> bool {
@@ -331,6 +326,20 @@ impl<'a> Places<'a> {
         })?;
         let best = found.into_iter().max_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)));
         Ok(best.map(|(_, _, path, text)| (path, text)))
+    }
+
+    /// Writes each step to its place, and then changes the files that the steps concern: only then has every file its text.
+    fn settle_all(
+        &self,
+        writing: &mut Transaction<'_>,
+        groups: Vec<Group>,
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        let mut settled = Vec::new();
+        for group in groups {
+            self.settle(writing, group, done, &mut settled)?;
+        }
+        settled.into_iter().try_for_each(|it| self.finish(writing, it, done))
     }
 
     /// Writes the step to its place, and removes its other files.

@@ -92,8 +92,7 @@ fn rows(plan: &Plan, groups: &[Group]) -> BTreeMap<StepNumber, StepTimeline> {
         let mut found: HashMap<StepNumber, Vec<Done<'_>>> = HashMap::new();
         for change in &group.changes {
             let step = change.step.as_ref().and_then(|it| names.now.get(it));
-            let undated = Change { at: None, ..change.clone() };
-            let times = group.time_of(change).map(|at| (at, group.time_of(&undated).unwrap_or(at)));
+            let times = group.time_of(change).map(|at| (at, group.known_at(change).unwrap_or(at)));
             if let Some((number, (at, committed_at))) = step.cloned().zip(times) {
                 found.entry(number).or_default().push(Done { change, at, committed_at });
             }

@@ -109,10 +109,8 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
         let after = whole.tree();
         assert_ne!(before, after, "{name}");
         let (mut n_refused, mut faults) = (0, sample(3));
-        for (call, fault) in (1..=whole.calls()).flat_map(|it| [(it, Fault::Full), (it, Fault::Broken)]) {
-            if !faults.takes() {
-                continue;
-            }
+        let all = (1..=whole.calls()).flat_map(|it| [(it, Fault::Full), (it, Fault::Broken)]);
+        for (call, fault) in all.filter(|_| faults.takes()) {
             let machine = start.failing_at(call, fault);
             let answer = verb(&Context::on_model(&machine));
             // The next command takes back what could not be taken back at once.

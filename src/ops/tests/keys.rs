@@ -122,16 +122,12 @@ fn claim_step(context: &Context) -> Result<Value, Error> {
     Ok(claim::claim(context, &request)?.to_json())
 }
 
-/// Stops the request before a call, and sends it again after a kill and after every power cut; returns how often the
-/// answer was made from the record.
+/// Stops the request before a call, and sends it again after a kill and after every power cut.
 fn check(act: Act) {
     let whole = machine();
     let expected = ask(&whole, "k", act).unwrap();
     let (mut n_anew, mut n_again, mut calls) = (0, 0, sample(3));
-    for call in 1.. {
-        if !calls.takes() {
-            continue;
-        }
+    for call in (1..).filter(|_| calls.takes()) {
         let dying = machine().dying_before(call);
         let answer = ask(&dying, "k", act);
         if !dying.has_died() {
@@ -257,10 +253,8 @@ fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
         ask(&quiet, "k", act).unwrap();
         let (n, mut n_included, mut saves) = (quiet.calls(), 0, sample(3));
         for first in 1..=n {
-            for (again, second) in [1, 2, 4, 7].map(|it| (first + it, first + it + 1)) {
-                if !saves.takes() {
-                    continue;
-                }
+            let all = [1, 2, 4, 7].map(|it| (first + it, first + it + 1));
+            for (again, second) in all.into_iter().filter(|_| saves.takes()) {
                 let saving = machine().saved_twice(first, again, second);
                 let is_made = ask_without_answer(&saving, act).is_ok();
                 let after = saving.after_kill();

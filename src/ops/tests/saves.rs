@@ -138,10 +138,7 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
         let n = quiet.calls();
         for first in 1..=n {
             for again in (first..first + 12).step_by(4) {
-                for second in (again + 1..again + 14).step_by(5) {
-                    if !saves.takes() {
-                        continue;
-                    }
+                for second in (again + 1..again + 14).step_by(5).filter(|_| saves.takes()) {
                     let saving = machine.saved_twice(first, again, second);
                     let answer = (case.run)(&Context::on_model(&saving));
                     let text = saving.text(STEP).unwrap();

@@ -220,13 +220,13 @@ fn details(visit: &Visit, step: &StepShape) -> Markup {
     let input = |key: &str, kind: &str, value: &str| {
         html! { input id={"value-" (key)} name="value" type=(kind) value=(value) aria-describedby={"said-" (key)}; }
     };
-    let depends: Vec<_> = shown_depends(step);
+    let depends = typed_depends(step).join(", ");
     html! {
         details class="more" id="details-form" {
             summary { "Change the details" }
             (field("title", "Title", "", input("title", "text", &step.title)))
-            (field("assignee", "Assignee", "(empty: nobody)", input("assignee", "text", step.assignee.as_deref().unwrap_or_default())))
-            (field("depends", "Waits for", "(step numbers; plan:number for other plans)", input("depends", "text", &depends.join(", "))))
+            (field("assignee", "Assignee", "(empty: none)", input("assignee", "text", step.assignee.as_deref().unwrap_or_default())))
+            (field("depends", "Waits for", "(step numbers; plan:number for other plans)", input("depends", "text", &depends)))
             (field("priority", "Priority", "", html! {
                 select id="value-priority" name="value" aria-describedby="said-priority" {
                     option value="" { "as the plan" }
@@ -239,13 +239,11 @@ fn details(visit: &Visit, step: &StepShape) -> Markup {
 }
 
 /// What a step waits for, as a person types it: steps of its own plan by their numbers.
-fn shown_depends(step: &StepShape) -> Vec<String> {
+fn typed_depends(step: &StepShape) -> Vec<String> {
     let short = |id: &StepId| {
         if id.plan.as_str() == step.plan { id.number.to_string() } else { id.to_string() }
     };
-    let is_end = |id: &StepId| step.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
-    let ranges = step.depends_ranges.iter().map(|it| format!("{}-{}", short(&it.first), short(&it.last)));
-    ranges.chain(step.depends.iter().filter(|it| !is_end(it)).map(short)).collect()
+    step.depends_as(&short, "-")
 }
 
 #[cfg(test)]

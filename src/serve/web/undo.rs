@@ -96,7 +96,7 @@ fn change(context: &Context, change: &UndoItem) -> Markup {
     let more = change.paths.len().saturating_sub(1);
     html! {
         @match author(context, change) {
-            Some(by) => { strong { (isolated(&by)) } " " (did(&change.verb)) " " }
+            Some(by) => { strong { (isolated(&by)) } " " (one_line(&undo::done_words(&change.verb))) " " }
             None => { "“" (one_line(&change.verb)) "” of " }
         }
         @match address::read("", &path) {
@@ -132,33 +132,6 @@ fn author(context: &Context, change: &UndoItem) -> Option<String> {
         found.get("by").and_then(|it| it.text().map(|it| it.to_string()))
     };
     recorded().or_else(|| Some(change.by.clone())).filter(|it| !it.is_empty())
-}
-
-/// A verb as something that was done.
-fn did(verb: &str) -> String {
-    let word = match verb {
-        "done" => "completed",
-        "start" => "started",
-        "fail" => "failed",
-        "block" => "blocked",
-        "skip" => "skipped",
-        "reopen" => "reopened",
-        "claim" => "claimed",
-        "release" => "released",
-        "confirm" => "confirmed",
-        "note" => "wrote a note on",
-        "attempt" => "recorded an attempt of",
-        "tick" => "ticked a task of",
-        "add" => "added",
-        "new" => "created",
-        "remove" => "removed",
-        "move" => "moved",
-        "archive" => "archived",
-        "restore" => "restored",
-        "set" | "update" | "edit" | "text" => "changed",
-        other => return format!("did “{}” of", one_line(other)),
-    };
-    word.to_owned()
 }
 
 fn why_not(change: &UndoItem) -> &'static str {

@@ -318,7 +318,7 @@ fn undo_question(context: &Context) -> Reply {
     let label = match item.by.as_str() {
         // Work of others is not undone by mistake.
         by if !by.is_empty() && by != context.by => {
-            format!("{by} {} {what}, {at}: undo it?", questions::done_words(&item.verb))
+            format!("{by} {} {what}, {at}: undo it?", undo::done_words(&item.verb))
         }
         _ => format!("undo `{}` of {what}, {at}?", item.verb),
     };

@@ -68,19 +68,6 @@ fn plan_question(model: &Model, request: Request, verb: Verb) -> Prompt {
     Prompt::question(label, format!("Enter {does} it, Esc cancels"), request)
 }
 
-/// What somebody did with a verb, before the name of a step or plan.
-pub(super) fn done_words(verb: &str) -> String {
-    match verb {
-        "done" => "completed".to_owned(),
-        "skip" => "skipped".to_owned(),
-        "release" => "released".to_owned(),
-        "start" | "fail" | "block" | "reopen" | "add" | "claim" | "confirm" => format!("{verb}ed"),
-        "note" => "added a note to".to_owned(),
-        "attempt" => "recorded an attempt of".to_owned(),
-        other => format!("made `{other}` of"),
-    }
-}
-
 /// The keys of the board for the commands that a hint names.
 pub(super) fn keys_of(hint: &str) -> String {
     let named = [

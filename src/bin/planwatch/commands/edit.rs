@@ -30,7 +30,7 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     let context = session.context()?;
     let after = edit::read(&context, &file);
     let is_unchanged = after.as_deref().unwrap_or_default() == before.bytes();
-    for verb in before.overwritten(&context, &file) {
+    for verb in after.iter().flat_map(|it| before.overwritten(&context, &file, it)) {
         let message = format!(
             "`{verb}` changed the file while the editor was open, and what the editor saved does not have that change"
         );

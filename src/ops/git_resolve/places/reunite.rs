@@ -50,9 +50,7 @@ pub(in crate::ops::git_resolve) fn reunite(
                 let shown: Vec<_> = group.paths.iter().map(|it| resolving.shown(it)).collect();
                 // What was decided about the files before does not count any more.
                 done.files.retain(|it| !shown.contains(&it.path));
-                let mut settled = Vec::new();
-                places.settle(writing, group, done, &mut settled)?;
-                settled.into_iter().try_for_each(|it| places.finish(writing, it, done))?;
+                places.settle_all(writing, vec![group], done)?;
             }
         }
         if !merging.may_leave_out {

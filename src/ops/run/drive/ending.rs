@@ -1,5 +1,6 @@
 //! Whether a run that can begin nothing waits for others or is over, and why.
 
+use crate::api::attention;
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
 use crate::ops::claim;
@@ -7,7 +8,7 @@ use crate::ops::run::End;
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
-use crate::plan::rules::{self, Obstacle, State};
+use crate::plan::rules::{self, State};
 use crate::store::leases::Leases;
 use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::sync::renewed_elsewhere;
@@ -45,7 +46,7 @@ impl Driver<'_> {
     }
 }
 
-/// What tells one state of the files from another.
+/// The versions of all live files, to see whether one has changed.
 fn etags(plans: &Plans) -> Vec<(&str, Option<&str>)> {
     let mut all = Vec::new();
     for plan in plans.live() {
@@ -78,12 +79,7 @@ fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
     if best == State::Complete {
         return Ok(halt(End::Complete, why));
     }
-    let waits = |step: &&Step, plan: &Plan| {
-        let obstacles = rules::obstacles(plans, plan, step, context.now);
-        let is_gate =
-            |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
-        !obstacles.is_empty() && obstacles.iter().all(is_gate)
-    };
+    let waits = |step: &&Step, plan: &Plan| attention::waits_for_person_alone(plans, plan, step, context.now);
     let gate = asked.iter().find_map(|plan| plan.steps.iter().find(|it| waits(it, plan)));
     Ok(match gate {
         Some(step) => {
