@@ -227,7 +227,7 @@ async function details(it) {
   await page.waitForSelector('#said-depends .refusal');
   fault((await page.textContent('#said-depends')).includes('99'), 'the refusal does not name the step');
   fault(await page.evaluate(() => document.activeElement.id === 'value-depends'), 'the focus is not at the field');
-  fault(await page.locator('.notice.refused').count() === 0, 'the refusal is told twice');
+  fault(await page.locator('.notice.refused').count() === 0, 'the refusal is shown twice');
   fault(await page.inputValue('#value-assignee') === 'bob', 'another field lost what was typed');
   await page.click('#set-assignee button');
   await page.waitForSelector('.notice form[data-act=undo]');

@@ -244,7 +244,7 @@ impl Locked<'_> {
     }
 
     /// Whether another program has removed or renamed the directory to which a file would return. A new directory with one
-    /// file in it would be a plan that nobody wants.
+    /// file in it would look like a plan.
     fn is_homeless(&self, journal: &Journal, from: &Path, to: &Path) -> bool {
         let root = &self.plans.root;
         let kind = |path: &Path| self.plans.disk.lstat(&root.join(path)).map(|it| it.kind);

@@ -148,12 +148,12 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
 fn plain(text: &str) -> String {
     // Nearly no text has any; one look at the smallest byte is several times as fast as looking for each.
     let (smallest, largest) = text.bytes().fold((u8::MAX, 0), |(a, b), it| (a.min(it), b.max(it)));
-    let apart = if largest < FIRST_BYTE_WITHOUT_SPACES { text.to_owned() } else { apart(text) };
-    if smallest > 3 { apart } else { apart.replace(['\0', MATCH_START, MATCH_END], " ") }
+    let text = if largest < FIRST_BYTE_WITHOUT_SPACES { text.to_owned() } else { apart(text) };
+    if smallest > 3 { text } else { text.replace(['\0', MATCH_START, MATCH_END], " ") }
 }
 
-/// A space without width around each character of a script that is written without spaces. SQLite splits words there, so that each
-/// of these characters is a word, and a word of several is a phrase.
+/// A zero-width space is put around each character of a script that is written without spaces. SQLite splits words there, so each
+/// of these characters is a word, and a word of several characters is a phrase.
 const BETWEEN: char = '\u{200b}';
 
 /// The first byte of the first character of [`is_without_spaces`] in UTF-8.
@@ -165,6 +165,7 @@ fn is_without_spaces(it: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
 }
 
+/// Puts [`BETWEEN`] around the characters of [`is_without_spaces`].
 fn apart(text: &str) -> String {
     let mut apart = String::with_capacity(text.len() * 2);
     for it in text.chars() {

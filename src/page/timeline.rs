@@ -183,7 +183,7 @@ fn sign_words(look: Look) -> &'static str {
     }
 }
 
-/// The sign of an attempt: a form of its own for each outcome, as colours alone do not tell everyone.
+/// The sign of an attempt. Each outcome has a shape of its own, because not everyone can tell the colours apart.
 fn sign(look: Look, x: i64, y: i64, title: &Markup) -> Markup {
     let class = format!("mark {}", look.class());
     let (left, right, top, bottom) = (x - 5, x + 5, y - 5, y + 5);

@@ -1,4 +1,4 @@
-//! What a step was when: from what its file records, and from commits only where it records nothing.
+//! Which status a step had at which time: as its file records, and from commits only where it records nothing.
 
 use serde::Serialize;
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nothing_tells_is_not_drawn() {
+    fn an_end_that_is_not_recorded_is_not_drawn() {
         check("completed", Some(10), &[], &[], "");
         check("completed", Some(10), &[attempt(12, "started")], &[], "pending 10-12");
         check("pending", Some(10), &[], &[], "pending 10-");

@@ -1,4 +1,4 @@
-//! What looks like a dependency in the text of a step, and is none: planwatch does not read that form.
+//! Finds texts of a step that look like a dependency but are in a form that planwatch does not read.
 //!
 //! The forms are few on purpose. A word such as "depends on" has to be followed directly by the name of a step that comes
 //! before, or a section with a similar heading has to name one.
@@ -162,7 +162,7 @@ fn begins_with_none(masked: &str) -> bool {
     says_none(masked.trim_start_matches(MARKS).trim_start(), masked)
 }
 
-/// The rest of a line that begins with one of the labels, whatever marks are around it.
+/// The rest of a line that begins with one of the labels, with or without marks.
 fn label(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start_matches(MARKS);
     let rest = rest.strip_prefix("x] ").or_else(|| rest.strip_prefix("] ")).unwrap_or(rest);

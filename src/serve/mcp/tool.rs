@@ -58,7 +58,7 @@ impl Call {
         result::changed(repeated.map_or_else(|| change(&context), Ok)?)
     }
 
-    /// As [`Self::part`], for a change that a repetition of the call finds made.
+    /// As [`Self::part`], without a key: if the call is repeated, this change is already made.
     pub(super) fn unkeyed(
         &self,
         change: impl FnOnce(&Context) -> Result<ChangeReport, Error>,

@@ -151,7 +151,7 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
     let (report, totals) = (&brief.report, brief.report.totals);
     html! {
         h1 class="unseen" { "Overview" }
-        // Who filters wants to see what was found.
+        // The result of a filter comes before the other parts.
         @let is_first = asked.is_filtered();
         @if is_first { (table(visit, asked, plans, now)) }
         @if report.interrupted.is_some() {

@@ -136,8 +136,8 @@ pub(super) fn worker(step: &StepShape) -> Option<&str> {
     claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref())
 }
 
-/// The small facts below a step's title. A priority is told where it is not the `usual` one and the work is open: a plan
-/// hands its own down to all of its steps.
+/// The small facts below a step's title. The priority of an open step is shown if it is not the `usual` one:
+/// steps inherit that of their plan.
 pub(super) fn facts(step: &StepShape, usual: Priority) -> Markup {
     let is_closed = matches!(step.status.as_str(), "completed" | "skipped");
     html! {

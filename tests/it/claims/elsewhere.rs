@@ -85,7 +85,7 @@ fn every_verb_refuses_a_claimed_step_whose_file_lost_the_claim() {
     // A person who ends the work in an editor ends the claim, too.
     repository.place.write("plans/p/step-1.md", format!("---\nstatus: failed\n---\n{text}"));
     repository.run(HERE, "reopen p:1 --dry-run").ok();
-    // Nobody knows whether a file that cannot be read has the claim.
+    // A file that cannot be read may still have the claim.
     repository.place.write("plans/p/step-1.md", format!("---\nstatus: [\n---\n{text}"));
     let found = repository.run(HERE, "check").stdout;
     assert!(found.contains("front-matter-invalid") && !found.contains("taken-back"), "{found}");

@@ -256,7 +256,7 @@ function page() {
     const button = $('form[data-act=undo] button', notice);
     if (button) return button.click();
     const answer = await fetch('/undo?last=1', { headers: PART }).catch(() => null);
-    if (!answer) return say('The server does not answer.', true);
+    if (!answer) return say(`${SILENT}.`, true);
     if (answer.status === 401) return signed_out();
     tell($('.notice', parse(await answer.text())));
     focus_on($('form button', notice) || $('.notice'));
