@@ -301,7 +301,7 @@ impl World {
 
     fn editor_reads(&mut self) {
         let found = self.state.find(Path::new(self.edited())).ok();
-        self.in_hand = found.map(|ino| (ino, self.state.inode(ino).live.clone()));
+        self.in_hand = found.map(|ino| (ino, self.state.inode(ino).live.to_vec()));
     }
 
     fn editor_saves(&mut self, how: Save, token: &[u8]) {
@@ -314,7 +314,7 @@ impl World {
                 ino
             }
             Save::Append => {
-                let now = self.state.inode(ino).live.clone();
+                let now = self.state.inode(ino).live.to_vec();
                 self.state.write(ino, [&now, token].concat());
                 ino
             }
@@ -477,7 +477,7 @@ impl DiskFile for ModelFile {
         if world.crashed {
             return turn;
         }
-        let old = world.state.inode(self.ino).live.clone();
+        let old = world.state.inode(self.ino).live.to_vec();
         let mut turn = turn;
         let mut bytes = if turn.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
         let end = if self.at_end { old.len() + bytes.len() } else { bytes.len() };
@@ -497,7 +497,7 @@ impl DiskFile for ModelFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut world = self.disk.enter()?;
-        let mut live = world.state.inode(self.ino).live.clone();
+        let mut live = world.state.inode(self.ino).live.to_vec();
         live.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
         world.state.write(self.ino, live);
         Ok(())

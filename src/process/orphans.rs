@@ -110,14 +110,14 @@ mod tests {
         starting.lock().unwrap();
         let (log, is_started) = (open(), AtomicBool::new(false));
         let (begin, begun) = mpsc::channel();
-        let mut worker = thread::scope(|scope| {
+        let ended = thread::scope(|scope| {
             let is_started = &is_started;
             let worker = scope.spawn(move || {
                 begun.recv().unwrap();
-                let worker = worker("h0000003");
+                let mut worker = worker("h0000003");
                 is_started.store(true, Ordering::SeqCst);
                 drop(starting);
-                worker
+                worker.wait().unwrap()
             });
             begin.send(()).unwrap();
             wait_for_start(&log);
@@ -125,7 +125,7 @@ mod tests {
             Processes::default().end_left("h0000003", None, Some(&log));
             worker.join().unwrap()
         });
-        assert_eq!(worker.wait().unwrap().signal(), Some(15));
+        assert_eq!(ended.signal(), Some(15));
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     tally.after.clear();
     let calls = run(case, &start, Script::default()).calls;
-    let mut pairs = sample_saves(23);
+    let mut pairs = sample_saves(47);
     for how in SAVES {
         for (begins, ends) in
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
@@ -333,7 +333,7 @@ pub(super) fn report(what: &str, tally: &Tally) {
 fn after_any_crash_and_fault_a_file_is_old_or_new() {
     let mut tally = Tally::default();
     for case in CASES {
-        crashes_and_faults(case, &mut tally, &mut sample(293));
+        crashes_and_faults(case, &mut tally, &mut sample(593));
     }
     report("crashes and faults", &tally);
 }
@@ -342,7 +342,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample_beside_saves(71));
+        editors(case, &mut tally, &mut sample_beside_saves(149));
     }
     report("editors", &tally);
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
@@ -15,9 +16,10 @@ use crate::disk::names::is_runtime;
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
     pub kind: FileKind,
-    pub live: Vec<u8>,
+    /// Shared, because tests copy the state thousands of times.
+    pub live: Arc<[u8]>,
     /// What the last `sync` covered; `None`: never synced.
-    durable: Option<Vec<u8>>,
+    durable: Option<Arc<[u8]>>,
     mode: u32,
     uid: u32,
     mtime: i128,
@@ -29,6 +31,8 @@ type Name = (u64, OsString);
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub clock: i128,
+    /// The effective user, asked for once: each part of a path is checked.
+    user: u32,
     inodes: BTreeMap<u64, Inode>,
     names: BTreeMap<Name, u64>,
     durable: BTreeMap<Name, u64>,
@@ -49,17 +53,19 @@ const ROOT: u64 = 1;
 impl State {
     pub(super) fn new() -> Self {
         let clock = 1_000_000_000_000;
+        let user = rustix::process::geteuid().as_raw();
         let root = Inode {
             kind: FileKind::Dir,
-            live: Vec::new(),
+            live: Arc::default(),
             durable: None,
             mode: 0o755,
-            uid: rustix::process::geteuid().as_raw(),
+            uid: user,
             mtime: clock,
             ctime: clock,
         };
         Self {
             clock,
+            user,
             inodes: BTreeMap::from([(ROOT, root)]),
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
@@ -134,7 +140,7 @@ impl State {
             if inode.live != durable {
                 inode.live = match unsynced {
                     Unsynced::All => inode.live.clone(),
-                    Unsynced::Half => inode.live[..inode.live.len() / 2].to_vec(),
+                    Unsynced::Half => inode.live[..inode.live.len() / 2].into(),
                     Unsynced::Nothing => durable,
                 };
             }
@@ -148,11 +154,16 @@ impl State {
     /// second.
     pub(super) fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(format!("{} {:?}", self.clock / 1_000_000_000, self.names).as_bytes());
+        hasher.update(&(self.clock / 1_000_000_000).to_le_bytes());
+        for ((dir, name), ino) in &self.names {
+            hasher.update(&dir.to_le_bytes()).update(&ino.to_le_bytes());
+            hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_encoded_bytes());
+        }
         for ino in self.names.values().collect::<BTreeSet<_>>() {
             let it = &self.inodes[ino];
-            let head = (it.kind, it.mode, it.uid, it.mtime, it.ctime, it.live.len());
-            hasher.update(format!("{head:?}").as_bytes()).update(&it.live);
+            hasher.update(&[it.kind as u8]).update(&it.mode.to_le_bytes()).update(&it.uid.to_le_bytes());
+            hasher.update(&it.mtime.to_le_bytes()).update(&it.ctime.to_le_bytes());
+            hasher.update(&(it.live.len() as u64).to_le_bytes()).update(&it.live);
         }
         hasher.finalize()
     }
@@ -174,7 +185,7 @@ impl State {
     /// Another user's directory with mode 0700 is inaccessible.
     fn look_into(&self, dir: u64) -> io::Result<()> {
         let it = &self.inodes[&dir];
-        let is_closed = it.uid != rustix::process::geteuid().as_raw() && it.mode & 0o077 == 0;
+        let is_closed = it.uid != self.user && it.mode & 0o077 == 0;
         if is_closed { Err(Errno::ACCESS.into()) } else { Ok(()) }
     }
 
@@ -189,7 +200,7 @@ impl State {
     }
 
     pub(super) fn text(&self, path: &str) -> Option<Vec<u8>> {
-        self.find(Path::new(path)).ok().map(|ino| self.inodes[&ino].live.clone())
+        self.find(Path::new(path)).ok().map(|ino| self.inodes[&ino].live.to_vec())
     }
 
     /// The texts of all files of a directory, concatenated.
@@ -222,7 +233,7 @@ impl State {
     pub(super) fn write(&mut self, ino: u64, live: Vec<u8>) {
         let clock = self.clock;
         let inode = self.inodes.get_mut(&ino).unwrap();
-        (inode.live, inode.mtime, inode.ctime) = (live, clock, clock);
+        (inode.live, inode.mtime, inode.ctime) = (live.into(), clock, clock);
     }
 
     /// Every file and directory below the plans directory except planwatch's own; a file with its text.
@@ -305,8 +316,9 @@ impl State {
         }
         let ino = self.inodes.len() as u64 + 1;
         let clock = self.clock;
-        let uid = rustix::process::geteuid().as_raw();
-        let inode = Inode { kind, live: Vec::new(), durable: None, mode, uid, mtime: clock, ctime: clock };
+        let uid = self.user;
+        let inode =
+            Inode { kind, live: Arc::default(), durable: None, mode, uid, mtime: clock, ctime: clock };
         self.inodes.insert(ino, inode);
         self.record(vec![(name, Some(ino))]);
         Ok(ino)

@@ -108,7 +108,7 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
         verb(&Context::on_model(&whole)).unwrap();
         let after = whole.tree();
         assert_ne!(before, after, "{name}");
-        let (mut n_refused, mut faults) = (0, sample(3));
+        let (mut n_refused, mut faults) = (0, sample(7));
         let all = (1..=whole.calls()).flat_map(|it| [(it, Fault::Full), (it, Fault::Broken)]);
         for (call, fault) in all.filter(|_| faults.takes()) {
             let machine = start.failing_at(call, fault);

@@ -126,7 +126,7 @@ fn claim_step(context: &Context) -> Result<Value, Error> {
 fn check(act: Act) {
     let whole = machine();
     let expected = ask(&whole, "k", act).unwrap();
-    let (mut n_anew, mut n_again, mut calls) = (0, 0, sample(3));
+    let (mut n_anew, mut n_again, mut calls) = (0, 0, sample(7));
     for call in (1..).filter(|_| calls.takes()) {
         let dying = machine().dying_before(call);
         let answer = ask(&dying, "k", act);
@@ -251,7 +251,7 @@ fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
     for (act, text) in cases {
         let quiet = machine();
         ask(&quiet, "k", act).unwrap();
-        let (n, mut n_included, mut saves) = (quiet.calls(), 0, sample(3));
+        let (n, mut n_included, mut saves) = (quiet.calls(), 0, sample(7));
         for first in 1..=n {
             let all = [1, 2, 4, 7].map(|it| (first + it, first + it + 1));
             for (again, second) in all.into_iter().filter(|_| saves.takes()) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Place, repository};
 
 /// Commits of planwatch.
-const COMMITS: usize = 12;
+const COMMITS: usize = 4;
 
 /// The user edits, stages and commits until the others are done. Returns how many commits were made.
 fn user(place: &Place, is_over: &AtomicBool) -> usize {
