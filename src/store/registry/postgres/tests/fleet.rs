@@ -30,6 +30,7 @@ struct Ledger {
     /// When each claim succeeded, until another machine was told.
     claimed_at: Mutex<BTreeMap<usize, Instant>>,
     seen_after: Mutex<Vec<Duration>>,
+    last_claim: Mutex<Option<Instant>>,
     ended: AtomicUsize,
 }
 
@@ -87,7 +88,9 @@ fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
         if certain(client, &Change::Create { name: step(nth), new: claimed.clone() }) != Answer::Done {
             continue;
         }
-        ledger.claimed_at.lock().unwrap().insert(nth, Instant::now());
+        let now = Instant::now();
+        ledger.claimed_at.lock().unwrap().insert(nth, now);
+        ledger.last_claim.lock().unwrap().replace(now);
         ledger.claims[nth].fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(size.work);
         let end = Change::Replace { name: step(nth), old: claimed.revision, new: ended, is_take_over: false };
@@ -126,6 +129,7 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
         claims: (0..size.steps).map(|_| AtomicUsize::new(0)).collect(),
         claimed_at: Mutex::default(),
         seen_after: Mutex::default(),
+        last_claim: Mutex::default(),
         ended: AtomicUsize::new(0),
     };
     let (port, is_over, begun) = (server.port, AtomicBool::new(false), Instant::now());
@@ -159,13 +163,16 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
     let mut seen = ledger.seen_after.into_inner().unwrap();
     seen.sort();
     let p95 = seen.get(seen.len() * 95 / 100).copied().unwrap_or_default();
+    // From the first moment to the last claim: while the last steps are worked on, nothing is left to be claimed.
+    let claiming = ledger.last_claim.into_inner().unwrap().map_or(took, |it| it.duration_since(begun));
     println!(
-        "G8 {} workers on {} machines, {} steps in {:.0} s ({:.0} claims/s), server restarted twice: {twice} duplicates, {} lost results; a claim is seen elsewhere p95 {} ms",
+        "G8 {} workers on {} machines, {} steps in {:.0} s, claimed in {:.0} s ({:.0} claims/s), server restarted twice: {twice} duplicates, {} lost results; a claim is seen elsewhere p95 {} ms",
         size.machines * size.workers,
         size.machines,
         size.steps,
         took.as_secs_f64(),
-        size.steps as f64 / took.as_secs_f64(),
+        claiming.as_secs_f64(),
+        size.steps as f64 / claiming.as_secs_f64(),
         size.steps - completed,
         p95.as_millis(),
     );
