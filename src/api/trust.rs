@@ -59,10 +59,8 @@ pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Opti
         read.words.iter().flat_map(|word| word.names().into_iter().map(|it| (it, word.role))).collect();
     let directories = names.iter().filter(|(_, role)| *role != Role::File).map(|(name, _)| *name);
     let bases = covered.bases(real.map(Path::to_path_buf), &directories);
-    for base in &bases {
-        for (name, role) in &names {
-            covered.add(base, name, *role == Role::Any);
-        }
+    for (name, role) in &names {
+        covered.add(&bases, name, *role == Role::Any);
     }
     if read.unknown.is_some() {
         covered.add_everything();

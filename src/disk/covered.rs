@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::file_system::{Disk, FileKind, Open};
 use super::names::is_closed_name;
@@ -63,7 +63,8 @@ impl PlansDir {
 }
 
 impl Covered<'_> {
-    /// The directories that words may be relative to: these, and each directory that a word names from one of them.
+    /// The directories that words may be relative to: these, and each directory that a word names from one of them. Those
+    /// above the repository are among them, because a command may come back from there.
     pub fn bases<'w>(
         &mut self,
         first: impl IntoIterator<Item = PathBuf>,
@@ -77,9 +78,8 @@ impl Covered<'_> {
             }
             for word in words.clone() {
                 let found = self.disk.canonical(&base.join(word)).ok();
-                open.extend(
-                    found.filter(|it| it.starts_with(&self.root) && self.kind(it) == Some(FileKind::Dir)),
-                );
+                let leads_inside = |it: &PathBuf| it.starts_with(&self.root) || self.root.starts_with(it);
+                open.extend(found.filter(|it| leads_inside(it) && self.kind(it) == Some(FileKind::Dir)));
             }
             bases.push(base);
             if bases.len() > MAX_BASES {
@@ -90,15 +90,27 @@ impl Covered<'_> {
         bases
     }
 
-    /// Covers what a word names from a directory, if it names something in the repository.
-    pub fn add(&mut self, base: &Path, word: &str, with_directories: bool) {
+    /// Covers what a word names from one of the directories, if it names something in the repository.
+    ///
+    /// A command may make a directory, change to it, and come back: `mkdir -p build && cd build && ../c.sh`. So a word with `..`
+    /// also counts without it, from each directory above one of these.
+    pub fn add(&mut self, bases: &[PathBuf], word: &str, with_directories: bool) {
         if word.as_bytes().contains(&0) {
             return;
         }
-        let path = base.join(word);
-        self.links(&path);
+        let rest = without_parents(Path::new(word));
+        for base in bases {
+            self.add_path(&base.join(word), with_directories);
+            for above in base.ancestors() {
+                rest.iter().for_each(|it| self.add_path(&above.join(it), with_directories));
+            }
+        }
+    }
+
+    fn add_path(&mut self, path: &Path, with_directories: bool) {
+        self.links(path);
         // A file may appear here later; the hash changes then.
-        let Ok(real) = self.disk.canonical(&path) else { return };
+        let Ok(real) = self.disk.canonical(path) else { return };
         if !real.starts_with(&self.root) {
             return;
         }
@@ -244,6 +256,20 @@ impl Covered<'_> {
         }
         self.found.insert(self.inside(real), content);
     }
+}
+
+/// A path by its names alone, without each `..` and what that leaves; none: there is no `..` in it.
+fn without_parents(path: &Path) -> Option<PathBuf> {
+    path.components().any(|it| it == Component::ParentDir).then(|| {
+        let mut rest = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => drop(rest.pop()),
+                part => rest.push(part),
+            }
+        }
+        rest
+    })
 }
 
 fn content(kind: &[u8], bytes: &[u8]) -> [u8; 32] {

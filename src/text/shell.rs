@@ -11,9 +11,31 @@ const MAX_NESTED: usize = 64;
 const MAX_DEPTH: usize = 4;
 
 /// Run the command lines in one of their words.
-const SHELLS: [&str; 15] = [
-    "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "yash", "fish", "csh", "tcsh", "busybox", "su", "ssh",
+const SHELLS: [&str; 24] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "ksh",
+    "mksh",
+    "zsh",
+    "yash",
+    "fish",
+    "csh",
+    "tcsh",
+    "busybox",
+    "su",
+    "ssh",
     "watch",
+    "flock",
+    "script",
+    "runuser",
+    "tmux",
+    "screen",
+    "entr",
+    "watchexec",
+    "hyperfine",
+    "concurrently",
 ];
 
 /// Run their standard input if no word names a file.
@@ -36,6 +58,9 @@ const RUNNERS: [&str; 36] = [
 /// Their options that name a directory.
 const DIRECTORY_OPTIONS: [&str; 8] =
     ["-C", "--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
+
+/// A value may follow so many short options in one word, as in `make -skf./file`.
+const MAX_GROUPED: usize = 16;
 
 /// A word, without its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +85,12 @@ impl Word {
     pub fn names(&self) -> Vec<&str> {
         let text = self.text.as_str();
         let is_part = |c: char| c.is_alphanumeric() || "/._+~%-".contains(c);
-        let option = text.strip_prefix('-').filter(|it| !it.starts_with('-')).and_then(|it| it.get(1..));
+        let group = text.strip_prefix('-').filter(|it| !it.starts_with('-')).unwrap_or_default();
+        let n_options = group.bytes().take(MAX_GROUPED).take_while(u8::is_ascii_alphanumeric).count();
+        let values = (1..=n_options).filter_map(|it| group.get(it..));
         let rests = text.match_indices(['=', ':', ',', '@']).filter_map(|(at, _)| text.get(at + 1..));
         let parts = text.split(|c| !is_part(c));
-        let mut names: Vec<_> = [text].into_iter().chain(option).chain(rests).chain(parts).collect();
+        let mut names: Vec<_> = [text].into_iter().chain(values).chain(rests).chain(parts).collect();
         names.retain(|it| !it.is_empty());
         names.sort_unstable();
         names.dedup();
@@ -203,7 +230,10 @@ impl Line {
             };
             self.word(word, role);
         }
-        if has(&SHELLS) {
+        // `env -S` splits its word as a shell does.
+        let splits =
+            has(&["env"]) && simple.words.iter().any(|it| is_grouped(it, 'S') || it.starts_with("--s"));
+        if has(&SHELLS) || splits {
             let is_line = |it: &&String| it.contains(|c: char| " \t\n;&|<>()$`*?[~{\\\"'".contains(c));
             simple.words.iter().filter(is_line).for_each(|it| self.add(it, depth + 1));
         }
@@ -260,12 +290,18 @@ fn is_before_command(word: &str) -> bool {
 /// Whether a word of a runner names a directory, and not a task.
 fn names_directory(command: &[String], nth: usize) -> bool {
     let word = &command[nth];
-    let is_after_option = nth > 0 && DIRECTORY_OPTIONS.contains(&command[nth - 1].as_str());
+    let is_option = |it: &str| DIRECTORY_OPTIONS.contains(&it) || is_grouped(it, 'C') && it.ends_with('C');
+    let is_after_option = nth > 0 && is_option(&command[nth - 1]);
     word.contains('/')
         || word.starts_with('.')
         || word.starts_with('-')
         || word.contains('=')
         || is_after_option
+}
+
+/// Whether a word is of short options with this one among them, as `-sC`.
+fn is_grouped(word: &str, option: char) -> bool {
+    word.strip_prefix('-').is_some_and(|it| !it.starts_with('-') && it.contains(option))
 }
 
 #[cfg(test)]
@@ -314,6 +350,26 @@ mod tests {
         check("if [ -f made ]; then ./c.sh; fi", &["if", "then", "./c.sh", "fi"]);
         check("sh -c './c.sh a'", &["sh", "-c", "./c.sh a", "./c.sh", "a"]);
         check("agent {prompt}", &["agent", "{prompt}"]);
+        check("flock l '\"./a b\" c'", &["flock", "l", "\"./a b\" c", "./a b", "c"]);
+        check("env -vS './c.sh a'", &["env", "-vS", "./c.sh a", "./c.sh", "a"]);
+    }
+
+    #[test]
+    fn a_value_in_a_word_of_short_options_is_a_name() {
+        let has = |word: &str, name: &str| {
+            let word = Word { text: word.to_owned(), role: Role::Any };
+            word.names().contains(&name)
+        };
+        for (word, name) in [
+            ("-Ctools", "tools"),
+            ("-sCtools", "tools"),
+            ("-sfmk.mk", "mk.mk"),
+            ("-qc./c.sh", "./c.sh"),
+            ("-vS./c.sh", "./c.sh"),
+        ] {
+            assert!(has(word, name), "{word}");
+        }
+        assert!(!has("--prefix", "fix"));
     }
 
     #[test]
@@ -352,6 +408,9 @@ mod tests {
             "./c\u{a0}x.sh",
             "./c\rx.sh",
             "cat <(./c.sh)",
+            "flock lock -c 'sh c*.sh'",
+            "script -qc 'sh c*.sh' /dev/null",
+            "env -S'./c*.sh a'",
         ] {
             assert!(read(line).unknown.is_some(), "{line}: {:?}", read(line));
         }
@@ -372,6 +431,7 @@ mod tests {
         };
         assert_eq!(role("make build", "build"), Some(Role::File));
         assert_eq!(role("make -C build", "build"), Some(Role::Any));
+        assert_eq!(role("make -sC build", "build"), Some(Role::Any));
         assert_eq!(role("make build/x", "build/x"), Some(Role::Any));
         assert_eq!(role("npm --prefix web test", "web"), Some(Role::Any));
         assert_eq!(role("npm --prefix web test", "test"), Some(Role::File));

@@ -60,6 +60,16 @@ fn a_change_of_a_file_that_a_command_names_needs_new_trust() {
         ("eval ./c'.'sh", "c.sh"),
         ("./c.s?", "c.sh"),
         ("cd tools && sh ../$(echo c.sh)", "c.sh"),
+        ("mkdir -p build && cd build && ../c.sh", "c.sh"),
+        ("mkdir -p build; (cd build; sh ../tools/c.sh)", "tools/c.sh"),
+        ("mkdir -p build/x && cd build/x && ../../c.sh", "c.sh"),
+        ("mkdir -p build; sh build/../c.sh", "c.sh"),
+        ("cd .. && project/c.sh", "c.sh"),
+        ("env -C .. project/c.sh", "c.sh"),
+        ("env -S'./c.sh a'", "c.sh"),
+        ("make -sC tools", "tools/Makefile"),
+        ("make -sftools/Makefile", "tools/Makefile"),
+        ("flock lock -c 'sh ./c*.sh'", "c.sh"),
     ] {
         let place = place(command);
         assert!(!runs(&place), "{command}");
@@ -67,8 +77,9 @@ fn a_change_of_a_file_that_a_command_names_needs_new_trust() {
         for _ in 0..2 {
             assert!(runs(&place), "{command}");
             // If trust covers the whole repository, files that the command created are changes of it.
-            let made = [place.file("ran"), place.file("tools/ran")];
+            let made = ["ran", "tools/ran", "build/ran", "build/x/ran", "../ran"].map(|it| place.file(it));
             assert!(made.iter().any(|it| std::fs::remove_file(it).is_ok()), "{command}");
+            std::fs::remove_file(place.file("lock")).ok();
         }
         place.write(changed, EVIL);
         assert!(!runs(&place), "{command}");
