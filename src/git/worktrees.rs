@@ -12,6 +12,7 @@ use super::call::{Call, Output};
 use super::error::GitError;
 use super::oid::Oid;
 use super::repository::Git;
+use super::status::{FileStatus, StatusKind};
 
 /// A large tree is written to the disk, or read from it.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -20,6 +21,9 @@ const LIMIT: Duration = Duration::from_secs(600);
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The mode of an entry that names a commit of another repository.
+const GITLINK: u32 = 0o160_000;
 
 /// All paths.
 const NO_PATHS: [&str; 0] = [];
@@ -75,12 +79,14 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes a working tree; false if it holds files that are neither committed nor ignored, or submodules.
+    /// Removes a working tree; false if it holds files that are neither committed nor ignored, submodules, or repositories
+    /// of their own, of whose files and commits this repository has only a name.
     ///
     /// It is marked first, so that a tree of which only a part was removed is not taken for a whole one.
     pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
         let inside = Self::at(path)?;
-        if !inside.is_clean()? || RealDisk.lstat(&inside.git_dir.join("modules")).is_ok() {
+        let has_modules = RealDisk.lstat(&inside.git_dir.join("modules")).is_ok();
+        if !inside.is_clean()? || has_modules || inside.has_repositories()? {
             return Ok(false);
         }
         self.call(&["worktree", "lock", "--reason", BEING_MADE]).arg(path).run()?;
@@ -106,15 +112,25 @@ impl Git {
         Ok(self.status(&NO_PATHS)?.is_empty())
     }
 
+    /// Whether the index names a repository that is in this working tree.
+    fn has_repositories(&self) -> Result<bool, GitError> {
+        let entries = self.index_entries(&NO_PATHS)?;
+        Ok(entries.iter().filter(|it| it.mode == GITLINK).any(|it| self.is_repository(&it.path)))
+    }
+
+    /// Whether a path from the root is the root of a repository of its own.
+    fn is_repository(&self, path: &[u8]) -> bool {
+        RealDisk.lstat(&self.root.join(OsStr::from_bytes(path)).join(".git")).is_ok()
+    }
+
     /// Commits everything in this working tree that is not ignored; none: there is nothing to commit.
     ///
-    /// Refused in the middle of a merge and the like, whose conflicts would be committed as they are.
+    /// Refused in the middle of a merge and the like, whose conflicts would be committed as they are, and where git would commit
+    /// only the name of another repository's commit.
     pub fn commit_everything(&self, message: &str) -> Result<Option<Oid>, GitError> {
         let refused = |why: String| {
-            Err(GitError::Refused {
-                why,
-                hint: "finish or abort it in that working tree; `git status` says how",
-            })
+            let hint = "`git status` in that working tree says more";
+            Err(GitError::Refused { why, hint })
         };
         if let Some(operation) = self.operation()? {
             return refused(format!("git is in the middle of a {operation}"));
@@ -122,13 +138,16 @@ impl Git {
         if !self.unmerged_entries(&NO_PATHS)?.is_empty() {
             return refused("there are conflicts that are not resolved".to_owned());
         }
-        if self.is_clean()? {
+        let changed = self.status(&NO_PATHS)?;
+        if changed.is_empty() {
             return Ok(None);
         }
-        let add = || {
-            let call = self.call(&["add", "--all"]).config("advice.addEmbeddedRepo", "false");
-            call.writes_index().shielded().limit(LIMIT)
-        };
+        let is_new = |it: &&FileStatus| it.kind == StatusKind::Untracked;
+        if let Some(it) = changed.iter().filter(is_new).find(|it| self.is_repository(&it.path)) {
+            let path = String::from_utf8_lossy(&it.path).into_owned();
+            return refused(format!("`{path}` is a git repository of its own"));
+        }
+        let add = || self.call(&["add", "--all"]).writes_index().shielded().limit(LIMIT);
         self.once_unlocked(add)?;
         let Output { code, .. } = self.call(&["diff", "--cached", "--quiet", "HEAD"]).output()?;
         if code == 0 {

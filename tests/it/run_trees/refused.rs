@@ -163,3 +163,23 @@ fn a_run_that_could_not_merge_does_not_begin() {
     assert_eq!((statuses(&place, 1), count_trees(&place)), (vec!["pending".to_owned()], 1));
     assert_eq!(place.run("run p --keep-worktrees --command true").code, 2);
 }
+
+#[test]
+fn a_repository_that_a_worker_made_is_not_removed_with_its_tree() {
+    needs_new_git!();
+    let make = "git init -q lib; echo work > lib/work; git -C lib add work; git -C lib -c user.name=a -c user.email=a@example.org commit -qm work";
+    // Left to be committed, and committed by the worker.
+    for (more, code) in [("", 1), ("git add lib; git commit -qm lib;", 0)] {
+        let place = repository(&[""]);
+        let ran = run(&place, &format!("{make}; {more} {GOOD}"), "");
+        ended(&ran, code);
+        let trees = place.git("worktree list --porcelain");
+        let tree = trees.lines().filter_map(|it| it.strip_prefix("worktree ")).nth(1);
+        let tree = std::path::Path::new(tree.unwrap_or_else(|| panic!("{more}: {ran:?}")));
+        assert_eq!(std::fs::read_to_string(tree.join("lib/work")).expect("it is there"), "work\n", "{more}");
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        if code == 1 {
+            assert!(text.contains("`lib/` is a git repository of its own"), "{text}");
+        }
+    }
+}
