@@ -147,7 +147,14 @@ fn own_changes(
     log.read(&context.plans);
     let own = Own::of(&log);
     let (mut changes, mut unknown, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    for file in git.status(&[&plans])? {
+    let files = git.status(&[&plans])?;
+    // `git rm --cached` leaves a file that is removed in the index and untracked.
+    let (untracked, tracked): (Vec<_>, Vec<_>) =
+        files.iter().partition(|it| it.kind == StatusKind::Untracked);
+    let untracked: BTreeSet<_> = untracked.into_iter().map(|it| it.path.clone()).collect();
+    let unstaged: BTreeSet<_> =
+        tracked.into_iter().map(|it| &it.path).filter(|it| untracked.contains(*it)).cloned().collect();
+    for file in files {
         let in_repository = PathBuf::from(OsStr::from_bytes(&file.path));
         let Ok(path) = in_repository.strip_prefix(&plans).map(Path::to_path_buf) else { continue };
         if !is_wanted(&path, targets) {
@@ -155,6 +162,12 @@ fn own_changes(
         }
         let root = context.root_name();
         let shown = shown_path(&root, &path.to_string_lossy());
+        if unstaged.contains(&file.path) {
+            if file.kind == StatusKind::Untracked {
+                left.push(LeftFile { path: shown, why: "staged" });
+            }
+            continue;
+        }
         match look(context, &file, &path) {
             Err(why) => left.push(LeftFile { path: shown, why }),
             Ok((head, bytes)) => {

@@ -90,6 +90,18 @@ fn a_partly_staged_file_is_left() {
 }
 
 #[test]
+fn a_file_that_is_removed_from_the_index_alone_is_left() {
+    let place = repository();
+    place.run("done p:1").ok();
+    place.git_with(&["rm", "-q", "--cached", "plans/p/step-1.md"]);
+    let before = (status(&place), place.git_with(&["rev-parse", "HEAD"]));
+    let answer = commit(&place);
+    assert_eq!(answer["left"].as_array().map(Vec::len), Some(1), "{answer}");
+    assert_eq!(answer["left"][0]["why"], "staged", "{answer}");
+    assert_eq!((status(&place), place.git_with(&["rev-parse", "HEAD"])), before);
+}
+
+#[test]
 fn edits_of_other_programs_are_left() {
     let place = repository();
     place.run("done p:1").ok();
