@@ -316,7 +316,7 @@ impl Locked<'_> {
                 Ok(Self::record_of(journal, n, &version))
             }
             Progress::Open | Progress::Half => {
-                let version = self.carry_out(op, journal.asked(n), version)?;
+                let version = self.carry_out(journal, n, version)?;
                 Ok(Self::record_of(journal, n, &version))
             }
         }
@@ -461,15 +461,10 @@ impl Locked<'_> {
         read_own(&*self.plans.disk, path, u64::MAX).is_ok_and(|found| found.as_deref() == Some(bytes))
     }
 
-    /// Carries out one operation; returns the version that it displaced. `asked` is its path if that leads through symbolic
-    /// links.
-    fn carry_out(
-        &mut self,
-        op: &FileOp,
-        asked: Option<&Path>,
-        version: Version,
-    ) -> Result<Version, DiskError> {
+    /// Carries out one operation; returns the version that it displaced.
+    fn carry_out(&mut self, journal: &Journal, n: usize, version: Version) -> Result<Version, DiskError> {
         let root = &self.plans.root;
+        let op = &journal.ops[n];
         match op {
             FileOp::Create { path, bytes } => {
                 let path = root.join(path);
@@ -479,9 +474,11 @@ impl Locked<'_> {
                 }
                 self.clear_draft(&version);
                 self.clear_near(&path, version.name.id, bytes);
-                self.make_way(path.parent().unwrap_or(root))?;
+                let like = journal.copied_from(bytes);
+                self.make_way(path.parent().unwrap_or(root), like)?;
                 let NamedPath::Whole(real) = &version.name.path else { return Ok(version) };
-                let draft = self.draft(version.name.id, real, Content::NOTHING, bytes, None)?;
+                let like = like.and_then(|it| self.plans.read(it).ok());
+                let draft = self.draft(version.name.id, real, Content::NOTHING, bytes, like.as_ref())?;
                 self.place(draft, &path, bytes)?;
             }
             FileOp::Change { path, before, after } => {
@@ -492,12 +489,13 @@ impl Locked<'_> {
                 if base.bytes != *before || base.real != *path {
                     return Err(changed());
                 }
-                let base = Snapshot { asked: asked.unwrap_or(path).to_path_buf(), ..base };
+                let asked = journal.asked(n).unwrap_or(path).to_path_buf();
+                let base = Snapshot { asked, ..base };
                 return self.put_or_leave(version.name.id, &base, after);
             }
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let to = root.join(to);
-                self.make_way(to.parent().unwrap_or(root))?;
+                self.make_way(to.parent().unwrap_or(root), Some(from))?;
                 self.rename_into(&root.join(from), &to)?;
             }
             FileOp::Discard { path, before } => {

@@ -6,10 +6,11 @@ use rustix::io::Errno;
 
 use super::displaced;
 use super::error::DiskError;
+use super::file_system::Open;
 use super::fs_ops::{Safe, is, make_dirs, rename_new, write_new};
 use super::in_mount::is_elsewhere;
 use super::names::{BUILDING, Content, VersionName, checked};
-use super::undo::Record;
+use super::undo::{ARCHIVE, Record};
 use super::write_lock::{Done, Draft, Locked, Written};
 
 impl Locked<'_> {
@@ -27,7 +28,7 @@ impl Locked<'_> {
         let parent = path.parent().unwrap_or(&self.plans.root);
         let id = self.fresh_id();
         let draft = self.draft(id, &real, Content::NOTHING, bytes, None)?;
-        let made = self.make_way(parent).inspect_err(|_| {
+        let made = self.make_way(parent, None).inspect_err(|_| {
             self.plans.disk.remove(&draft.version.path).ok();
         })?;
         let draft = self.place(draft, &path, bytes).inspect_err(|_| self.unmake(&made))?;
@@ -102,7 +103,7 @@ impl Locked<'_> {
         let building = self.plans.known_state_dir().join(BUILDING);
         self.clear(&building).map_err(|error| DiskError::writing(&building, error))?;
         let built = self.build(&building, files).map_err(|error| DiskError::writing(&path, error));
-        let made = built.and_then(|()| self.make_way(parent)).inspect_err(|_| {
+        let made = built.and_then(|()| self.make_way(parent, None)).inspect_err(|_| {
             self.clear(&building).ok();
         })?;
         if let Err(error) = rename_new(&*self.plans.disk, &building, &path) {
@@ -151,7 +152,10 @@ impl Locked<'_> {
     }
 
     /// Creates missing directories durably and returns them, parents first; all or none.
-    pub(super) fn make_way(&self, dir: &Path) -> Result<Vec<PathBuf>, DiskError> {
+    ///
+    /// If a file comes from another directory, they get the permissions of that one, with its owner and attributes as far
+    /// as permitted, so that the steps of a private plan stay private. Only the archive itself belongs to all plans.
+    pub(super) fn make_way(&self, dir: &Path, from: Option<&Path>) -> Result<Vec<PathBuf>, DiskError> {
         let failed = |error| DiskError::writing(dir, error);
         let (mut missing, mut made) = (Vec::new(), Vec::new());
         for above in dir.ancestors().take_while(|it| *it != self.plans.root) {
@@ -164,12 +168,27 @@ impl Locked<'_> {
         for dir in missing.iter().rev() {
             let parent = dir.parent().unwrap_or(&self.plans.root);
             made.extend(dir.strip_prefix(&self.plans.root).map(Path::to_path_buf));
-            let is_made = make_dirs(&*self.plans.disk, dir, 0o777);
+            let from =
+                from.and_then(Path::parent).filter(|_| !dir.ends_with(ARCHIVE) || parent != self.plans.root);
+            let is_made = match from.map(|it| self.plans.root.join(it)) {
+                Some(from) => self.make_alike(dir, &from),
+                None => make_dirs(&*self.plans.disk, dir, 0o777),
+            };
             if let Err(error) = is_made.and_then(|()| self.plans.disk.sync_dir(parent)) {
                 self.unmake(&made);
                 return Err(failed(error));
             }
         }
         Ok(made)
+    }
+
+    /// Makes a directory that is never open to more people than another one.
+    fn make_alike(&self, dir: &Path, other: &Path) -> std::io::Result<()> {
+        let disk = &*self.plans.disk;
+        let like = disk.lstat(other)?;
+        make_dirs(disk, dir, like.mode & 0o777)?;
+        // The rest usually needs to be its owner; the files matter more.
+        disk.open(dir, Open::Read).and_then(|it| it.dress(&like, other)).ok();
+        Ok(())
     }
 }

@@ -153,6 +153,14 @@ impl Journal {
         self.links.iter().find(|it| it.n == n as u64).map(|it| it.asked.as_path())
     }
 
+    /// The changed file whose old text this is. A new file with that text gets its permissions.
+    pub(super) fn copied_from(&self, bytes: &[u8]) -> Option<&Path> {
+        self.ops.iter().find_map(|op| match op {
+            FileOp::Change { path, before, .. } if before == bytes => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
         out.extend_from_slice(&self.id.to_le_bytes());

@@ -224,7 +224,7 @@ impl Locked<'_> {
                     return self.put_aside(version.name.id, from, &root.join(to), None);
                 }
                 // The batch may have finished, and its cleanup may have removed the empty directory.
-                self.make_way(old.parent().unwrap_or(&root))?;
+                self.make_way(old.parent().unwrap_or(&root), Some(to))?;
                 match self.rename_into(&root.join(to), &old) {
                     // Another program has just created it.
                     Err(DiskError::Exists { .. }) => {

@@ -29,7 +29,7 @@ pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
 pub(super) const LOG: &str = "log";
 
 /// The destination of removed files, below directories that exist only for them.
-const ARCHIVE: &str = "_archive";
+pub(super) const ARCHIVE: &str = "_archive";
 
 const REMEMBERED: usize = 100;
 

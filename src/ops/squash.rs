@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Views, value};
+use crate::api::views::{Views, shown_path, value};
 use crate::disk::{DiskError, FileOp};
 use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
 use crate::plan::file_name;
@@ -57,6 +57,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;
     let texts = steps.iter().map(|it| text_of(context, it)).collect::<Result<Vec<_>, _>>()?;
+    refuse_disclosure(context, &steps)?;
     let (steps, depends, gone) = (&steps, &depends, &gone);
     let merged = Merged { context, plan: &plan, steps, texts: &texts, depends, request, gone, left: &left };
     let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced)?;
@@ -85,6 +86,26 @@ fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
         return Err(DiskError::FileChanged { path }.into());
     }
     Ok(bytes)
+}
+
+/// Refuses to put the text of a file into one that more people may read.
+fn refuse_disclosure(context: &Context, steps: &[&Step]) -> Result<(), Error> {
+    const READ: u32 = 0o044;
+    let mut others = steps.iter().filter(|it| it.has_file()).map(|it| {
+        let mode = context.plans.read(Path::new(&it.path)).map(|it| it.stat.mode);
+        mode.map(|mode| (it, mode & READ))
+    });
+    let Some((kept, open)) = others.next().transpose()? else { return Ok(()) };
+    for other in others {
+        let (other, mode) = other?;
+        if open & !mode != 0 {
+            let shown = |step: &Step| shown_path(&context.root_name(), &step.path);
+            let message = format!("more people may read `{}` than `{}`", shown(kept), shown(other));
+            let hint = "give both files the same permissions with `chmod` first";
+            return Err(Error::conflict("permissions-differ", message, hint));
+        }
+    }
+    Ok(())
 }
 
 /// The steps in the plan's order.

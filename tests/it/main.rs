@@ -43,6 +43,7 @@ mod merge_laws;
 mod missing_plan;
 mod no_index;
 mod old_names;
+mod permissions;
 mod plugin;
 mod problems;
 mod public_front_matters;
