@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use planwatch::ops::log::LogEvent;
 use planwatch::ops::log::timeline::{StepTimeline, TimelineReport};
+use planwatch::page::look::Look;
+use planwatch::page::timeline::outcome_look;
 use planwatch::plan::history::What;
 use planwatch::plan::time::{self, Time};
 use planwatch::text::placeholders::one_line;
@@ -145,9 +147,12 @@ fn cells(step: &StepTimeline, axis: Axis) -> String {
     }
     for attempt in &step.attempts {
         let outcome = attempt.outcome.as_deref().unwrap_or_default();
-        let shown = match outcome {
-            "completed" | "skipped" | "started" | "reopened" | "blocked" => continue,
-            _ => ('✗', BAD),
+        let shown = match outcome_look(outcome) {
+            Look::Failed => ('✗', BAD),
+            Look::Partial => ('◐', BUSY),
+            Look::Unknown => ('?', PLAIN),
+            // The bar shows it.
+            _ => continue,
         };
         cells[axis.at(attempt.at)] = shown;
     }
@@ -191,7 +196,7 @@ mod tests {
             spans,
             attempts,
         };
-        let failed = Try { at: time(two), by: None, outcome: Some("failed".to_owned()) };
+        let tried = |outcome: &str| Try { at: time(two), by: None, outcome: Some(outcome.to_owned()) };
         let report = TimelineReport {
             plan: "a".to_owned(),
             title: "A".to_owned(),
@@ -204,15 +209,17 @@ mod tests {
                     vec![span("pending", one, Some(two)), span("completed", two, None)],
                     vec![],
                 ),
-                step("2.5", "in_progress", vec![span("in_progress", one, None)], vec![failed]),
+                step("2.5", "in_progress", vec![span("in_progress", one, None)], vec![tried("failed")]),
+                step("3", "in_progress", vec![span("in_progress", one, None)], vec![tried("partial")]),
             ],
             begins_at: None,
         };
         let said = anstream::adapter::strip_str(&timeline(&report, time(three), Some(60))).to_string();
         let rows: Vec<&str> = said.lines().collect();
-        assert!(rows[1..4].iter().all(|it| it.width() <= 60), "{said}");
+        assert!(rows[1..5].iter().all(|it| it.width() <= 60), "{said}");
         assert!(rows[1].contains("·····") && rows[1].contains("● "), "{said}");
         assert!(rows[2].contains("█✗█"), "{said}");
-        assert!(rows[3].contains("2026-11-01 00:00"), "{said}");
+        assert!(rows[3].contains("█◐█"), "{said}");
+        assert!(rows[4].contains("2026-11-01 00:00"), "{said}");
     }
 }
