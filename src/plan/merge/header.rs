@@ -102,8 +102,9 @@ impl<'a> Merge<'a> {
             ours: brief(entries::missing(&ours, &theirs)),
             theirs: brief(entries::missing(&theirs, &ours)),
             are_new: [&ours, &theirs].map(|it| !entries::missing(it, &base).is_empty()),
-            are_older: [&ours, &theirs]
-                .map(|it| self.sides.is_base_merged && !entries::missing(&base, it).is_empty()),
+            are_older: [&ours, &theirs].map(|it| !entries::missing(&base, it).is_empty()),
+            is_base_merged: self.sides.is_base_merged,
+            are_retitled: self.sides.are_retitled(),
         };
         let winner = status::of_step(said[0], said[1], said[2], &tries);
         let mut more = More::new();

@@ -221,6 +221,12 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
+    /// Whether both sides have the same new title.
+    fn are_retitled(&self) -> bool {
+        let [base, ours, theirs] = [self.base, self.ours, self.theirs].map(Side::title);
+        self.has_base && ours == theirs && ours != base
+    }
+
     /// Whether the versions belong to one file. Rename detection pairs similar files, and two branches can
     /// use one name for two files.
     ///

@@ -18,9 +18,13 @@ pub(super) struct Tries {
     pub(super) theirs: Vec<(String, String)>,
     /// Whether each side has attempts that the base lacks.
     pub(super) are_new: [bool; 2],
-    /// Whether the base is itself a merge, as after a criss-cross merge, and each side lacks attempts that it has.
-    /// Then the side is no later version of the base.
+    /// Whether each side lacks attempts that the base has, as where a rebase replays a commit on an older version.
     pub(super) are_older: [bool; 2],
+    /// Whether the base is itself a merge, as after a criss-cross merge. Then an older side has not changed the status.
+    pub(super) is_base_merged: bool,
+    /// Whether both sides have the same new title, as after one squash that both have. Then the base is older than what
+    /// they have in common.
+    pub(super) are_retitled: bool,
 }
 
 /// Decides between the statuses of a step. `None`: only a person can.
@@ -35,15 +39,20 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
         (true, false) => Some(Winner::Theirs),
         _ => None,
     };
+    if tries.are_retitled && more.is_some() {
+        return more;
+    }
     // The side with the base's status may have come back to it, as `reopen` does, or completed the step once more.
     let went_on = |side: Winner| more == Some(side) && tries.are_new == [true, true];
     let [is_older, is_their_older] = tries.are_older;
-    if ours.is(&base) && !is_their_older {
-        let stays = went_on(Winner::Ours) || is_completed_later(&ours, &tries.ours, &tries.theirs);
+    if ours.is(&base) && !(is_their_older && tries.is_base_merged) {
+        let stays =
+            went_on(Winner::Ours) || is_completed_later(&ours, &tries.ours, &tries.theirs, is_their_older);
         return Some(if stays { Winner::Ours } else { Winner::Theirs });
     }
-    if theirs.is(&base) && !is_older {
-        let stays = went_on(Winner::Theirs) || is_completed_later(&theirs, &tries.theirs, &tries.ours);
+    if theirs.is(&base) && !(is_older && tries.is_base_merged) {
+        let stays =
+            went_on(Winner::Theirs) || is_completed_later(&theirs, &tries.theirs, &tries.ours, is_older);
         return Some(if stays { Winner::Theirs } else { Winner::Ours });
     }
     if more.is_some() {
@@ -60,12 +69,17 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
     Some(if wins { Winner::Ours } else { Winner::Theirs })
 }
 
-/// Whether a side completed the step after the last attempt that only the other side has.
-fn is_completed_later(side: &Said<'_>, own: &[(String, String)], other: &[(String, String)]) -> bool {
-    let (Some(last), Some(last_of_other)) = (own.iter().max(), other.iter().map(|(at, _)| at).max()) else {
-        return false;
-    };
-    side.known() == Some(StepStatus::Completed) && last.1 == "completed" && last.0 > *last_of_other
+/// Whether a side completed the step after the last attempt that only the other side has, or the other side has only
+/// an older version of the step.
+fn is_completed_later(
+    side: &Said<'_>,
+    own: &[(String, String)],
+    other: &[(String, String)],
+    is_other_older: bool,
+) -> bool {
+    let Some(last) = own.iter().max() else { return false };
+    let is_later = other.iter().map(|(at, _)| at).max().map_or(is_other_older, |it| last.0 > *it);
+    side.known() == Some(StepStatus::Completed) && last.1 == "completed" && is_later
 }
 
 /// The order of statuses without attempts; the later one wins.
@@ -165,7 +179,7 @@ mod tests {
         };
         let are_new = [!ours.is_empty(), !theirs.is_empty()];
         let (ours_only, theirs_only) = (own(ours, theirs), own(theirs, ours));
-        let tries = Tries { ours: ours_only, theirs: theirs_only, are_new, are_older: [false; 2] };
+        let tries = Tries { ours: ours_only, theirs: theirs_only, are_new, ..Tries::default() };
         let [base, one, other] = statuses.map(said);
         assert_eq!(of_step(base, one, other, &tries), winner, "{statuses:?} {ours:?} {theirs:?}");
         let are_new = [are_new[1], are_new[0]];
@@ -218,10 +232,40 @@ mod tests {
         let [completed, failed] = ["completed", "failed"].map(said);
         let more = vec![("02".to_owned(), "completed".to_owned())];
         // The base is a merge of both sides, and theirs is the older version of the step.
-        let tries = Tries { ours: more.clone(), are_older: [false, true], ..Tries::default() };
+        let is_base_merged = true;
+        let tries =
+            Tries { ours: more.clone(), are_older: [false, true], is_base_merged, ..Tries::default() };
         assert_eq!(of_step(completed, completed, failed, &tries), Some(Winner::Ours));
-        let turned = Tries { theirs: more, are_older: [true, false], ..Tries::default() };
+        let turned = Tries { theirs: more, are_older: [true, false], is_base_merged, ..Tries::default() };
         assert_eq!(of_step(completed, failed, completed, &turned), Some(Winner::Theirs));
+    }
+
+    #[test]
+    fn a_completion_after_a_squash_that_both_sides_have_stays() {
+        let [completed, pending] = ["completed", "pending"].map(said);
+        // The squash made the step pending, without an attempt.
+        let again = vec![("02".to_owned(), "completed".to_owned())];
+        let tries = Tries { ours: again.clone(), are_new: [true, false], ..Tries::default() };
+        assert_eq!(of_step(completed, completed, pending, &tries), Some(Winner::Theirs));
+        let tries = Tries { are_retitled: true, ..tries };
+        assert_eq!(of_step(completed, completed, pending, &tries), Some(Winner::Ours));
+        let turned = Tries { theirs: again, are_new: [false, true], are_retitled: true, ..Tries::default() };
+        assert_eq!(of_step(completed, pending, completed, &turned), Some(Winner::Theirs));
+    }
+
+    #[test]
+    fn a_completion_that_the_other_side_never_had_stays() {
+        let [completed, pending, failed] = ["completed", "pending", "failed"].map(said);
+        // A rebase replays a second completion on a version without the first one.
+        let twice = ["01", "02"].map(|at| (at.to_owned(), "completed".to_owned())).to_vec();
+        let tries = Tries { theirs: twice, are_older: [true, false], ..Tries::default() };
+        assert_eq!(of_step(completed, pending, completed, &tries), Some(Winner::Theirs));
+        let turned = Tries { ours: tries.theirs.clone(), are_older: [false, true], ..Tries::default() };
+        assert_eq!(of_step(completed, completed, pending, &turned), Some(Winner::Ours));
+        // Its own later failure still counts.
+        let own = vec![("03".to_owned(), "failed".to_owned())];
+        let tries = Tries { ours: own, ..tries };
+        assert_eq!(of_step(completed, failed, completed, &tries), Some(Winner::Ours));
     }
 
     #[test]
