@@ -237,12 +237,14 @@ impl Sides<'_> {
         // Steps created by one command have the same time, but different titles.
         let [named, own_name, their_name] = all.map(Side::title);
         let is_moved = self.has_base && (named == own_name || named == their_name);
+        let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
+        let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
+        let is_squashed =
+            ids_agree && (has_heading(self.ours, self.theirs) || has_heading(self.theirs, self.ours));
         let created_alike = ours.is_some()
             && ours == theirs
             && (base == ours || !self.has_base)
-            && (own_name == their_name || is_moved);
-        let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
-        let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
+            && (own_name == their_name || is_moved || is_squashed);
         // A file that was removed and created again has the same name and id.
         let may_be_one = ours.is_none() || theirs.is_none() || ours == theirs;
         if self.has_base && ids_agree { may_be_one } else { created_alike }

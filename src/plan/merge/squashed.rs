@@ -1,4 +1,4 @@
-//! Merges the bodies of a step that both sides squashed with other steps, by section.
+//! Merges the bodies of a step that one side or both squashed with other steps, by section.
 //!
 //! `squash` puts a new heading above the text of the first step, and the texts of the other steps below it. So a
 //! squashed step consists of sections with headings of level 1, of which the first is its title.
@@ -22,7 +22,8 @@ struct Section<'a> {
 fn sections(body: &str) -> Option<Vec<Section<'_>>> {
     let headings = markdown::sections(body).headings.into_iter().filter(|it| it.level == 1);
     let headings: Vec<_> = headings.map(|it| (it.span.start, it.text)).collect();
-    if !body[..headings.first()?.0].trim().is_empty() {
+    let first = headings.first().map_or(body.len(), |it| it.0);
+    if !body[..first].trim().is_empty() {
         return None;
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -41,11 +42,19 @@ fn text_of<'a>(of: &[Section<'a>], name: &Name) -> Option<&'a str> {
     of.iter().find(|it| it.name == *name).map(|it| it.text)
 }
 
-/// If both sides squashed steps into this one, returns both texts with all sections in the same order; only the
-/// titles can differ. None if both changed the text of one section.
+/// If steps were squashed into this one, returns both texts with all sections in the same order; only the titles can
+/// differ. None if both changed the text of one section, or if a side that squashed nothing changed the title.
 pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
     let (common, own, other) = (sections(base)?, sections(ours)?, sections(theirs)?);
-    let ([title, _, ..], [their_title, _, ..]) = (own.as_slice(), other.as_slice()) else { return None };
+    let ([title, own_parts @ ..], [their_title, their_parts @ ..]) = (own.as_slice(), other.as_slice())
+    else {
+        return None;
+    };
+    let is_known = |name: &Name, to: &[Section<'_>]| text_of(to, name).is_some();
+    let is_plain = |name: &Name, parts: &[Section<'_>], to| parts.is_empty() && !is_known(name, to);
+    if is_plain(&title.name, own_parts, &other) || is_plain(&their_title.name, their_parts, &own) {
+        return None;
+    }
     let names = order(&own, &other);
     let mut merged: Vec<(&Name, &str)> = Vec::new();
     for name in names {
@@ -53,7 +62,6 @@ pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
         merged.extend(one_of(&base, &ours, &theirs)?.map(|it| (name, it)));
     }
     let (title, their_title) = (&title.name, &their_title.name);
-    let is_known = |name: &Name, to: &[Section<'_>]| text_of(to, name).is_some();
     // A title that one side has and the other has squashed further, or left as it was, is not in question.
     let are_two = !is_known(title, &other) && !is_known(their_title, &own);
     if !are_two || is_known(title, &common) || is_known(their_title, &common) {

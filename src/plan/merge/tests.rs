@@ -92,6 +92,29 @@ fn a_step_that_both_squashed_holds_the_parts_of_both() {
 }
 
 #[test]
+fn a_step_that_one_side_squashed_after_both_added_it_is_one_step() {
+    let of = |status: &str, body: &str| {
+        let times = "created_at: 2026-01-01T00:00:00Z";
+        format!("---\nid: auth:2\nstatus: {status}\n{times}\n---\n\n{body}\n")
+    };
+    let (own, parts) = ("# Schema\n\nThe tables.", "# All\n\n# Schema\n\nThe tables.\n\n# Data\n\nRows.");
+    let (plain, squashed) = (of("completed", own), of("pending", parts));
+    for (ours, theirs) in [(&plain, &squashed), (&squashed, &plain)] {
+        let got = merged(STEP, None, ours, theirs);
+        assert_eq!((text(&got), got.is_clean), (of("completed", parts), true));
+    }
+    // The part has a line of its own on one side, and another title is another step.
+    let got = merged(STEP, Some(&plain), &of("completed", &format!("{own}\nMore.")), &squashed);
+    assert_eq!(text(&got), of("pending", &parts.replace("tables.", "tables.\nMore.")));
+    let other = of("pending", &parts.replace("# Schema", "# Pages"));
+    assert!(merged(STEP, None, &plain, &other).is_other_file);
+    let retitled = of("completed", &own.replace("Schema", "Tables"));
+    let got = merged(STEP, Some(&plain), &retitled, &squashed);
+    let picked = markers::pick(&got.bytes, 7).expect("it has markers");
+    assert_eq!([picked.ours, picked.theirs].map(|it| it.ends_with(b"Rows.\n")), [false, true]);
+}
+
+#[test]
 fn a_step_that_both_squashed_loses_only_the_parts_that_a_person_removed() {
     let of = |parts: &[&str]| {
         let parts: Vec<_> = parts.iter().map(|it| format!("# {it}\n\nAbout it.")).collect();
