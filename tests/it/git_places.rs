@@ -245,6 +245,18 @@ fn a_step_whose_file_this_command_has_changed_is_still_resolved() {
 }
 
 #[test]
+fn what_was_done_goes_to_the_moved_step_and_not_to_an_older_copy_of_it() {
+    const MOVED: &str = "plans/auth/step-5.md";
+    let moved = |text: &str| with(text, &[("id: auth:2", "id: auth:5")]);
+    let (own, did) = (moved(BASE), done());
+    let (both, changed) = ([(MOVED, own.as_str()), (REMOVED, BASE)], [(STEP, did.as_str())]);
+    let sides = ((Some(MOVED), &both[..]), (Some(STEP), &changed[..]));
+    let repository = resolved_as("resolve", &[(STEP, BASE)], sides.0, sides.1);
+    assert_eq!([MOVED, REMOVED].map(|it| repository.place.text(it)), [moved(&did), BASE.to_owned()]);
+    assert!(!repository.place.file(STEP).exists());
+}
+
+#[test]
 fn a_step_that_was_deleted_without_a_copy_is_kept() {
     let text = done();
     let files = [(STEP, text.as_str())];

@@ -301,8 +301,8 @@ impl<'a> Places<'a> {
         self.most_alike(path, [common, text], &is_wanted)
     }
 
-    /// The file of the same plan without a conflict that is most similar to two versions of a step; it has to be
-    /// a version of the first.
+    /// The file of the same plan without a conflict that is most similar to two versions of a step, live files first; it
+    /// has to be a version of the first.
     fn most_alike(
         &self,
         path: &Path,
@@ -319,7 +319,7 @@ impl<'a> Places<'a> {
                 let likeness = merge::likeness(common, &text);
                 if likeness > 0 {
                     let likeness = likeness + merge::likeness(changed, &text);
-                    found.push((likeness, !is_archived(candidates[at].0), candidates[at].0.clone(), text));
+                    found.push((!is_archived(candidates[at].0), likeness, candidates[at].0.clone(), text));
                 }
             }
             Ok(())
