@@ -4,11 +4,11 @@ use crate::git_merge::{
     BASE, DONE, Driver, END, LIST, PLAN, Repository, STATUS, STEP, attempt, attempts, with,
 };
 
-const REMOVED: &str = "plans/_archive/auth/removed-20260103T000000Z/step-2.md";
+pub(crate) const REMOVED: &str = "plans/_archive/auth/removed-20260103T000000Z/step-2.md";
 const FIRST: &str = "plans/auth/step-1.md";
 const LATER: &str = "plans/_archive/auth/removed-20260104T000000Z/step-2.md";
 
-fn done() -> String {
+pub(crate) fn done() -> String {
     with(BASE, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))])
 }
 
@@ -116,104 +116,6 @@ fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follow
         assert_eq!(repository.place.text(NEXT), waits("5"), "{strategy}");
         check_only(&repository, OURS, &moved("5"));
     }
-}
-
-#[test]
-fn a_step_that_the_merge_dropped_is_back() {
-    const NEW: &str = "plans/auth/step-9.md";
-    let edits = [("id: auth:2", "id: auth:9"), ("# Schema", "# Next"), ("title: Schema", "title: Next")];
-    let new = with(BASE, &edits);
-    for commit in ["--no-commit", "--no-edit"] {
-        let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
-        repository.git("checkout -q -b theirs");
-        repository.commit(&[(NEW, &new)]);
-        repository.git("checkout -q main");
-        repository.commit(&[(STEP, &done())]);
-        // The strategy `ours` drops all of THEIRS, as git drops a file where two renames meet.
-        repository.git(&format!("merge -q {commit} -s ours theirs"));
-        assert!(!repository.place.file(NEW).exists());
-        let ran = repository.planwatch("git resolve");
-        assert_eq!(ran.code, 0, "{ran:?}");
-        assert_eq!(repository.place.text(NEW), new);
-        assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
-    }
-}
-
-#[test]
-fn a_step_that_one_side_moved_is_back_where_another_step_took_its_place() {
-    let [fourth, fifth, sixth] = ["plans/auth/step-4.md", "plans/auth/step-5.md", "plans/auth/step-6.md"];
-    let step = |number: u32, title: &str, day: u32, more: &str| {
-        format!("---\nid: auth:{number}\ncreated_at: 2026-01-0{day}T00:00:00Z\n{more}---\n# {title}\n")
-    };
-    let did = attempts(&[&attempt("06", "ann", "completed")]).replace(END, "");
-    let repository = Repository::new(
-        Driver::None,
-        &[(fourth, &step(4, "Schema", 1, "")), (fifth, &step(5, "Server", 2, ""))],
-    );
-    repository.git("checkout -q -b theirs");
-    repository.git(&format!("rm -q {fourth}"));
-    // Step 4 has the number of step 5, which is step 7 now, and step 6 is new.
-    repository.commit(&[
-        (fifth, &step(5, "Schema", 1, &did)),
-        ("plans/auth/step-7.md", &step(7, "Server", 2, "")),
-        (sixth, &step(6, "Tests", 3, "")),
-    ]);
-    repository.git("checkout -q main");
-    repository.git(&format!("mv {fifth} {sixth}"));
-    repository.commit(&[(sixth, &step(6, "Server", 2, ""))]);
-    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
-    let ran = repository.planwatch("git resolve --renumber");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    for title in ["# Schema", "# Server", "# Tests"] {
-        assert_eq!(with_heading(&repository, title).len(), 1, "{title}");
-    }
-    assert_eq!(repository.place.text(fifth), step(5, "Schema", 1, &did));
-    repository.git("commit -q --no-edit");
-    assert_eq!(repository.git("status --porcelain"), "");
-}
-
-#[test]
-fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
-    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
-    repository.git("checkout -q -b theirs");
-    repository.commit(&[(NEW, THEIR_STEP)]);
-    repository.git("checkout -q main");
-    // As after a cherry-pick whose step got another number.
-    let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
-    repository.commit(&[(NEXT, &picked)]);
-    repository.git("merge -q --no-edit theirs");
-    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
-    // What a person has changed since the merge may be about it.
-    repository.place.write(PLAN, with(LIST, &[("Notes.", "More notes.")]));
-    assert!(repository.planwatch("git resolve").stdout.contains("No plan file is in conflict"));
-    repository.place.write(PLAN, LIST);
-    let ran = repository.planwatch("git resolve");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
-    assert_eq!(repository.place.text(NEXT), picked);
-    assert_eq!(repository.git("status --porcelain"), format!("D  {NEW}\n"));
-    // The same after a rebase, where the other side is the one that was there first.
-    repository.git("reset -q --hard HEAD^1");
-    repository.git("rebase -q theirs");
-    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
-    let ran = repository.planwatch("git resolve");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(with_heading(&repository, "# Theirs"), ["step-9.md"]);
-    assert_eq!(repository.git("status --porcelain"), format!("D  {NEXT}\n"));
-}
-
-#[test]
-fn a_commit_that_a_rebase_left_out_on_purpose_does_not_come_back() {
-    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
-    repository.git("checkout -q -b theirs");
-    repository.commit(&[(STEP, &done())]);
-    repository.git("checkout -q main");
-    repository.commit(&[(NEW, OUR_STEP)]);
-    repository.commit(&[(NEXT, &with(THEIR_STEP, &[("auth:9", "auth:10")]))]);
-    repository.git("rebase -q --onto theirs HEAD~1");
-    let ran = repository.planwatch("git resolve");
-    assert!(ran.stdout.contains("No plan file is in conflict"), "{ran:?}");
-    assert!(!repository.place.file(NEW).exists());
 }
 
 #[test]
@@ -404,13 +306,13 @@ fn numbered_twice(own: &[(&str, &str)], other: &[(&str, &str)]) -> Repository {
     repository
 }
 
-const NEW: &str = "plans/auth/step-9.md";
-const NEXT: &str = "plans/auth/step-10.md";
-const OUR_STEP: &str = "---\nid: auth:9\ncreated_at: 2026-01-02T00:00:00Z\n---\n# Ours\n";
-const THEIR_STEP: &str = "---\nid: auth:9\ncreated_at: 2026-01-03T00:00:00Z\n---\n# Theirs\n";
+pub(crate) const NEW: &str = "plans/auth/step-9.md";
+pub(crate) const NEXT: &str = "plans/auth/step-10.md";
+pub(crate) const OUR_STEP: &str = "---\nid: auth:9\ncreated_at: 2026-01-02T00:00:00Z\n---\n# Ours\n";
+pub(crate) const THEIR_STEP: &str = "---\nid: auth:9\ncreated_at: 2026-01-03T00:00:00Z\n---\n# Theirs\n";
 
 /// The files of the plan's steps that have this heading.
-fn with_heading(repository: &Repository, heading: &str) -> Vec<String> {
+pub(crate) fn with_heading(repository: &Repository, heading: &str) -> Vec<String> {
     let all = std::fs::read_dir(repository.place.file("plans/auth")).expect("it is there");
     let names = all.map(|it| it.expect("it is there").file_name().to_string_lossy().into_owned());
     let has_it = |name: &String| {
@@ -504,46 +406,6 @@ fn what_a_removed_step_did_goes_to_the_step_that_replaced_it_after_the_conflict_
     let both = repository.place.text(MOVED);
     assert!(both.contains("# Both\n") && both.contains("by: ann"), "{both}");
     assert!(!repository.place.file(STEP).exists() && !repository.place.file(NEXT).exists());
-    repository.git("commit -q --no-edit");
-    assert_eq!(repository.git("status --porcelain"), "");
-}
-
-#[test]
-fn steps_that_got_each_others_status_from_git_get_their_own() {
-    let [third, fourth, fifth] = ["plans/auth/step-3.md", "plans/auth/step-4.md", "plans/auth/step-5.md"];
-    let step = |number: u32, title: &str, status: &str| {
-        let common = "created_at: 2026-01-01T00:00:00Z\npriority: high\ntags: [db]\nfiles: []\n";
-        format!("---\nid: auth:{number}\n{common}status: {status}\n---\n# {title}\n\nAs described.\n")
-    };
-    let tried = |outcome: &str, by: &str| format!("{outcome}\nattempts:\n{}", attempt("02", by, outcome));
-    let [failed, completed] =
-        [tried("failed", "ann"), tried("completed", "bob")].map(|it| it.trim().to_owned());
-    let repository = Repository::new(
-        Driver::None,
-        &[(third, &step(3, "Schema", "pending")), (fourth, &step(4, "Server", "pending"))],
-    );
-    repository.git("checkout -q -b theirs");
-    repository.commit(&[(third, &step(3, "Schema", &failed)), (fourth, &step(4, "Server", &completed))]);
-    repository.git("checkout -q main");
-    repository.git(&format!("rm -q {third}"));
-    repository.commit(&[(fourth, &step(4, "Schema", "pending")), (fifth, &step(5, "Server", "pending"))]);
-    // Git merges step 4 as one file, and takes step 5 for the renamed step 3.
-    repository.git("merge -q --no-commit theirs");
-    let both = || [fourth, fifth].map(|it| repository.place.text(it));
-    assert_eq!(both(), [step(4, "Schema", &completed), step(5, "Server", &failed)]);
-    let ran = repository.planwatch("git resolve");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    // The attempts come first where the merge adds them.
-    for (text, (title, own, other)) in both().iter().zip([
-        ("Schema", ("failed", "ann"), ("completed", "bob")),
-        ("Server", ("completed", "bob"), ("failed", "ann")),
-    ]) {
-        assert!(
-            text.contains(&format!("# {title}\n")) && text.contains(&format!("\nstatus: {}\n", own.0)),
-            "{text}"
-        );
-        assert!(text.contains(own.1) && !text.contains(other.1) && !text.contains(other.0), "{text}");
-    }
     repository.git("commit -q --no-edit");
     assert_eq!(repository.git("status --porcelain"), "");
 }

@@ -20,6 +20,7 @@ mod full_disk;
 mod git_branches;
 mod git_commit;
 mod git_merge;
+mod git_mistaken;
 mod git_places;
 mod git_removed;
 mod history;

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use crate::api::error::Error;
-use crate::git::{Git, Oid};
+use crate::git::{Git, LogQuery, Oid, RawChange};
 
 pub(super) struct Merging {
     pub(super) ours: Oid,
     pub(super) theirs: Oid,
     /// What the changes of both count from.
     pub(super) base: Oid,
-    /// A person may have left out commits on purpose, so nothing that is missing is brought back.
-    pub(super) may_leave_out: bool,
+    /// After a rebase, the files as its commits wrote them. A person may have left out commits of THEIRS on purpose, so
+    /// what none of these has is not brought back.
+    pub(super) replayed: Option<Vec<Oid>>,
 }
 
 impl Merging {
@@ -20,12 +21,12 @@ impl Merging {
         let Some(ours) = git.head_commit()? else { return Ok(None) };
         if let Some(theirs) = git.find_revision("MERGE_HEAD")? {
             let base = git.merge_base(&ours, &theirs)?;
-            return Ok(base.map(|base| Self { ours, theirs, base, may_leave_out: false }));
+            return Ok(base.map(|base| Self { ours, theirs, base, replayed: None }));
         }
         for name in ["REBASE_HEAD", "CHERRY_PICK_HEAD"] {
             let commits = (git.find_revision(name)?, git.find_revision(&format!("{name}^"))?);
             if let (Some(theirs), Some(base)) = commits {
-                return Ok(Some(Self { ours, theirs, base, may_leave_out: false }));
+                return Ok(Some(Self { ours, theirs, base, replayed: None }));
             }
         }
         Ok(None)
@@ -35,7 +36,7 @@ impl Merging {
     /// a conflict. None if a plan file has changed since: the change may be about what the merge did.
     pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
         let rebased = git.last_rebase()?;
-        let may_leave_out = rebased.is_some();
+        let is_rebase = rebased.is_some();
         let sides = match rebased {
             Some(it) => Some(it),
             None if git.find_revision("HEAD^3")?.is_some() => None,
@@ -45,7 +46,21 @@ impl Merging {
         if !git.status(&[plans])?.is_empty() {
             return Ok(None);
         }
-        let base = git.merge_base(&ours, &theirs)?;
-        Ok(base.map(|base| Self { ours, theirs, base, may_leave_out }))
+        let Some(base) = git.merge_base(&ours, &theirs)? else { return Ok(None) };
+        let replayed = is_rebase.then(|| written_since(git, &ours, plans)).transpose()?;
+        Ok(Some(Self { ours, theirs, base, replayed }))
     }
+}
+
+/// The versions of plan files that the commits since another one wrote.
+fn written_since(git: &Git, commit: &Oid, plans: &Path) -> Result<Vec<Oid>, Error> {
+    let query = LogQuery {
+        of: git.head_commit()?.into_iter().collect(),
+        not: vec![commit.clone()],
+        paths: vec![plans.to_path_buf()],
+        ..LogQuery::default()
+    };
+    let changes = git.log(&query)?.all()?.into_iter().flat_map(|it| it.changes);
+    let is_file = |it: &RawChange| matches!(it.new_mode, 0o100_644 | 0o100_755) && it.path.ends_with(b".md");
+    Ok(changes.filter(is_file).map(|it| it.new).collect())
 }

@@ -123,14 +123,14 @@ pub(super) fn recover(
     writing: &mut Transaction<'_>,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some(merging) = resolving.merging.as_ref().filter(|it| !it.may_leave_out) else { return Ok(()) };
+    let Some(merging) = &resolving.merging else { return Ok(()) };
     let git = resolving.git;
     let plans = &resolving.context.plans;
     let before = files_of(git, Some(&merging.base), &resolving.plans)?;
     let places = Places::read(resolving)?;
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: std::collections::HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
-    for files in [&places.ours, &places.theirs] {
+    for (files, may_be_left_out) in [(&places.ours, false), (&places.theirs, merging.replayed.is_some())] {
         let is_changed = |(path, oid): &(&PathBuf, &Oid)| {
             number_of(path).is_some() && before.get(*path) != Some(oid) && !kept.contains(oid.as_str())
         };
@@ -149,6 +149,9 @@ pub(super) fn recover(
             }
             let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
             if known.is_some_and(|it| !merge::missing_logs(&version, &[texts.as_slice(), &[it]].concat())) {
+                continue;
+            }
+            if may_be_left_out && merge::missing_logs(&version, &resolving.replayed_texts()?) {
                 continue;
             }
             let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };

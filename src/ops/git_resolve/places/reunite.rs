@@ -42,10 +42,13 @@ pub(in crate::ops::git_resolve) fn reunite(
         let known = places.committed(known, directory)?;
         let (ours, theirs) = (places.committed(ours, directory)?, places.committed(theirs, directory)?);
         for (identity, now) in places.in_working_tree(directory) {
-            let sides = (single(&ours, &identity), single(&theirs, &identity));
-            let (Some(own), Some(other)) = sides else { continue };
             let known = single(&known, &identity);
-            let Some(group) = wrong(known, own, other, &now) else { continue };
+            let wrong = match (single(&ours, &identity), single(&theirs, &identity)) {
+                (Some(own), Some(other)) => places.wrong(known, own, other, &now)?,
+                (None, None) => None,
+                (own, _) => places.returned(&identity, known, &now, own.is_some()),
+            };
+            let Some(group) = wrong else { continue };
             if places.merges(&group) && places.are_untouched(&now, &done.own)? {
                 let shown: Vec<_> = group.paths.iter().map(|it| resolving.shown(it)).collect();
                 // What was decided about the files before does not count any more.
@@ -53,40 +56,9 @@ pub(in crate::ops::git_resolve) fn reunite(
                 places.settle_all(writing, vec![group], done)?;
             }
         }
-        if !merging.may_leave_out {
-            places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
-        }
+        places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
     }
     Ok(())
-}
-
-/// The step as a group to merge again, if the working tree has it twice or with a status that neither side
-/// has.
-fn wrong(
-    known: Option<&(PathBuf, Vec<u8>)>,
-    own: &(PathBuf, Vec<u8>),
-    other: &(PathBuf, Vec<u8>),
-    now: &[(PathBuf, Vec<u8>)],
-) -> Option<Group> {
-    let paths: Vec<PathBuf> = now.iter().map(|(path, _)| path.clone()).collect();
-    let status = |it: &[u8]| merge::status_of(it);
-    let is_foreign = |it: &[u8]| ![status(&own.1), status(&other.1)].contains(&status(it));
-    let is_wrong = match now {
-        [(_, one)] => is_foreign(one),
-        all => all.len() > 1,
-    };
-    if !is_wrong {
-        return None;
-    }
-    let wanted = place_of(known, own, other);
-    let target = paths.iter().find(|it| *it == wanted).or(paths.first())?.clone();
-    let lost = paths.iter().find(|it| **it != target).unwrap_or(&target).clone();
-    Some(Group {
-        base: known.map(|it| it.1.clone()),
-        ours: Some((target, own.1.clone())),
-        theirs: Some((lost, other.1.clone())),
-        paths,
-    })
 }
 
 /// The step stays where it was moved to; if both sides moved it, OURS wins.
@@ -100,6 +72,80 @@ fn place_of<'p>(
 }
 
 impl Places<'_> {
+    /// The step as a group to merge again, if the working tree has it twice, with a status that neither side has, or
+    /// without an attempt or note that git put into another file, such as its removed copy.
+    fn wrong(
+        &self,
+        known: Option<&(PathBuf, Vec<u8>)>,
+        own: &(PathBuf, Vec<u8>),
+        other: &(PathBuf, Vec<u8>),
+        now: &[(PathBuf, Vec<u8>)],
+    ) -> Result<Option<Group>, Error> {
+        let wanted = place_of(known, own, other);
+        let target = now.iter().find(|it| it.0 == *wanted).or(now.first());
+        let Some((target, text)) = target else { return Ok(None) };
+        let lost = now.iter().find(|it| it.0 != *target);
+        let statuses = [own, other].map(|it| merge::status_of(&it.1));
+        let (ours, theirs) = if now.iter().any(|it| !statuses.contains(&merge::status_of(&it.1))) {
+            // Git mixed it with another step.
+            (&own.1, &other.1)
+        } else if let Some((_, twin)) = lost {
+            (text, twin)
+        } else if self.went_elsewhere(own, text)? {
+            (text, &own.1)
+        } else if self.went_elsewhere(other, text)? {
+            (text, &other.1)
+        } else {
+            return Ok(None);
+        };
+        let lost = lost.map_or(target, |it| &it.0).clone();
+        Ok(Some(Group {
+            base: known.map(|it| it.1.clone()),
+            ours: Some((target.clone(), ours.clone())),
+            theirs: Some((lost, theirs.clone())),
+            paths: now.iter().map(|(path, _)| path.clone()).collect(),
+        }))
+    }
+
+    /// Whether other files have the attempts or notes of a side's version that the step's file lacks.
+    fn went_elsewhere(&self, (path, version): &(PathBuf, Vec<u8>), now: &[u8]) -> Result<bool, Error> {
+        if !merge::missing_logs(version, &[now.to_vec()]) {
+            return Ok(false);
+        }
+        let homes = self.homes(path, version)?.into_iter();
+        let texts: Vec<_> =
+            homes.filter_map(|it| Some(self.resolving.context.plans.read(&it).ok()?.bytes)).collect();
+        Ok(!merge::missing_logs(version, &texts))
+    }
+
+    /// A live step and its removed copy as a group to merge again, if only one side has the step and the other one
+    /// only the copy: a removal takes precedence. Git sees no conflict if both sides added the step, as after a
+    /// cherry-pick, or if a rebase adds it once more.
+    fn returned(
+        &self,
+        identity: &Identity,
+        known: Option<&(PathBuf, Vec<u8>)>,
+        now: &[(PathBuf, Vec<u8>)],
+        is_live_in_ours: bool,
+    ) -> Option<Group> {
+        let [step] = now else { return None };
+        let (live, removed) =
+            if is_live_in_ours { (&self.ours, &self.theirs) } else { (&self.theirs, &self.ours) };
+        let is_copy =
+            |it: &&PathBuf| is_archived(it) && plan_name(it) == plan_name(&step.0) && !live.contains_key(*it);
+        let copies = self.settled.keys().filter(|it| removed.contains_key(*it)).filter(is_copy);
+        let read = |it: &PathBuf| Some((it.clone(), self.resolving.context.plans.read(it).ok()?.bytes));
+        let mut copies = copies.filter(|it| number_of(it).is_some()).filter_map(read);
+        let copy = copies.find(|it| merge::identity(&it.1).as_ref() == Some(identity))?;
+        let (ours, theirs) = if is_live_in_ours { (step.clone(), copy) } else { (copy, step.clone()) };
+        Some(Group {
+            paths: vec![step.0.clone()],
+            base: known.map(|it| it.1.clone()),
+            ours: Some(ours),
+            theirs: Some(theirs),
+        })
+    }
+
     /// The place and the text of a step that both sides have: where their texts do not merge, that of OURS with the
     /// attempts and notes of THEIRS.
     fn of_both<'p>(
@@ -119,13 +165,17 @@ impl Places<'_> {
         (path, text)
     }
 
-    /// The directories of the plans in which both sides changed, moved or added steps.
+    /// The directories of the plans in which both sides changed, moved, removed or added steps.
     fn changed_by_both(&self, before: &Files) -> BTreeSet<&Path> {
         let changed = |files: &'_ Files, of: &Files| -> BTreeSet<PathBuf> {
             let new = files.iter().filter(|(path, oid)| of.get(*path) != Some(oid)).map(|(path, _)| path);
             let gone = of.keys().filter(|it| !files.contains_key(*it));
-            let live = new.chain(gone).filter(|it| number_of(it).is_some() && !is_archived(it));
-            live.filter_map(|it| Some(it.parent()?.to_path_buf())).collect()
+            let steps = new.chain(gone).filter(|it| number_of(it).is_some());
+            let directory = |it: &PathBuf| match is_archived(it) {
+                true => plan_name(it).map(PathBuf::from),
+                false => it.parent().map(Path::to_path_buf),
+            };
+            steps.filter_map(directory).collect()
         };
         let (ours, theirs) = (changed(&self.ours, before), changed(&self.theirs, before));
         let all = self.settled.keys().filter_map(|it| it.parent());
@@ -190,10 +240,15 @@ impl Places<'_> {
                 self.bring_back(writing, path, &text, done)?;
             }
         }
-        for side in [ours, theirs] {
+        let is_rebase = self.resolving.merging.as_ref().is_some_and(|it| it.replayed.is_some());
+        for (side, may_be_left_out) in [(ours, false), (theirs, is_rebase)] {
             let is_new = |it: &&Identity| !known.contains_key(*it) && !now.contains_key(*it);
             for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
-                if !self.is_held(directory, text) {
+                if self.is_held(directory, text) {
+                    continue;
+                }
+                let is_step = |it: &Vec<u8>| merge::identity(it) == merge::identity(text);
+                if !may_be_left_out || self.resolving.replayed_texts()?.iter().any(is_step) {
                     self.bring_back(writing, path, text, done)?;
                 }
             }
@@ -237,7 +292,10 @@ impl Places<'_> {
 
     /// Whether the sides of a group merge without a conflict.
     fn merges(&self, group: &Group) -> bool {
-        let (Some((path, ours)), Some((_, theirs))) = (&group.ours, &group.theirs) else { return false };
+        let (Some((_, ours)), Some((_, theirs)), Some(path)) = (&group.ours, &group.theirs, group.target())
+        else {
+            return false;
+        };
         let named = format!("plans/{}", path.to_string_lossy());
         self.resolving.merge(Versions { path: &named, base: group.base.as_deref(), ours, theirs }).is_clean
     }

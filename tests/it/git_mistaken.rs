@@ -1,0 +1,238 @@
+//! `git resolve` after merges and rebases in which git found no conflict, but took files for each other.
+
+use crate::git_merge::{BASE, Driver, END, LIST, PLAN, Repository, STEP, attempt, attempts, with};
+use crate::git_places::{NEW, NEXT, OUR_STEP, REMOVED, THEIR_STEP, done, with_heading};
+
+#[test]
+fn a_step_that_the_merge_dropped_is_back() {
+    const NEW: &str = "plans/auth/step-9.md";
+    let edits = [("id: auth:2", "id: auth:9"), ("# Schema", "# Next"), ("title: Schema", "title: Next")];
+    let new = with(BASE, &edits);
+    for commit in ["--no-commit", "--no-edit"] {
+        let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+        repository.git("checkout -q -b theirs");
+        repository.commit(&[(NEW, &new)]);
+        repository.git("checkout -q main");
+        repository.commit(&[(STEP, &done())]);
+        // The strategy `ours` drops all of THEIRS, as git drops a file where two renames meet.
+        repository.git(&format!("merge -q {commit} -s ours theirs"));
+        assert!(!repository.place.file(NEW).exists());
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(repository.place.text(NEW), new);
+        assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
+    }
+}
+
+#[test]
+fn a_step_that_one_side_moved_is_back_where_another_step_took_its_place() {
+    let [fourth, fifth, sixth] = ["plans/auth/step-4.md", "plans/auth/step-5.md", "plans/auth/step-6.md"];
+    let step = |number: u32, title: &str, day: u32, more: &str| {
+        format!("---\nid: auth:{number}\ncreated_at: 2026-01-0{day}T00:00:00Z\n{more}---\n# {title}\n")
+    };
+    let did = attempts(&[&attempt("06", "ann", "completed")]).replace(END, "");
+    let repository = Repository::new(
+        Driver::None,
+        &[(fourth, &step(4, "Schema", 1, "")), (fifth, &step(5, "Server", 2, ""))],
+    );
+    repository.git("checkout -q -b theirs");
+    repository.git(&format!("rm -q {fourth}"));
+    // Step 4 has the number of step 5, which is step 7 now, and step 6 is new.
+    repository.commit(&[
+        (fifth, &step(5, "Schema", 1, &did)),
+        ("plans/auth/step-7.md", &step(7, "Server", 2, "")),
+        (sixth, &step(6, "Tests", 3, "")),
+    ]);
+    repository.git("checkout -q main");
+    repository.git(&format!("mv {fifth} {sixth}"));
+    repository.commit(&[(sixth, &step(6, "Server", 2, ""))]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    let ran = repository.planwatch("git resolve --renumber");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for title in ["# Schema", "# Server", "# Tests"] {
+        assert_eq!(with_heading(&repository, title).len(), 1, "{title}");
+    }
+    assert_eq!(repository.place.text(fifth), step(5, "Schema", 1, &did));
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}
+
+#[test]
+fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, THEIR_STEP)]);
+    repository.git("checkout -q main");
+    // As after a cherry-pick whose step got another number.
+    let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
+    repository.commit(&[(NEXT, &picked)]);
+    repository.git("merge -q --no-edit theirs");
+    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
+    // What a person has changed since the merge may be about it.
+    repository.place.write(PLAN, with(LIST, &[("Notes.", "More notes.")]));
+    assert!(repository.planwatch("git resolve").stdout.contains("No plan file is in conflict"));
+    repository.place.write(PLAN, LIST);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
+    assert_eq!(repository.place.text(NEXT), picked);
+    assert_eq!(repository.git("status --porcelain"), format!("D  {NEW}\n"));
+    // The same after a rebase, where the other side is the one that was there first.
+    repository.git("reset -q --hard HEAD^1");
+    repository.git("rebase -q theirs");
+    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-9.md"]);
+    assert_eq!(repository.git("status --porcelain"), format!("D  {NEXT}\n"));
+}
+
+#[test]
+fn what_a_person_has_staged_in_one_of_two_files_of_a_step_is_kept() {
+    let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
+    let note = "notes:\n  - at: 2026-01-05T00:00:00Z\n    type: info\n    by: cy\n    text: Look here\n---\n# Theirs";
+    let noted = with(&picked, &[("---\n# Theirs", note)]);
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, THEIR_STEP)]);
+    repository.git("checkout -q main");
+    repository.commit(&[(NEXT, &picked)]);
+    repository.git("merge -q --no-commit theirs");
+    for (path, edited) in [(NEXT, &noted), (NEW, &with(&noted, &[("auth:10", "auth:9")]))] {
+        repository.place.write(path, edited);
+        repository.git("add -A");
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
+        assert_eq!(repository.place.text(NEXT), noted);
+        repository.place.write(NEXT, &picked);
+        repository.place.write(NEW, THEIR_STEP);
+    }
+}
+
+#[test]
+fn a_step_that_both_added_and_one_side_removed_does_not_return() {
+    const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-9.md";
+    let tried = format!("status: completed\nattempts:\n{}---\n# Theirs", attempt("02", "ann", "completed"));
+    let [did, tagged] =
+        [&tried, "tags: [db]\n---\n# Theirs"].map(|it| with(THEIR_STEP, &[("---\n# Theirs", it)]));
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, THEIR_STEP)]);
+    repository.git(&format!("rm -q {NEW}"));
+    repository.commit(&[(COPY, &did)]);
+    repository.git("checkout -q main");
+    // As after a cherry-pick of the first commit.
+    repository.commit(&[(NEW, &tagged)]);
+    for join in ["merge -q --no-edit", "rebase -q"] {
+        repository.git(&format!("{join} theirs"));
+        assert!(repository.place.file(NEW).exists() && repository.place.file(COPY).exists());
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(!repository.place.file(NEW).exists());
+        let text = repository.place.text(COPY);
+        assert!(["completed", "by: ann", "db"].iter().all(|it| text.contains(it)), "{text}");
+        assert_eq!(repository.git("status --porcelain"), format!("M  {COPY}\nD  {NEW}\n"));
+        repository.git("reset -q --hard HEAD^1");
+    }
+}
+
+#[test]
+fn a_step_that_git_dropped_in_a_rebase_is_back() {
+    const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-9.md";
+    let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, THEIR_STEP)]);
+    repository.git("branch line");
+    repository.git(&format!("rm -q {NEW}"));
+    repository.commit(&[(COPY, THEIR_STEP)]);
+    repository.git("checkout -q line");
+    repository.git(&format!("rm -q {NEW}"));
+    repository.commit(&[(COPY, THEIR_STEP), (STEP, &done())]);
+    repository.git("checkout -q main");
+    repository.commit(&[(NEW, OUR_STEP)]);
+    repository.git("merge -q --no-edit line");
+    // Git replays the removal of the step that had the number before.
+    repository.git("rebase -q theirs");
+    assert!(!repository.place.file(NEW).exists());
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!([NEW, STEP].map(|it| repository.place.text(it)), [OUR_STEP.to_owned(), done()]);
+    assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
+}
+
+#[test]
+fn a_commit_that_a_rebase_left_out_on_purpose_does_not_come_back() {
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(STEP, &done())]);
+    repository.git("checkout -q main");
+    repository.commit(&[(NEW, OUR_STEP)]);
+    repository.commit(&[(NEXT, &with(THEIR_STEP, &[("auth:9", "auth:10")]))]);
+    repository.git("rebase -q --onto theirs HEAD~1");
+    let ran = repository.planwatch("git resolve");
+    assert!(ran.stdout.contains("No plan file is in conflict"), "{ran:?}");
+    assert!(!repository.place.file(NEW).exists());
+}
+
+#[test]
+fn what_git_put_into_an_older_copy_goes_to_the_moved_step() {
+    const MOVED: &str = "plans/auth/step-5.md";
+    let moved = |text: &str| with(text, &[("id: auth:2", "id: auth:5")]);
+    let repository = Repository::new(Driver::Configured, &[(STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.git(&format!("rm -q {STEP}"));
+    repository.commit(&[(MOVED, &moved(BASE)), (REMOVED, BASE)]);
+    repository.git("checkout -q main");
+    repository.commit(&[(STEP, &done())]);
+    for join in ["merge -q --no-edit", "rebase -q"] {
+        repository.git(&format!("{join} theirs"));
+        // Git takes the copy, which has not changed, for the renamed file.
+        assert_eq!([MOVED, REMOVED].map(|it| repository.place.text(it)), [moved(BASE), done()]);
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!([MOVED, REMOVED].map(|it| repository.place.text(it)), [moved(&done()), done()]);
+        assert_eq!(repository.git("status --porcelain"), format!("M  {MOVED}\n"));
+        repository.git("reset -q --hard HEAD^1");
+    }
+}
+
+#[test]
+fn steps_that_got_each_others_status_from_git_get_their_own() {
+    let [third, fourth, fifth] = ["plans/auth/step-3.md", "plans/auth/step-4.md", "plans/auth/step-5.md"];
+    let step = |number: u32, title: &str, status: &str| {
+        let common = "created_at: 2026-01-01T00:00:00Z\npriority: high\ntags: [db]\nfiles: []\n";
+        format!("---\nid: auth:{number}\n{common}status: {status}\n---\n# {title}\n\nAs described.\n")
+    };
+    let tried = |outcome: &str, by: &str| format!("{outcome}\nattempts:\n{}", attempt("02", by, outcome));
+    let [failed, completed] =
+        [tried("failed", "ann"), tried("completed", "bob")].map(|it| it.trim().to_owned());
+    let repository = Repository::new(
+        Driver::None,
+        &[(third, &step(3, "Schema", "pending")), (fourth, &step(4, "Server", "pending"))],
+    );
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(third, &step(3, "Schema", &failed)), (fourth, &step(4, "Server", &completed))]);
+    repository.git("checkout -q main");
+    repository.git(&format!("rm -q {third}"));
+    repository.commit(&[(fourth, &step(4, "Schema", "pending")), (fifth, &step(5, "Server", "pending"))]);
+    // Git merges step 4 as one file, and takes step 5 for the renamed step 3.
+    repository.git("merge -q --no-commit theirs");
+    let both = || [fourth, fifth].map(|it| repository.place.text(it));
+    assert_eq!(both(), [step(4, "Schema", &completed), step(5, "Server", &failed)]);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // The attempts come first where the merge adds them.
+    for (text, (title, own, other)) in both().iter().zip([
+        ("Schema", ("failed", "ann"), ("completed", "bob")),
+        ("Server", ("completed", "bob"), ("failed", "ann")),
+    ]) {
+        assert!(
+            text.contains(&format!("# {title}\n")) && text.contains(&format!("\nstatus: {}\n", own.0)),
+            "{text}"
+        );
+        assert!(text.contains(own.1) && !text.contains(other.1) && !text.contains(other.0), "{text}");
+    }
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}
