@@ -17,6 +17,7 @@ The week is repeated with git alone. Titles name the steps here: all are differe
 """
 import collections
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -69,10 +70,50 @@ class State:
         removed = [Step(text) for name, text in text_of.items() if "/step-" in name and "_archive" in name]
         self.removed = {heading for step in removed for heading in step.headings}
         self.titles = collections.Counter(step.title for step in live)
+        self.completed = {step.title for step in live if step.status == "completed"}
         self.holders = {}
         for step in live:
             for heading in step.headings:
                 self.holders.setdefault(heading, []).append(step)
+        # A merge can take a status from a removed copy of a step.
+        self.statuses = {}
+        for step in live + removed:
+            for heading in step.headings:
+                self.statuses.setdefault(heading, set()).add(step.status)
+
+    def statuses_of(self, step):
+        return {status for heading in step.headings for status in self.statuses.get(heading, ())}
+
+
+class Replay:
+    """The commits that a rebase replayed; none of another operation. What git left out cannot be in the result: merges, with what only
+    they decided, and changes that the other side has too."""
+
+    def __init__(self, week, path, onto=None, tip=None):
+        self.week, self.path, self.onto, self.tip = week, path, onto, tip
+
+    def commits(self, *which):
+        found = self.week.git(self.path, "rev-list", "--right-only", *which, f"{self.onto}...{self.tip}") if self.tip else None
+        return found.stdout.split() if found else []
+
+    @functools.cached_property
+    def states(self):
+        """Before and after each commit."""
+        both = [(f"{it}^", it) for it in self.commits("--no-merges", "--cherry-pick")]
+        return [tuple(State(self.week.of_commit(self.path, it)) for it in pair) for pair in both]
+
+    @functools.cached_property
+    def leaves_out(self):
+        return len(self.commits()) > len(self.states)
+
+    def statuses_of(self, step):
+        return set().union(*(after.statuses_of(step) for _, after in self.states))
+
+    def changes(self, title):
+        """The step before and after each commit that completed it, or took its completion back."""
+        live = [pair for pair in self.states if all(title in it.steps for it in pair)]
+        steps = [[it.steps[title] for it in pair] for pair in live]
+        return [(before, after) for before, after in steps if (before.status == "completed") != (after.status == "completed")]
 
 
 class Week:
@@ -189,7 +230,8 @@ class Week:
             kind = "merge"
         base = self.git(path, "merge-base", "HEAD", theirs).stdout.strip()
         ours = self.of_commit(path, "HEAD")
-        replayed = f"{theirs}..{self.git(path, 'rev-parse', 'HEAD').stdout.strip()}" if kind == "rebase" else None
+        tip = self.git(path, "rev-parse", "HEAD").stdout.strip()
+        replay = Replay(self, path, theirs, tip) if kind == "rebase" else Replay(self, path)
         if kind == "pick":
             base = f"{theirs}^"
             self.git(path, "cherry-pick", theirs)
@@ -218,7 +260,7 @@ class Week:
         elif self.has_driver:
             self.planwatch(path, "ann", "git", "resolve", "--renumber")
             self.commit(path, "what git merged without a conflict")
-        self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before, replayed)
+        self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before, replay)
 
     def settle(self, path, kind):
         """Resolves what is in conflict, and goes on. Returns whether the operation may stop once more."""
@@ -268,7 +310,7 @@ class Week:
         if found:
             self.example(f"{how}: {kind} {'; '.join(sorted(found)[:3])}")
 
-    def judge(self, path, how, sides, is_alone, replayed):
+    def judge(self, path, how, sides, is_alone, replay):
         """`is_alone`: no person had a hand in it, so that all of it is the tools' work."""
         base, ours, theirs = sides
         now = State(self.of_commit(path, "HEAD"))
@@ -278,8 +320,8 @@ class Week:
         if not is_alone:
             return
         found = json.loads(self.planwatch(path, "ann", "check", "--git", "--json").stdout or "{}").get("problems", [])
-        self.count("foreign", set(self.foreign(now, sides, lambda it: self.on_the_way(path, replayed, it))), how)
-        self.count("undone", set(self.undone(now, sides, lambda it: self.is_replayed(path, replayed, it))), how)
+        self.count("foreign", set(self.foreign(now, sides, replay)), how)
+        self.count("undone", set(self.undone(now, sides, replay)), how)
         if how in ("merge", "stash"):
             # Of a text that two steps had, each side may have removed one.
             both = {it for it in ours.holders.keys() & theirs.holders.keys() if len(base.holders.get(it, [])) < 2}
@@ -294,45 +336,38 @@ class Week:
         bad = {f"{it['code']} {it['path']}" for it in found if it["severity"] == "error" and it["code"] not in FINE}
         self.count("damaged", bad, how)
 
-    def on_the_way(self, path, replayed, step):
-        """The statuses that the replayed commits had, if git left out merges among them: a rebase drops what a merge decided."""
-        states = [State(self.of_commit(path, commit)) for commit in self.beside_merges(path, replayed)]
-        return {it.status for state in states for heading in step.headings for it in state.holders.get(heading, [])}
-
-    def is_replayed(self, path, replayed, title):
-        """Whether a replayed commit completed the step. Only then its completion is not the decision of a merge that git left out."""
-        commits = self.beside_merges(path, replayed)
-        states = [[State(self.of_commit(path, it)) for it in (f"{commit}^", commit)] for commit in commits]
-        status = lambda state: state.steps[title].status if title in state.steps else None
-        return not commits or any(status(before) != status(after) == "completed" for before, after in states)
-
-    def beside_merges(self, path, replayed):
-        """The commits that a rebase replayed, if git left out merges among them."""
-        if not replayed or not self.git(path, "rev-list", "--merges", replayed).stdout:
-            return []
-        return self.git(path, "rev-list", "--no-merges", replayed).stdout.split()
-
     @staticmethod
-    def foreign(now, sides, on_the_way):
+    def foreign(now, sides, replay):
         for title, step in now.steps.items():
-            had = {it.status for side in sides[1:] for heading in step.headings for it in side.holders.get(heading, [])}
-            if had and step.status not in had and step.status not in on_the_way(step):
+            had = set().union(*(side.statuses_of(step) for side in sides[1:]))
+            if not had or step.status in had:
+                continue
+            # Without the merges that git left out, a status that only they had changed may be the last.
+            if not replay.leaves_out or step.status not in replay.statuses_of(step):
                 yield f"{title} is {step.status}, the sides said {sorted(had)}"
 
     @staticmethod
-    def undone(now, sides, is_replayed):
+    def undone(now, sides, replay):
         base, *both = sides
         for side, other in (both, both[::-1]):
             for title, step in side.steps.items():
                 after, there = now.steps.get(title), other.steps.get(title)
-                if step.status != "completed" or not after or not there or after.status == "completed":
+                # A step that a side has twice may have two statuses.
+                if step.status != "completed" or not after or not there or title in now.completed:
                     continue
-                was = base.steps.get(title)
+                # Below the title of a squashed step are its former titles, the last one first.
+                was = next((base.steps[it] for it in step.headings if it in base.steps), None)
                 # The other side knew of it and went on, or it alone changed the status.
                 went_on = there.attempts > step.attempts or (was and was.status == "completed" != there.status)
-                is_left_out = side is both[0] and not is_replayed(title)
-                if not went_on and not is_left_out and len(after.headings) == len(step.headings):
-                    yield f"{title} was completed and is {after.status}"
+                if went_on or len(after.headings) != len(step.headings):
+                    continue
+                # A rebase merges each replayed commit with THEIRS, not OURS as a whole.
+                done = [it for _, it in replay.changes(title) if it.status == "completed"]
+                if side is both[0] and replay.leaves_out and all(there.attempts > it.attempts for it in done):
+                    continue
+                if side is both[1] and len(replay.changes(title)) > len(done):
+                    continue
+                yield f"{title} was completed and is {after.status}"
 
     def go(self, exchanges):
         while self.counts["merges"] < exchanges:
