@@ -3,6 +3,8 @@
 use crate::git_merge::{BASE, Driver, END, LIST, PLAN, Repository, STEP, attempt, attempts, with};
 use crate::git_places::{NEW, NEXT, OUR_STEP, REMOVED, THEIR_STEP, done, with_heading};
 
+const NOTE: &str = "notes:\n  - at: 2026-01-05T00:00:00Z\n    type: info\n    by: cy\n    text: Look here\n";
+
 #[test]
 fn a_step_that_the_merge_dropped_is_back() {
     const NEW: &str = "plans/auth/step-9.md";
@@ -88,10 +90,27 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
 }
 
 #[test]
+fn an_older_version_of_a_step_under_another_number_takes_nothing_back() {
+    let noted = with(THEIR_STEP, &[("---\n# Theirs", &format!("tags: [db]\n{NOTE}---\n# Theirs"))]);
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE), (NEW, &noted)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[("plans/auth/step-11.md", &with(OUR_STEP, &[("auth:9", "auth:11")]))]);
+    repository.git("checkout -q main");
+    repository.commit(&[(STEP, &done())]);
+    repository.git("merge -q --no-commit theirs");
+    // As where a rebase adds the step once more.
+    repository.place.write(NEXT, with(THEIR_STEP, &[("auth:9", "auth:10")]));
+    repository.git("add -A");
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-9.md"]);
+    assert_eq!(repository.place.text(NEW), noted);
+}
+
+#[test]
 fn what_a_person_has_staged_in_one_of_two_files_of_a_step_is_kept() {
     let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
-    let note = "notes:\n  - at: 2026-01-05T00:00:00Z\n    type: info\n    by: cy\n    text: Look here\n---\n# Theirs";
-    let noted = with(&picked, &[("---\n# Theirs", note)]);
+    let noted = with(&picked, &[("---\n# Theirs", &format!("{NOTE}---\n# Theirs"))]);
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");
     repository.commit(&[(NEW, THEIR_STEP)]);

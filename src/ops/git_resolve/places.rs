@@ -151,17 +151,15 @@ pub(super) fn recover(
             if known.is_some_and(|it| !merge::missing_logs(&version, &[texts.as_slice(), &[it]].concat())) {
                 continue;
             }
-            if may_be_left_out && merge::missing_logs(&version, &resolving.replayed_texts()?) {
-                continue;
-            }
-            let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
+            let left_out = may_be_left_out && merge::missing_logs(&version, &resolving.replayed_texts()?);
+            let (Some(home), Some(now), false) = (homes.first(), texts.first(), left_out) else { continue };
             let Some(after) = merge::with_logs_of(now, &version, None) else { continue };
             let is_untouched = places.is_untouched(home, now, &done.own)?;
             let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
             writing.batch("git resolve", vec![op])?;
             let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
-            let path = resolving.shown(home);
-            done.report(ResolvedFile { path, state: "resolved", decided, renumbered: None });
+            let shown = resolving.shown(home);
+            done.report(ResolvedFile { path: shown, state: "resolved", decided, renumbered: None });
             done.own.extend(is_untouched.then(|| home.clone()));
             done.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
         }

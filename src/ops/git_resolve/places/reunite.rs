@@ -46,14 +46,10 @@ pub(in crate::ops::git_resolve) fn reunite(
             let wrong = match (single(&ours, &identity), single(&theirs, &identity)) {
                 (Some(own), Some(other)) => places.wrong(known, own, other, &now)?,
                 (None, None) => None,
-                (own, _) => places.returned(&identity, known, &now, own.is_some()),
+                (own, _) => places.returned(&identity, &now, own.is_some()),
             };
-            let Some(group) = wrong else { continue };
-            if places.merges(&group) && places.are_untouched(&now, &done.own)? {
-                let shown: Vec<_> = group.paths.iter().map(|it| resolving.shown(it)).collect();
-                // What was decided about the files before does not count any more.
-                done.files.retain(|it| !shown.contains(&it.path));
-                places.settle_all(writing, vec![group], done)?;
+            if let Some(group) = wrong {
+                places.settle_again(writing, group, &now, done)?;
             }
         }
         places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
@@ -72,6 +68,23 @@ fn place_of<'p>(
 }
 
 impl Places<'_> {
+    /// Settles a group if its sides merge and nobody has edited its files.
+    fn settle_again(
+        &self,
+        writing: &mut Transaction<'_>,
+        group: Group,
+        now: &[(PathBuf, Vec<u8>)],
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        if !self.merges(&group) || !self.are_untouched(now, &done.own)? {
+            return Ok(());
+        }
+        let shown: Vec<_> = group.paths.iter().map(|it| self.resolving.shown(it)).collect();
+        // What was decided about the files before does not count any more.
+        done.files.retain(|it| !shown.contains(&it.path));
+        self.settle_all(writing, vec![group], done)
+    }
+
     /// The step as a group to merge again, if the working tree has it twice, with a status that neither side has, or
     /// without an attempt or note that git put into another file, such as its removed copy.
     fn wrong(
@@ -86,21 +99,23 @@ impl Places<'_> {
         let Some((target, text)) = target else { return Ok(None) };
         let lost = now.iter().find(|it| it.0 != *target);
         let statuses = [own, other].map(|it| merge::status_of(&it.1));
-        let (ours, theirs) = if now.iter().any(|it| !statuses.contains(&merge::status_of(&it.1))) {
+        let (base, ours, theirs) = if now.iter().any(|it| !statuses.contains(&merge::status_of(&it.1))) {
             // Git mixed it with another step.
-            (&own.1, &other.1)
+            (known, &own.1, &other.1)
         } else if let Some((_, twin)) = lost {
-            (text, twin)
+            // A version that a rebase added again can be older than the base.
+            let are_sides = [(&own.1, &other.1), (&other.1, &own.1)].contains(&(text, twin));
+            (known.filter(|_| are_sides), text, twin)
         } else if self.went_elsewhere(own, text)? {
-            (text, &own.1)
+            (known, text, &own.1)
         } else if self.went_elsewhere(other, text)? {
-            (text, &other.1)
+            (known, text, &other.1)
         } else {
             return Ok(None);
         };
         let lost = lost.map_or(target, |it| &it.0).clone();
         Ok(Some(Group {
-            base: known.map(|it| it.1.clone()),
+            base: base.map(|it| it.1.clone()),
             ours: Some((target.clone(), ours.clone())),
             theirs: Some((lost, theirs.clone())),
             paths: now.iter().map(|(path, _)| path.clone()).collect(),
@@ -124,7 +139,6 @@ impl Places<'_> {
     fn returned(
         &self,
         identity: &Identity,
-        known: Option<&(PathBuf, Vec<u8>)>,
         now: &[(PathBuf, Vec<u8>)],
         is_live_in_ours: bool,
     ) -> Option<Group> {
@@ -138,12 +152,8 @@ impl Places<'_> {
         let mut copies = copies.filter(|it| number_of(it).is_some()).filter_map(read);
         let copy = copies.find(|it| merge::identity(&it.1).as_ref() == Some(identity))?;
         let (ours, theirs) = if is_live_in_ours { (step.clone(), copy) } else { (copy, step.clone()) };
-        Some(Group {
-            paths: vec![step.0.clone()],
-            base: known.map(|it| it.1.clone()),
-            ours: Some(ours),
-            theirs: Some(theirs),
-        })
+        // A version that a rebase added again can be older than the base.
+        Some(Group { paths: vec![step.0.clone()], base: None, ours: Some(ours), theirs: Some(theirs) })
     }
 
     /// The place and the text of a step that both sides have: where their texts do not merge, that of OURS with the
@@ -290,13 +300,16 @@ impl Places<'_> {
         Ok(true)
     }
 
-    /// Whether the sides of a group merge without a conflict.
+    /// Whether the sides of a group merge without a conflict, and without the loss of an attempt or note.
     fn merges(&self, group: &Group) -> bool {
         let (Some((_, ours)), Some((_, theirs)), Some(path)) = (&group.ours, &group.theirs, group.target())
         else {
             return false;
         };
         let named = format!("plans/{}", path.to_string_lossy());
-        self.resolving.merge(Versions { path: &named, base: group.base.as_deref(), ours, theirs }).is_clean
+        let of = Versions { path: &named, base: group.base.as_deref(), ours, theirs };
+        let merged = self.resolving.merge(of);
+        let holds_all = || [ours, theirs].iter().all(|it| merge::lost(it, &merged.bytes).is_empty());
+        merged.is_clean && holds_all()
     }
 }
