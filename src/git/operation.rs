@@ -37,18 +37,21 @@ impl Git {
     /// If the last change of `HEAD` was the end of a rebase: the commit that it started from, and the former one of
     /// the branch.
     pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
-        let ran = self
-            .call(&[
-                "log",
-                "--walk-reflogs",
-                "--no-show-signature",
-                "--format=%H %gs",
-                "--max-count=10000",
-                "HEAD",
-                "--",
-            ])
-            .output()?;
-        Ok(read_last_rebase(&String::from_utf8_lossy(&ran.stdout)))
+        Ok(read_last_rebase(&self.reflog("--max-count=10000")?))
+    }
+
+    /// Whether `HEAD` is a commit that has just been cherry-picked.
+    pub fn is_picked(&self) -> Result<bool, GitError> {
+        let log = self.reflog("--max-count=1")?;
+        let why = log.split_once(' ').map_or("", |it| it.1);
+        Ok(why.starts_with("cherry-pick") || why.starts_with("commit (cherry-pick)"))
+    }
+
+    /// The commits of `HEAD` and the reasons, newest first.
+    fn reflog(&self, most: &str) -> Result<String, GitError> {
+        let fixed = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H %gs"];
+        let ran = self.call(&[&fixed[..], &[most, "HEAD", "--"]].concat()).output()?;
+        Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
     }
 
     fn has_reftable(&self) -> bool {

@@ -90,6 +90,25 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
 }
 
 #[test]
+fn a_cherry_picked_step_that_is_there_under_another_number_is_merged_into_it() {
+    let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
+    let started = with(THEIR_STEP, &[("---\n# Theirs", "status: in_progress\ntags: [db]\n---\n# Theirs")]);
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, &started)]);
+    repository.git("checkout -q main");
+    repository.commit(&[(NEXT, &picked)]);
+    repository.git("cherry-pick theirs");
+    assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
+    let text = repository.place.text(NEXT);
+    assert!(text.contains("in_progress") && text.contains("db"), "{text}");
+    assert_eq!(repository.git("status --porcelain"), format!("M  {NEXT}\nD  {NEW}\n"));
+}
+
+#[test]
 fn an_older_version_of_a_step_under_another_number_takes_nothing_back() {
     let noted = with(THEIR_STEP, &[("---\n# Theirs", &format!("tags: [db]\n{NOTE}---\n# Theirs"))]);
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE), (NEW, &noted)]);

@@ -13,6 +13,8 @@ pub(super) struct Merging {
     /// After a rebase, the files as its commits wrote them. A person may have left out commits of THEIRS on purpose, so
     /// what none of these has is not brought back.
     pub(super) replayed: Option<Vec<Oid>>,
+    /// THEIRS is a commit that was cherry-picked without a conflict, so it has all of OURS.
+    pub(super) is_picked: bool,
 }
 
 impl Merging {
@@ -21,24 +23,26 @@ impl Merging {
         let Some(ours) = git.head_commit()? else { return Ok(None) };
         if let Some(theirs) = git.find_revision("MERGE_HEAD")? {
             let base = git.merge_base(&ours, &theirs)?;
-            return Ok(base.map(|base| Self { ours, theirs, base, replayed: None }));
+            return Ok(base.map(|base| Self { ours, theirs, base, replayed: None, is_picked: false }));
         }
         for name in ["REBASE_HEAD", "CHERRY_PICK_HEAD"] {
             let commits = (git.find_revision(name)?, git.find_revision(&format!("{name}^"))?);
             if let (Some(theirs), Some(base)) = commits {
-                return Ok(Some(Self { ours, theirs, base, replayed: None }));
+                return Ok(Some(Self { ours, theirs, base, replayed: None, is_picked: false }));
             }
         }
         Ok(None)
     }
 
-    /// Those of the merge that `HEAD` is, or of the rebase that has just ended, which git may have committed without
-    /// a conflict. None if a plan file has changed since: the change may be about what the merge did.
+    /// Those of the merge or cherry-pick that `HEAD` is, or of the rebase that has just ended, which git may have
+    /// committed without a conflict. None if a plan file has changed since: the change may be about what the merge did.
     pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
         let rebased = git.last_rebase()?;
         let is_rebase = rebased.is_some();
+        let is_picked = !is_rebase && git.is_picked()?;
         let sides = match rebased {
             Some(it) => Some(it),
+            None if is_picked => git.find_revision("HEAD^1")?.zip(git.head_commit()?),
             None if git.find_revision("HEAD^3")?.is_some() => None,
             None => git.find_revision("HEAD^1")?.zip(git.find_revision("HEAD^2")?),
         };
@@ -48,7 +52,7 @@ impl Merging {
         }
         let Some(base) = git.merge_base(&ours, &theirs)? else { return Ok(None) };
         let replayed = is_rebase.then(|| written_since(git, &ours, plans)).transpose()?;
-        Ok(Some(Self { ours, theirs, base, replayed }))
+        Ok(Some(Self { ours, theirs, base, replayed, is_picked }))
     }
 }
 

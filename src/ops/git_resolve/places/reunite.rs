@@ -54,7 +54,7 @@ pub(in crate::ops::git_resolve) fn reunite(
         }
         places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
     }
-    Ok(())
+    if merging.is_picked { places.join_picked(writing, done) } else { Ok(()) }
 }
 
 /// The step stays where it was moved to; if both sides moved it, OURS wins.
@@ -68,6 +68,25 @@ fn place_of<'p>(
 }
 
 impl Places<'_> {
+    /// Merges the steps that a cherry-pick added although they were there under other numbers.
+    fn join_picked(&self, writing: &mut Transaction<'_>, done: &mut Done) -> Result<(), Error> {
+        let is_new =
+            |it: &&PathBuf| !self.ours.contains_key(*it) && !is_archived(it) && number_of(it).is_some();
+        for directory in
+            self.theirs.keys().filter(is_new).filter_map(|it| it.parent()).collect::<BTreeSet<_>>()
+        {
+            let ours = self.committed(&self.ours, directory)?;
+            for (identity, now) in self.in_working_tree(directory) {
+                let (Some(own), [_, _]) = (single(&ours, &identity), now.as_slice()) else { continue };
+                let Some(picked) = now.iter().find(|it| it.0 != own.0) else { continue };
+                if let Some(group) = self.wrong(None, own, picked, &now)? {
+                    self.settle_again(writing, group, &now, done)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Settles a group if its sides merge and nobody has edited its files.
     fn settle_again(
         &self,
