@@ -8,12 +8,15 @@ changed, and the merge chose. The timeline of each step must end in its status.
 import collections
 import json
 import random
+import re
 import statistics
 import subprocess
 import tempfile
 import time
 
 from git_trials_parts.week import BRANCHES, PEOPLE, STATUS, Week
+
+DEPENDS = re.compile(r"^depends:(( \[.*)|(\n  - .*)+)$", re.M)
 
 
 class Story(Week):
@@ -62,6 +65,7 @@ class Story(Week):
             "remove": ["remove", step, "--force"],
         }.get(kind)
         before, was = self.text(path, number), self.depends(path, by, step) if kind == "depends" else []
+        all_depends = self.all_depends(path)
         if words is None:
             with (path / "plans" / "auth" / f"step-{number}.md").open("a") as file:
                 file.write(f"\nMore about {token}.\n")
@@ -78,6 +82,8 @@ class Story(Week):
             now = self.depends(path, by, step)
             self.tell(subject, step, "depends", **{"from": ", ".join(was) or None, "to": ", ".join(now)})
         self.note_down(subject, kind, (step, status, token, by), before, answer)
+        if kind in ("move", "remove"):
+            self.renumbered(subject, all_depends, self.all_depends(path))
 
     def depends(self, path, by, step):
         shown = json.loads(self.planwatch(path, by, "show", step, "--json").stdout)["depends"]
@@ -117,20 +123,20 @@ class Story(Week):
             for it in answer["changes"]:
                 if it["was"]:
                     self.tell(subject, it["id"], "moved", **{"from": it["was"], "to": it["id"]})
-            self.renumbered(subject, answer)
         if kind == "remove":
             self.tell(subject, step, "removed", **{"from": status}, notes=title)
-            self.renumbered(subject, answer)
 
-    def renumbered(self, subject, answer):
-        """The steps that depended on a step that was moved or removed, from the diff of the command."""
-        for file in answer["diff"].split("diff --git ")[1:]:
-            number = file.split("step-")[1].split(".md")[0] if "step-" in file else None
-            lines = file.splitlines()
-            old = [it[len("-depends: ["):-1] for it in lines if it.startswith("-depends: [")]
-            new = [it[len("+depends: ["):-1] for it in lines if it.startswith("+depends: [")]
-            if old or new:
-                self.tell(subject, f"auth:{number}", "depends", **{"from": (old or [""])[0] or None, "to": (new or [""])[0] or None})
+    def all_depends(self, path):
+        """The dependencies of each step by its number, as they are written: in brackets or as a list."""
+        found = {number: DEPENDS.search(self.text(path, number)) for number in self.steps(path)}
+        return {number: re.findall(r"[\w.]+", it.group(1)) if it else [] for number, it in found.items()}
+
+    def renumbered(self, subject, before, after):
+        """The steps that depended on a step that was moved or removed."""
+        for number in before.keys() & after.keys():
+            old, new = ", ".join(before[number]) or None, ", ".join(after[number]) or None
+            if old != new:
+                self.tell(subject, f"auth:{number}", "depends", **{"from": old, "to": new})
 
     def exchange(self, branch, other):
         path = self.path(branch)
