@@ -118,13 +118,13 @@ impl Places<'_> {
         let Some((target, text)) = target else { return Ok(None) };
         let lost = now.iter().find(|it| it.0 != *target);
         let statuses = [own, other].map(|it| merge::status_of(&it.1));
-        let (base, ours, theirs) = if now.iter().any(|it| !statuses.contains(&merge::status_of(&it.1))) {
-            // Git mixed it with another step.
-            (known, &own.1, &other.1)
-        } else if let Some((_, twin)) = lost {
+        let (base, ours, theirs) = if let Some((_, twin)) = lost {
             // A version that a rebase added again can be older than the base.
             let are_sides = [(&own.1, &other.1), (&other.1, &own.1)].contains(&(text, twin));
             (known.filter(|_| are_sides), text, twin)
+        } else if !statuses.contains(&merge::status_of(text)) {
+            // Git mixed it with another step.
+            (known, &own.1, &other.1)
         } else if self.went_elsewhere(own, text)? {
             (known, text, &own.1)
         } else if self.went_elsewhere(other, text)? {
