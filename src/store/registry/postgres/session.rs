@@ -26,8 +26,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Between two attempts to connect while only listening.
-const LONG_PAUSE: Duration = Duration::from_secs(5);
+/// Between two attempts to connect while only listening, at most. The first pause is [`PAUSE`], each next one twice as long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// For each session. A server or a role can have other defaults.
 const SETTINGS: &str = "set default_transaction_isolation = 'read committed'; set synchronous_commit = on; \
@@ -94,10 +94,12 @@ struct Working {
     own: UnboundedSender<Message>,
     client: Option<Client>,
     channels: BTreeMap<String, OnChange>,
+    /// Before the next attempt to connect while only listening.
+    pause: Duration,
 }
 
 async fn work(address: Address, mut inbox: UnboundedReceiver<Message>, own: UnboundedSender<Message>) {
-    let mut working = Working { address, own, client: None, channels: BTreeMap::new() };
+    let mut working = Working { address, own, client: None, channels: BTreeMap::new(), pause: PAUSE };
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Job(job, answer) => {
@@ -141,7 +143,7 @@ impl Working {
         perform(client, job).await.map_err(|it| read_error(job, &it))
     }
 
-    /// Connects, unless the connection is there.
+    /// Connects, unless the connection is there. Notifications may have been missed, so each listener is called once.
     async fn connect(&mut self) -> Result<(), RegistryError> {
         if self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return Ok(());
@@ -166,6 +168,8 @@ impl Working {
             client.batch_execute(&format!("listen {channel}")).await.map_err(failed)?;
         }
         self.client = Some(client);
+        self.pause = PAUSE;
+        self.channels.values().for_each(|on_change| on_change());
         Ok(())
     }
 
@@ -186,21 +190,21 @@ impl Working {
         });
     }
 
-    /// Connects again while there are listeners. Notifications may have been missed, so each listener is called once.
+    /// Connects again while there are listeners.
     async fn stay_connected(&mut self) {
         if self.channels.is_empty() || self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return;
         }
-        match timeout_at(Instant::now() + LIMIT, self.connect()).await {
-            Ok(Ok(())) => self.channels.values().for_each(|on_change| on_change()),
-            _ => {
-                let own = self.own.clone();
-                tokio::spawn(async move {
-                    sleep(LONG_PAUSE).await;
-                    own.send(Message::Lost).ok();
-                });
-            }
+        if let Ok(Ok(())) = timeout_at(Instant::now() + LIMIT, self.connect()).await {
+            return;
         }
+        // A server that restarts is back soon, and one that is down is not asked often.
+        let (own, pause) = (self.own.clone(), self.pause);
+        self.pause = LONGEST_PAUSE.min(pause * 2);
+        tokio::spawn(async move {
+            sleep(pause).await;
+            own.send(Message::Lost).ok();
+        });
     }
 }
 
