@@ -242,3 +242,33 @@ fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
         _ => RegistryError::Refused(text),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::tests::Server;
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn a_job_that_connects_again_calls_the_listeners() {
+        let server = Server::start();
+        let url = format!("postgres://planwatch@127.0.0.1:{}/postgres", server.port);
+        let address = Address::read(&url, &DatabaseLogin::default(), &RealDisk).unwrap();
+        let n_calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&n_calls);
+        let on_change: OnChange = Arc::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+        let channels = BTreeMap::from([("planwatch_test".to_owned(), on_change)]);
+        let (own, _inbox) = unbounded_channel();
+        let mut working = Working { address, own, client: None, channels, pause: LONGEST_PAUSE };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(working.perform(&Job::Prepare)).unwrap();
+        assert_eq!((n_calls.load(Ordering::SeqCst), working.pause), (1, PAUSE));
+        // The connection stays, so nothing was missed.
+        runtime.block_on(working.perform(&Job::Prepare)).unwrap();
+        assert_eq!(n_calls.load(Ordering::SeqCst), 1);
+    }
+}

@@ -163,7 +163,7 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
     let mut seen = ledger.seen_after.into_inner().unwrap();
     seen.sort();
     let p95 = seen.get(seen.len() * 95 / 100).copied().unwrap_or_default();
-    // From the first moment to the last claim: while the last steps are worked on, nothing is left to be claimed.
+    // The time until the last claim: while the last steps are worked on, nothing is left to be claimed.
     let claiming = ledger.last_claim.into_inner().unwrap().map_or(took, |it| it.duration_since(begun));
     println!(
         "G8 {} workers on {} machines, {} steps in {:.0} s, claimed in {:.0} s ({:.0} claims/s), server restarted twice: {twice} duplicates, {} lost results; a claim is seen elsewhere p95 {} ms",
