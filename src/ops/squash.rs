@@ -12,7 +12,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, shown_path, value};
-use crate::disk::{DiskError, FileOp};
+use crate::disk::{DiskError, FileOp, Snapshot};
 use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -56,8 +56,9 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     // The new step could lack a dependency that one of the steps does not name clearly.
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;
-    let texts = steps.iter().map(|it| text_of(context, it)).collect::<Result<Vec<_>, _>>()?;
-    refuse_disclosure(context, &steps)?;
+    let files = steps.iter().map(|it| file_of(context, it)).collect::<Result<Vec<_>, _>>()?;
+    let (texts, modes): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    refuse_disclosure(context, &steps, &modes)?;
     let (steps, depends, gone) = (&steps, &depends, &gone);
     let merged = Merged { context, plan: &plan, steps, texts: &texts, depends, request, gone, left: &left };
     let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced)?;
@@ -77,35 +78,28 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The text of a step. Fails if the file changed since the plan was loaded.
-fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
-    let Some(etag) = &step.etag else { return Ok(step_file::missing_file(step, context)) };
-    let bytes = context.plans.read(Path::new(&step.path))?.bytes;
+/// The text of a step, and its mode if it has a file. Fails if the file changed since the plan was loaded.
+fn file_of(context: &Context, step: &Step) -> Result<(Vec<u8>, Option<u32>), Error> {
+    let Some(etag) = &step.etag else { return Ok((step_file::missing_file(step, context), None)) };
+    let Snapshot { bytes, stat, .. } = context.plans.read(Path::new(&step.path))?;
     if read::etag(&bytes) != *etag {
         let path = context.plans.root().join(&step.path);
         return Err(DiskError::FileChanged { path }.into());
     }
-    Ok(bytes)
+    Ok((bytes, Some(stat.mode)))
 }
 
 /// Refuses to put the text of a file into one that more people may read.
-fn refuse_disclosure(context: &Context, steps: &[&Step]) -> Result<(), Error> {
+fn refuse_disclosure(context: &Context, steps: &[&Step], modes: &[Option<u32>]) -> Result<(), Error> {
+    /// For the group and for everybody.
     const READ: u32 = 0o044;
-    let mut others = steps.iter().filter(|it| it.has_file()).map(|it| {
-        let mode = context.plans.read(Path::new(&it.path)).map(|it| it.stat.mode);
-        mode.map(|mode| (it, mode & READ))
-    });
-    let Some((kept, open)) = others.next().transpose()? else { return Ok(()) };
-    for other in others {
-        let (other, mode) = other?;
-        if open & !mode != 0 {
-            let shown = |step: &Step| shown_path(&context.root_name(), &step.path);
-            let message = format!("more people may read `{}` than `{}`", shown(kept), shown(other));
-            let hint = "give both files the same permissions with `chmod` first";
-            return Err(Error::conflict("permissions-differ", message, hint));
-        }
-    }
-    Ok(())
+    let mut files = steps.iter().zip(modes).filter_map(|(step, mode)| Some((step, (*mode)?)));
+    let Some((kept, open)) = files.next() else { return Ok(()) };
+    let Some((other, _)) = files.find(|(_, mode)| open & READ & !mode != 0) else { return Ok(()) };
+    let shown = |step: &Step| shown_path(&context.root_name(), &step.path);
+    let message = format!("more people may read `{}` than `{}`", shown(kept), shown(other));
+    let hint = "give both files the same permissions with `chmod` first";
+    Err(Error::conflict("permissions-differ", message, hint))
 }
 
 /// The steps in the plan's order.
