@@ -259,12 +259,6 @@ impl Resolving<'_> {
         request.paths.iter().map(find).collect()
     }
 
-    /// The files that the commits of a finished rebase wrote.
-    fn replayed_texts(&self) -> Result<Vec<Vec<u8>>, Error> {
-        let replayed = self.merging.iter().filter_map(|it| it.replayed.as_ref()).flatten();
-        replayed.map(|it| self.blob(it)).collect()
-    }
-
     fn blob(&self, oid: &Oid) -> Result<Vec<u8>, Error> {
         Ok(self.blobs.read(oid)?)
     }

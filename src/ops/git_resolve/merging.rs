@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::api::error::Error;
-use crate::git::{Git, LogQuery, Oid, RawChange};
+use crate::git::{Found, Git, LogQuery, Oid, RawChange};
 
 pub(super) struct Merging {
     pub(super) ours: Oid,
@@ -12,7 +12,7 @@ pub(super) struct Merging {
     pub(super) base: Oid,
     /// After a rebase, the files as its commits wrote them. A person may have left out commits of THEIRS on purpose, so
     /// what none of these has is not brought back.
-    pub(super) replayed: Option<Vec<Oid>>,
+    pub(super) replayed: Option<Vec<Vec<u8>>>,
     /// THEIRS is a commit that was cherry-picked without a conflict, so it has all of OURS.
     pub(super) is_picked: bool,
 }
@@ -56,8 +56,8 @@ impl Merging {
     }
 }
 
-/// The versions of plan files that the commits since another one wrote.
-fn written_since(git: &Git, commit: &Oid, plans: &Path) -> Result<Vec<Oid>, Error> {
+/// The texts of plan files that the commits since another one wrote.
+fn written_since(git: &Git, commit: &Oid, plans: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let query = LogQuery {
         of: git.head_commit()?.into_iter().collect(),
         not: vec![commit.clone()],
@@ -66,5 +66,12 @@ fn written_since(git: &Git, commit: &Oid, plans: &Path) -> Result<Vec<Oid>, Erro
     };
     let changes = git.log(&query)?.all()?.into_iter().flat_map(|it| it.changes);
     let is_file = |it: &RawChange| matches!(it.new_mode, 0o100_644 | 0o100_755) && it.path.ends_with(b".md");
-    Ok(changes.filter(is_file).map(|it| it.new).collect())
+    let blobs: Vec<_> = changes.filter(is_file).map(|it| it.new).collect();
+    let names: Vec<_> = blobs.iter().map(Oid::as_str).collect();
+    let mut texts = Vec::new();
+    git.objects(&names, |_, found: Found| {
+        texts.extend(found.blob());
+        Ok(())
+    })?;
+    Ok(texts)
 }

@@ -130,7 +130,7 @@ pub(super) fn recover(
     let places = Places::read(resolving)?;
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: std::collections::HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
-    for (files, may_be_left_out) in [(&places.ours, false), (&places.theirs, merging.replayed.is_some())] {
+    for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
         let is_changed = |(path, oid): &(&PathBuf, &Oid)| {
             number_of(path).is_some() && before.get(*path) != Some(oid) && !kept.contains(oid.as_str())
         };
@@ -144,22 +144,22 @@ pub(super) fn recover(
             let texts: Vec<_> = homes.iter().filter_map(|it| Some(plans.read(it).ok()?.bytes)).collect();
             // A file with markers has the text of both sides.
             let is_open = texts.iter().any(|it| markers::pick(it, 7).is_some());
-            if is_open || !merge::missing_logs(&version, &texts) {
+            let is_left_out = replayed.is_some_and(|it| merge::missing_logs(&version, it));
+            if is_open || is_left_out || !merge::missing_logs(&version, &texts) {
                 continue;
             }
             let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
             if known.is_some_and(|it| !merge::missing_logs(&version, &[texts.as_slice(), &[it]].concat())) {
                 continue;
             }
-            let left_out = may_be_left_out && merge::missing_logs(&version, &resolving.replayed_texts()?);
-            let (Some(home), Some(now), false) = (homes.first(), texts.first(), left_out) else { continue };
+            let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
             let Some(after) = merge::with_logs_of(now, &version, None) else { continue };
             let is_untouched = places.is_untouched(home, now, &done.own)?;
             let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
             writing.batch("git resolve", vec![op])?;
             let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
-            let shown = resolving.shown(home);
-            done.report(ResolvedFile { path: shown, state: "resolved", decided, renumbered: None });
+            let path = resolving.shown(home);
+            done.report(ResolvedFile { path, state: "resolved", decided, renumbered: None });
             done.own.extend(is_untouched.then(|| home.clone()));
             done.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
         }

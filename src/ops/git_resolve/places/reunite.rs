@@ -87,7 +87,7 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// Settles a group if its sides merge and nobody has edited its files.
+    /// Merges a group again if that gives no conflict and its files were not edited since the merge.
     fn settle_again(
         &self,
         writing: &mut Transaction<'_>,
@@ -269,15 +269,13 @@ impl Places<'_> {
                 self.bring_back(writing, path, &text, done)?;
             }
         }
-        let is_rebase = self.resolving.merging.as_ref().is_some_and(|it| it.replayed.is_some());
-        for (side, may_be_left_out) in [(ours, false), (theirs, is_rebase)] {
+        let replayed = self.resolving.merging.as_ref().and_then(|it| it.replayed.as_ref());
+        for (side, replayed) in [(ours, None), (theirs, replayed)] {
             let is_new = |it: &&Identity| !known.contains_key(*it) && !now.contains_key(*it);
             for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
-                if self.is_held(directory, text) {
-                    continue;
-                }
                 let is_step = |it: &Vec<u8>| merge::identity(it) == merge::identity(text);
-                if !may_be_left_out || self.resolving.replayed_texts()?.iter().any(is_step) {
+                let is_left_out = replayed.is_some_and(|it| !it.iter().any(is_step));
+                if !is_left_out && !self.is_held(directory, text) {
                     self.bring_back(writing, path, text, done)?;
                 }
             }
