@@ -129,7 +129,7 @@ impl Git {
     /// only the name of another repository's commit.
     pub fn commit_everything(&self, message: &str) -> Result<Option<Oid>, GitError> {
         let refused = |why: String| {
-            let hint = "`git status` in that working tree says more";
+            let hint = "finish or abort it in that working tree; `git status` says how";
             Err(GitError::Refused { why, hint })
         };
         if let Some(operation) = self.operation()? {
@@ -145,7 +145,9 @@ impl Git {
         let is_new = |it: &&FileStatus| it.kind == StatusKind::Untracked;
         if let Some(it) = changed.iter().filter(is_new).find(|it| self.is_repository(&it.path)) {
             let path = String::from_utf8_lossy(&it.path).into_owned();
-            return refused(format!("`{path}` is a git repository of its own"));
+            let why = format!("`{path}` is a git repository of its own");
+            let hint = "move it out of that working tree, ignore it, or make it a submodule";
+            return Err(GitError::Refused { why, hint });
         }
         let add = || self.call(&["add", "--all"]).writes_index().shielded().limit(LIMIT);
         self.once_unlocked(add)?;

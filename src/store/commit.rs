@@ -148,12 +148,10 @@ fn own_changes(
     let own = Own::of(&log);
     let (mut changes, mut unknown, mut left) = (Vec::new(), Vec::new(), Vec::new());
     let files = git.status(&[&plans])?;
-    // `git rm --cached` leaves a file that is removed in the index and untracked.
-    let (untracked, tracked): (Vec<_>, Vec<_>) =
-        files.iter().partition(|it| it.kind == StatusKind::Untracked);
-    let untracked: BTreeSet<_> = untracked.into_iter().map(|it| it.path.clone()).collect();
+    // After `git rm --cached` git reports a file twice: it is removed from the index, and untracked.
+    let mut seen = BTreeSet::new();
     let unstaged: BTreeSet<_> =
-        tracked.into_iter().map(|it| &it.path).filter(|it| untracked.contains(*it)).cloned().collect();
+        files.iter().filter(|it| !seen.insert(&it.path)).map(|it| it.path.clone()).collect();
     for file in files {
         let in_repository = PathBuf::from(OsStr::from_bytes(&file.path));
         let Ok(path) = in_repository.strip_prefix(&plans).map(Path::to_path_buf) else { continue };

@@ -56,8 +56,8 @@ const RUNNERS: [&str; 36] = [
 ];
 
 /// Their options that name a directory.
-const DIRECTORY_OPTIONS: [&str; 8] =
-    ["-C", "--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
+const DIRECTORY_OPTIONS: [&str; 7] =
+    ["--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
 
 /// A value may follow so many short options in one word, as in `make -skf./file`.
 const MAX_GROUPED: usize = 16;
@@ -230,7 +230,7 @@ impl Line {
             };
             self.word(word, role);
         }
-        // `env -S` splits its word as a shell does.
+        // `env -S`, also `--split-string` and its abbreviations, splits its word as a shell does.
         let splits =
             has(&["env"]) && simple.words.iter().any(|it| is_grouped(it, 'S') || it.starts_with("--s"));
         if has(&SHELLS) || splits {
