@@ -212,7 +212,7 @@ impl Resolving<'_> {
         // In a dry run nothing was written, so these searches would find the old state.
         let searches = request.paths.is_empty() && !dry_run;
         if searches {
-            places::recover(self, writing, done)?;
+            places::recover::recover(self, writing, done)?;
         }
         renumber::renumber(self, writing, &taken, done)?;
         if searches {

@@ -1,6 +1,8 @@
 //! `git resolve` after merges and rebases in which git found no conflict, but took files for each other.
 
-use crate::git_merge::{BASE, Driver, END, LIST, PLAN, Repository, STEP, attempt, attempts, with};
+use crate::git_merge::{
+    BASE, DONE, Driver, END, LIST, PLAN, Repository, STATUS, STEP, attempt, attempts, with,
+};
 use crate::git_places::{NEW, NEXT, OUR_STEP, REMOVED, THEIR_STEP, done, with_heading};
 
 const NOTE: &str = "notes:\n  - at: 2026-01-05T00:00:00Z\n    type: info\n    by: cy\n    text: Look here\n";
@@ -24,6 +26,22 @@ fn a_step_that_the_merge_dropped_is_back() {
         assert_eq!(repository.place.text(NEW), new);
         assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
     }
+}
+
+#[test]
+fn a_completion_that_the_merge_dropped_is_back_with_its_attempt() {
+    let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(STEP, &done())]);
+    repository.git("checkout -q main");
+    let noted = with(BASE, &[(END, &format!("{NOTE}{END}"))]);
+    repository.commit(&[(STEP, &noted)]);
+    repository.git("merge -q --no-edit -s ours theirs");
+    assert_eq!(repository.place.text(STEP), noted);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let did = attempts(&[&attempt("02", "ann", "completed")]);
+    assert_eq!(repository.place.text(STEP), with(&noted, &[(STATUS, DONE), (END, &did)]));
 }
 
 #[test]
@@ -163,6 +181,7 @@ fn a_step_that_both_added_and_one_side_removed_does_not_return() {
     repository.git("checkout -q main");
     // As after a cherry-pick of the first commit.
     repository.commit(&[(NEW, &tagged)]);
+    repository.git("branch ours");
     for join in ["merge -q --no-edit", "rebase -q"] {
         repository.git(&format!("{join} theirs"));
         assert!(repository.place.file(NEW).exists() && repository.place.file(COPY).exists());
@@ -172,8 +191,18 @@ fn a_step_that_both_added_and_one_side_removed_does_not_return() {
         let text = repository.place.text(COPY);
         assert!(["completed", "by: ann", "db"].iter().all(|it| text.contains(it)), "{text}");
         assert_eq!(repository.git("status --porcelain"), format!("M  {COPY}\nD  {NEW}\n"));
-        repository.git("reset -q --hard HEAD^1");
+        repository.git("reset -q --hard ours");
     }
+    // A rebase can add it under two numbers.
+    repository.git("merge -q --no-commit theirs");
+    let noted = with(&tagged, &[("auth:9", "auth:10"), ("tags: [db]\n", &format!("tags: [db]\n{NOTE}"))]);
+    repository.place.write(NEXT, noted);
+    repository.git("add -A");
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(with_heading(&repository, "# Theirs"), [""; 0], "{ran:?}");
+    let text = repository.place.text(COPY);
+    assert!(["completed", "by: ann", "db", "Look here"].iter().all(|it| text.contains(it)), "{text}");
 }
 
 #[test]

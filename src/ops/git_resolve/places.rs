@@ -27,6 +27,7 @@ use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
 
 mod group;
+pub(super) mod recover;
 pub(super) mod reunite;
 
 use group::{Group, Settled};
@@ -116,77 +117,7 @@ pub(super) fn rehome(
     Ok(())
 }
 
-/// Restores attempts and notes that the merge dropped. Git drops them when it pairs the wrong files as a
-/// rename.
-pub(super) fn recover(
-    resolving: &Resolving<'_>,
-    writing: &mut Transaction<'_>,
-    done: &mut Done,
-) -> Result<(), Error> {
-    let Some(merging) = &resolving.merging else { return Ok(()) };
-    let git = resolving.git;
-    let plans = &resolving.context.plans;
-    let before = files_of(git, Some(&merging.base), &resolving.plans)?;
-    let places = Places::read(resolving)?;
-    let all = git.index_entries(&[&resolving.plans])?;
-    let kept: std::collections::HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
-    for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        let is_changed = |(path, oid): &(&PathBuf, &Oid)| {
-            number_of(path).is_some() && before.get(*path) != Some(oid) && !kept.contains(oid.as_str())
-        };
-        for (path, oid) in files.iter().filter(is_changed) {
-            let version = resolving.blob(oid)?;
-            // Mostly the step is where it was; then no other file has to be read.
-            if plans.read(path).is_ok_and(|it| !merge::missing_logs(&version, &[it.bytes])) {
-                continue;
-            }
-            let homes = places.homes(path, &version)?;
-            let texts: Vec<_> = homes.iter().filter_map(|it| Some(plans.read(it).ok()?.bytes)).collect();
-            // A file with markers has the text of both sides.
-            let is_open = texts.iter().any(|it| markers::pick(it, 7).is_some());
-            let is_left_out = replayed.is_some_and(|it| merge::missing_logs(&version, it));
-            if is_open || is_left_out || !merge::missing_logs(&version, &texts) {
-                continue;
-            }
-            let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
-            if known.is_some_and(|it| !merge::missing_logs(&version, &[texts.as_slice(), &[it]].concat())) {
-                continue;
-            }
-            let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
-            let Some(after) = merge::with_logs_of(now, &version, None) else { continue };
-            let is_untouched = places.is_untouched(home, now, &done.own)?;
-            let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
-            writing.batch("git resolve", vec![op])?;
-            let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
-            let path = resolving.shown(home);
-            done.report(ResolvedFile { path, state: "resolved", decided, renumbered: None });
-            done.own.extend(is_untouched.then(|| home.clone()));
-            done.clean.extend(places.settled.contains_key(home).then(|| home.clone()));
-        }
-    }
-    Ok(())
-}
-
 impl<'a> Places<'a> {
-    /// The files in the working tree that are a version of a step or contain its text, most similar first.
-    fn homes(&self, path: &Path, version: &[u8]) -> Result<Vec<PathBuf>, Error> {
-        let plans = &self.resolving.context.plans;
-        let mut found = Vec::new();
-        let sides = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
-        let candidates: std::collections::BTreeSet<&PathBuf> =
-            sides.filter(|it| number_of(it).is_some() && plan_name(it) == plan_name(path)).collect();
-        for candidate in candidates {
-            let Ok(text) = plans.read(candidate).map(|it| it.bytes) else { continue };
-            let is_open = candidate == path && markers::pick(&text, 7).is_some();
-            let likeness = if is_open { 5 } else { merge::likeness(version, &text) };
-            if likeness > 0 || merge::holds_step(&text, version) {
-                found.push((likeness, !is_archived(candidate), candidate.clone()));
-            }
-        }
-        found.sort_by(|a, b| (b.0, b.1, &a.2).cmp(&(a.0, a.1, &b.2)));
-        Ok(found.into_iter().map(|(_, _, path)| path).collect())
-    }
-
     fn read(resolving: &'a Resolving<'a>) -> Result<Self, Error> {
         let git = resolving.git;
         // While a stash is applied, no commit is merged.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Done, Files, Group, Places, files_of, is_archived, named_by};
+use super::{Done, Files, Group, Places, files_of, is_archived, named_by, with_id_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::ops::git_resolve::{ResolvedFile, Resolving, renumber};
@@ -43,13 +43,21 @@ pub(in crate::ops::git_resolve) fn reunite(
         let (ours, theirs) = (places.committed(ours, directory)?, places.committed(theirs, directory)?);
         for (identity, now) in places.in_working_tree(directory) {
             let known = single(&known, &identity);
-            let wrong = match (single(&ours, &identity), single(&theirs, &identity)) {
-                (Some(own), Some(other)) => places.wrong(known, own, other, &now)?,
-                (None, None) => None,
-                (own, _) => places.returned(&identity, &now, own.is_some()),
-            };
-            if let Some(group) = wrong {
-                places.settle_again(writing, group, &now, done)?;
+            match (single(&ours, &identity), single(&theirs, &identity)) {
+                (Some(own), Some(other)) => {
+                    if let Some(group) = places.wrong(known, own, other, &now)? {
+                        places.settle_again(writing, group, &now, done)?;
+                    }
+                }
+                (None, None) => {}
+                // A rebase can add the step under two numbers.
+                (own, _) => {
+                    for step in &now {
+                        if let Some(group) = places.returned(&identity, step, own.is_some()) {
+                            places.settle_again(writing, group, std::slice::from_ref(step), done)?;
+                        }
+                    }
+                }
             }
         }
         places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
@@ -158,10 +166,9 @@ impl Places<'_> {
     fn returned(
         &self,
         identity: &Identity,
-        now: &[(PathBuf, Vec<u8>)],
+        step: &(PathBuf, Vec<u8>),
         is_live_in_ours: bool,
     ) -> Option<Group> {
-        let [step] = now else { return None };
         let (live, removed) =
             if is_live_in_ours { (&self.ours, &self.theirs) } else { (&self.theirs, &self.ours) };
         let is_copy =
@@ -170,9 +177,12 @@ impl Places<'_> {
         let read = |it: &PathBuf| Some((it.clone(), self.resolving.context.plans.read(it).ok()?.bytes));
         let mut copies = copies.filter(|it| number_of(it).is_some()).filter_map(read);
         let copy = copies.find(|it| merge::identity(&it.1).as_ref() == Some(identity))?;
-        let (ours, theirs) = if is_live_in_ours { (step.clone(), copy) } else { (copy, step.clone()) };
+        // They differ if the step was moved on one side.
+        let step = (step.0.clone(), with_id_of(&copy.1, step.1.clone()).ok()?);
+        let path = step.0.clone();
+        let (ours, theirs) = if is_live_in_ours { (step, copy) } else { (copy, step) };
         // A version that a rebase added again can be older than the base.
-        Some(Group { paths: vec![step.0.clone()], base: None, ours: Some(ours), theirs: Some(theirs) })
+        Some(Group { paths: vec![path], base: None, ours: Some(ours), theirs: Some(theirs) })
     }
 
     /// The place and the text of a step that both sides have: where their texts do not merge, that of OURS with the
