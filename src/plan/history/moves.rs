@@ -22,6 +22,14 @@ pub struct FileChange {
     pub new: Option<Rc<Version>>,
 }
 
+impl FileChange {
+    /// Whether the versions are two steps: a step keeps its time of creation.
+    pub fn is_of_two_steps(&self) -> bool {
+        let made = |it: &Option<Rc<Version>>| it.as_deref().and_then(Version::created_at);
+        made(&self.old).zip(made(&self.new)).is_some_and(|(old, new)| old != new)
+    }
+}
+
 /// Returns what the changes of these files mean; each path comes once.
 pub fn changes(files: &[FileChange]) -> Vec<Change> {
     let mut pairing = Pairing::new(files);

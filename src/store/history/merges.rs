@@ -106,7 +106,12 @@ impl Settled<'_> {
 
     fn since(&self, commit: &str, paths: &[String]) -> Result<Vec<Change>, Error> {
         let raw = self.repository.raw_between(commit, &self.merge.oid, paths)?;
-        Ok(changes(&Versions::new(self.context, self.repository).read(&raw)?))
+        let mut files = Versions::new(self.context, self.repository).read(&raw)?;
+        // A side can have another step under this number. The steps that only moved are known where all files are.
+        for file in files.iter_mut().filter(|it| !paths.is_empty() && it.is_of_two_steps()) {
+            file.old = None;
+        }
+        Ok(changes(&files))
     }
 
     /// Whether two changes have the same result; the state before differs from side to side.

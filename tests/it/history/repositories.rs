@@ -110,6 +110,25 @@ fn what_arrived_at_a_step_that_was_moved_is_not_told_of_the_merge() {
 }
 
 #[test]
+fn the_statuses_of_two_steps_that_had_one_number_are_not_told_as_a_change() {
+    let place = repository();
+    let made = |day: u32, title: &str, status: &str| {
+        format!("---\ncreated_at: 2026-01-0{day}T00:00:00Z\nstatus: {status}\n---\n# {title}\n")
+    };
+    place.git("checkout -q -b feature");
+    place.write("plans/a/step-2.md", made(1, "Theirs", "completed"));
+    commit(&place, 2, "theirs");
+    place.git("checkout -q main");
+    place.write("plans/a/step-2.md", made(2, "Ours", "failed"));
+    commit(&place, 3, "ours");
+    assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+    place.write("plans/a/step-2.md", made(2, "Ours", "failed"));
+    place.write("plans/a/step-3.md", made(1, "Theirs", "completed"));
+    commit(&place, 4, "merge");
+    check(&place, "log --what status", &[]);
+}
+
+#[test]
 fn the_merge_driver_of_a_clone_changes_nothing_in_its_history() {
     let place = in_conflict("failed", "completed");
     place.write("plans/a/step-1.md", STEP.replace("pending", "completed"));
