@@ -23,10 +23,17 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Whether the versions are two steps: a step keeps its time of creation.
-    pub fn is_of_two_steps(&self) -> bool {
+    /// Whether the versions may be two steps: their titles or their times of creation differ.
+    pub fn may_be_two_steps(&self) -> bool {
+        let both = self.old.is_some() && self.new.is_some();
+        both && Identity::of(self.old.as_deref()) != Identity::of(self.new.as_deref())
+    }
+
+    /// Whether the versions are two steps for certain: a step keeps its time of creation.
+    fn is_of_two_steps(&self) -> bool {
         let made = |it: &Option<Rc<Version>>| it.as_deref().and_then(Version::created_at);
-        made(&self.old).zip(made(&self.new)).is_some_and(|(old, new)| old != new)
+        let is_step = matches!(self.place, Place::Step { .. });
+        is_step && made(&self.old).zip(made(&self.new)).is_some_and(|(old, new)| old != new)
     }
 }
 
@@ -153,7 +160,7 @@ impl<'a> Pairing<'a> {
                 self.pair(old, at);
             }
         }
-        for at in self.having(|it| it.old.is_some() && it.new.is_some()) {
+        for at in self.having(|it| it.old.is_some() && it.new.is_some() && !it.is_of_two_steps()) {
             self.pair(at, at);
         }
     }

@@ -23,17 +23,12 @@ pub(super) fn resolutions(
         for raw in merge.files.iter().filter(|it| place(repository, it).is_some()) {
             files.extend(remerged(context, repository, &merge.oid, raw)?);
         }
-        let (clean, conflicts): (Vec<_>, Vec<_>) = files.into_iter().partition(|it| !is_conflict(it));
-        let mut own = changes(&clean);
-        if !conflicts.is_empty() {
-            let paths: Vec<_> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
-            own.extend(Settled { context, repository, merge: &merge, paths: &paths }.changes()?);
-        }
+        let own = Settled { context, repository, merge: &merge, files: &files }.changes()?;
         found.insert(merge.oid, own);
     }
     // git cannot say what it would have merged of more than two sides.
     for merge in octopuses {
-        let settled = Settled { context, repository, merge, paths: &[] };
+        let settled = Settled { context, repository, merge, files: &[] };
         found.insert(merge.oid.clone(), settled.common()?.0);
     }
     Ok(found)
@@ -63,13 +58,27 @@ struct Settled<'a> {
     context: &'a Context,
     repository: &'a Repository,
     merge: &'a LogCommit,
-    /// The files that are compared; all if there are none.
-    paths: &'a [String],
+    /// The files in which it differs from git's own merge; all count if there are none.
+    files: &'a [FileChange],
 }
 
 impl Settled<'_> {
-    /// What the resolution of a conflict did: what neither side had done, and which of two values it chose.
+    /// What only the merge did.
     fn changes(&self) -> Result<Vec<Change>, Error> {
+        let (conflicts, clean): (Vec<_>, Vec<_>) = self.files.iter().cloned().partition(is_conflict);
+        let mut own = changes(&clean);
+        // Git's own merge can have a step twice, in a conflict or in a file that the merge removed.
+        if !conflicts.is_empty() || clean.iter().any(|it| it.new.is_none()) {
+            let settled = self.settled()?;
+            own.retain(|it| settled.iter().any(|other| (it.what, &it.path) == (other.what, &other.path)));
+            let is_in_conflict = |it: &Change| conflicts.iter().any(|file| file.path == it.path);
+            own.extend(settled.into_iter().filter(is_in_conflict));
+        }
+        Ok(own)
+    }
+
+    /// What the resolution of conflicts did: what neither side had done, and which of two values it chose.
+    fn settled(&self) -> Result<Vec<Change>, Error> {
         let (mut own, sides) = self.common()?;
         let chosen = sides.into_iter().flatten().filter(|it| matches!(it.what, What::Status | What::Title));
         let chosen: Vec<_> = chosen.filter(|it| !own.iter().any(|own| self.is_same(own, it))).collect();
@@ -78,7 +87,7 @@ impl Settled<'_> {
         }
         let base = match self.repository.merge_base(&self.merge.parents)? {
             // A side may have moved the file.
-            Some(base) => self.since(&base, &[])?,
+            Some(base) => self.since(&base, false)?,
             None => Vec::new(),
         };
         for change in chosen {
@@ -97,27 +106,36 @@ impl Settled<'_> {
 
     /// The changes that the merge shows against every parent, and those against each.
     fn common(&self) -> Result<(Vec<Change>, Vec<Vec<Change>>), Error> {
-        let sides = self.merge.parents.iter().map(|it| self.since(it, self.paths));
+        let sides = self.merge.parents.iter().map(|it| self.since(it, true));
         let sides: Vec<_> = sides.collect::<Result<_, _>>()?;
         let in_all = |it: &&Change| sides.iter().all(|side| side.iter().any(|other| self.is_same(it, other)));
         let common = sides.first().into_iter().flatten().filter(in_all).cloned().collect();
         Ok((common, sides))
     }
 
-    fn since(&self, commit: &str, paths: &[String]) -> Result<Vec<Change>, Error> {
-        let raw = self.repository.raw_between(commit, &self.merge.oid, paths)?;
-        let mut files = Versions::new(self.context, self.repository).read(&raw)?;
-        // A side can have another step under this number. The steps that only moved are known where all files are.
-        for file in files.iter_mut().filter(|it| !paths.is_empty() && it.is_of_two_steps()) {
-            file.old = None;
+    /// The changes since a commit, of all files, or of those in which the merge differs from git's own.
+    fn since(&self, commit: &str, is_of_these: bool) -> Result<Vec<Change>, Error> {
+        let read = |paths: &[String]| {
+            let raw = self.repository.raw_between(commit, &self.merge.oid, paths)?;
+            Versions::new(self.context, self.repository).read(&raw)
+        };
+        if self.files.is_empty() || !is_of_these {
+            return Ok(changes(&read(&[])?));
         }
-        Ok(changes(&files))
+        let paths: Vec<_> = self.files.iter().map(|it| self.repository.outside(&it.path)).collect();
+        let some = read(&paths)?;
+        if !some.iter().any(FileChange::may_be_two_steps) {
+            return Ok(changes(&some));
+        }
+        // The side can have another step under this number, and this one under another.
+        let all = changes(&read(&[])?).into_iter();
+        Ok(all.filter(|it| some.iter().any(|file| file.path == it.path)).collect())
     }
 
     /// Whether two changes have the same result; the state before differs from side to side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
         // Without a conflict the text of two sides differs from both of them, and the merge added nothing to it.
-        let is_conflict = !self.paths.is_empty();
+        let is_conflict = !self.files.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };
             if is_conflict { Change { lines: None, keys: Vec::new(), ..it } } else { it }

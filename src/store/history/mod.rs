@@ -26,7 +26,7 @@ pub(crate) use repository::Repository;
 use repository::LogCommit;
 
 /// Raised when other changes are read from the same files.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What one commit did to the plans.
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]

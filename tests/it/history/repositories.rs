@@ -129,6 +129,53 @@ fn the_statuses_of_two_steps_that_had_one_number_are_not_told_as_a_change() {
 }
 
 #[test]
+fn a_step_that_one_side_moved_to_the_number_of_another_has_no_new_status() {
+    let place = repository();
+    let made = |title: &str, status: &str| {
+        format!("---\ncreated_at: 2026-01-01T00:00:00Z\nstatus: {status}\n---\n# {title}\n")
+    };
+    place.write("plans/a/step-2.md", made("Two", "completed"));
+    place.write("plans/a/step-3.md", made("Three", "pending"));
+    commit(&place, 2, "steps");
+    place.git("checkout -q -b feature");
+    place.write("plans/a/step-2.md", made("Three", "pending"));
+    place.write("plans/a/step-3.md", made("Two", "completed"));
+    commit(&place, 3, "swapped");
+    place.git("checkout -q main");
+    place.write("plans/a/step-2.md", made("Two", "completed") + "More.\n");
+    commit(&place, 4, "text");
+    assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+    place.write("plans/a/step-2.md", made("Three", "pending"));
+    place.write("plans/a/step-3.md", made("Two", "completed") + "More.\n");
+    commit(&place, 5, "merge");
+    check(&place, "log --what status,title", &[]);
+}
+
+#[test]
+fn what_was_done_to_a_step_that_the_other_side_moved_is_not_told_of_the_merge() {
+    let place = repository();
+    // Enough text that git sees no rename where it changed.
+    let text = |which: &str| (0..40).map(|n| format!("{which} {n}\n")).collect::<String>();
+    let made = |status: &str, which: &str| {
+        format!("---\ncreated_at: 2026-01-01T00:00:00Z\nstatus: {status}\n---\n# Two\n{}", text(which))
+    };
+    place.write("plans/a/step-2.md", made("pending", "first"));
+    commit(&place, 2, "two");
+    place.git("checkout -q -b feature");
+    place.git("rm -q plans/a/step-2.md");
+    place.write("plans/a/step-3.md", made("pending", "second"));
+    commit(&place, 3, "moved");
+    place.git("checkout -q main");
+    set(&place, "plans/a/step-2.md", "pending", "completed");
+    commit(&place, 4, "done");
+    assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
+    place.git("rm -q plans/a/step-2.md");
+    place.write("plans/a/step-3.md", made("completed", "second"));
+    commit(&place, 5, "merge");
+    check(&place, "log --what status,removed", &["done: status a:2 pending completed"]);
+}
+
+#[test]
 fn the_merge_driver_of_a_clone_changes_nothing_in_its_history() {
     let place = in_conflict("failed", "completed");
     place.write("plans/a/step-1.md", STEP.replace("pending", "completed"));
