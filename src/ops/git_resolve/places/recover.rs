@@ -51,7 +51,7 @@ pub(in crate::ops::git_resolve) fn recover(
             }
             let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
             let known = known.filter(|it| merge::likeness(it, &version) > 0);
-            let Some(after) = places.joined(home, known, now, version)? else { continue };
+            let Some(after) = places.joined(home, known, now, &version)? else { continue };
             let is_untouched = places.is_untouched(home, now, &done.own)?;
             let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
             writing.batch("git resolve", vec![op])?;
@@ -93,18 +93,18 @@ impl Places<'_> {
         path: &Path,
         known: Option<Vec<u8>>,
         now: &[u8],
-        version: Vec<u8>,
+        version: &[u8],
     ) -> Result<Option<Vec<u8>>, Error> {
-        if merge::identity(now) == merge::identity(&version) {
+        if merge::identity(now) == merge::identity(version) {
             let named = format!("plans/{}", path.to_string_lossy());
             let base = known.map(|it| with_id_of(now, it)).transpose()?;
-            let theirs = with_id_of(now, version.clone())?;
+            let theirs = with_id_of(now, version.to_vec())?;
             let of = Versions { path: &named, base: base.as_deref(), ours: now, theirs: &theirs };
             let merged = self.resolving.merge(of);
-            if merged.is_clean && [now, &version].iter().all(|it| merge::lost(it, &merged.bytes).is_empty()) {
+            if merged.is_clean && [now, version].iter().all(|it| merge::lost(it, &merged.bytes).is_empty()) {
                 return Ok(Some(merged.bytes).filter(|it| it != now));
             }
         }
-        Ok(merge::with_logs_of(now, &version, None))
+        Ok(merge::with_logs_of(now, version, None))
     }
 }
