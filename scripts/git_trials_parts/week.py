@@ -321,7 +321,7 @@ class Week:
             return
         found = json.loads(self.planwatch(path, "ann", "check", "--git", "--json").stdout or "{}").get("problems", [])
         self.count("foreign", set(self.foreign(now, sides, replay)), how)
-        self.count("undone", set(self.undone(now, sides, replay)), how)
+        self.count("undone", set(self.undone(now, sides, replay, how)), how)
         if how in ("merge", "stash"):
             # Of a text that two steps had, each side may have removed one.
             both = {it for it in ours.holders.keys() & theirs.holders.keys() if len(base.holders.get(it, [])) < 2}
@@ -347,13 +347,16 @@ class Week:
                 yield f"{title} is {step.status}, the sides said {sorted(had)}"
 
     @staticmethod
-    def undone(now, sides, replay):
+    def undone(now, sides, replay, how):
         base, *both = sides
         for side, other in (both, both[::-1]):
             for title, step in side.steps.items():
                 after, there = now.steps.get(title), other.steps.get(title)
                 # A step that a side has twice may have two statuses.
                 if step.status != "completed" or not after or not there or title in now.completed:
+                    continue
+                # A picked commit does not bring a completion that was there before it.
+                if how == "pick" and side is both[1] and title in base.completed:
                     continue
                 # Below the title of a squashed step are its former titles, the last one first.
                 was = next((base.steps[it] for it in step.headings if it in base.steps), None)
