@@ -230,6 +230,28 @@ fn a_step_that_git_dropped_in_a_rebase_is_back() {
 }
 
 #[test]
+fn a_note_of_both_sides_that_only_a_merge_kept_is_back_after_a_rebase() {
+    let noted = with(BASE, &[(END, &format!("{NOTE}{END}"))]);
+    let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, &noted)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, THEIR_STEP)]);
+    repository.git("checkout -q -b side main");
+    repository.commit(&[(NEXT, OUR_STEP)]);
+    repository.git("checkout -q main");
+    repository.git(&format!("rm -q {STEP}"));
+    repository.commit(&[]);
+    repository.commit(&[(STEP, BASE)]);
+    repository.git("merge -q --no-commit -s ours side");
+    repository.commit(&[(STEP, &noted)]);
+    // It leaves out the merge.
+    repository.git("rebase -q theirs");
+    assert_eq!(repository.place.text(STEP), BASE);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(repository.place.text(STEP), noted);
+}
+
+#[test]
 fn a_commit_that_a_rebase_left_out_on_purpose_does_not_come_back() {
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");

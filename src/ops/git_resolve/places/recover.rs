@@ -26,10 +26,16 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        let is_changed = |(path, oid): &(&PathBuf, &Oid)| {
-            number_of(path).is_some() && before.get(*path) != Some(oid) && !kept.contains(oid.as_str())
+        // A rebase can replay the removal of a step that came back in a merge, which it leaves out.
+        let is_of_both = |path: &PathBuf, oid: &Oid| {
+            merging.replayed.is_some()
+                && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
         };
-        for (path, oid) in files.iter().filter(is_changed) {
+        let is_wanted = |(path, oid): &(&PathBuf, &Oid)| {
+            let is_changed = before.get(*path) != Some(oid) || is_of_both(path, oid);
+            number_of(path).is_some() && is_changed && !kept.contains(oid.as_str())
+        };
+        for (path, oid) in files.iter().filter(is_wanted) {
             let version = resolving.blob(oid)?;
             // Mostly the step is where it was; then no other file has to be read.
             if plans.read(path).is_ok_and(|it| !merge::missing_logs(&version, &[it.bytes])) {
@@ -46,7 +52,7 @@ pub(in crate::ops::git_resolve) fn recover(
             let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
             let has_all =
                 |it: &Vec<u8>| !merge::missing_logs(&version, &[&texts, &[it.clone()][..]].concat());
-            if known.as_ref().is_some_and(has_all) {
+            if known.as_ref().is_some_and(has_all) && !is_of_both(path, oid) {
                 continue;
             }
             let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
