@@ -4,6 +4,23 @@
 //! The file stays at its new place, and the other side's changes are merged into it. A removal takes
 //! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. A
 //! step that was deleted without a copy is kept.
+//!
+//! Git also merges without a conflict where it takes one step for another. Two searches repair that. A step is
+//! identified by its time of creation and its title:
+//!
+//! | after the merge | repair | by |
+//! |---|---|---|
+//! | no version of the step has an attempt or note that a side added | it is added, with the status that it brought | `recover` |
+//! | the same of one that both sides have, after a rebase | the same | `recover` |
+//! | a step that each side has once is there twice | both are merged | `reunite`, `wrong` |
+//! | it has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
+//! | another file, such as its removed copy, has its attempts | they are merged into it | `reunite`, `wrong` |
+//! | one side removed it, and it is live | it is merged into its removed copy | `reunite`, `returned` |
+//! | no file has its text | it is written again, with another number if its own is taken | `reunite`, `bring_back` |
+//! | a cherry-pick added it beside the same step of OURS | it is merged into that of OURS | `reunite`, `join_picked` |
+//!
+//! Nothing is repaired in a file that was edited since, or if the versions conflict or an attempt or note would be
+//! lost. After a rebase, what none of its commits has stays away: a person may have dropped a commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

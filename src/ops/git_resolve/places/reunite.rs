@@ -2,8 +2,7 @@
 //!
 //! Git pairs renamed files by their lines, and short steps look alike. A step that both sides moved can
 //! therefore appear twice, contain another step's changes, or be missing because its text was merged into a
-//! removed step. Here a step is identified by its time of creation and its title. A step is repaired only if
-//! each side has exactly one such step and its files are unchanged since the merge.
+//! removed step. A step is repaired only if each side has it at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
