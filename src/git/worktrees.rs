@@ -85,6 +85,7 @@ impl Git {
     /// It is marked first, so that a tree of which only a part was removed is not taken for a whole one.
     pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
         let inside = Self::at(path)?;
+        inside.show_hidden_changes()?;
         let has_modules = RealDisk.lstat(&inside.git_dir.join("modules")).is_ok();
         if !inside.is_clean()? || has_modules || inside.has_repositories()? {
             return Ok(false);
@@ -110,6 +111,25 @@ impl Git {
     /// Whether the working tree holds nothing that is not committed or ignored.
     pub fn is_clean(&self) -> Result<bool, GitError> {
         Ok(self.status(&NO_PATHS)?.is_empty())
+    }
+
+    /// Makes git look again at files that it was told to leave alone (`update-index --skip-worktree`, `--assume-unchanged`). Those
+    /// that a sparse checkout leaves out are not there, and stay left out.
+    fn show_hidden_changes(&self) -> Result<(), GitError> {
+        let listed = self.call(&["ls-files", "-v", "-z"]).limit(LIMIT).run()?;
+        let entries = listed.split(|it| *it == 0).filter_map(|it| Some((*it.first()?, it.get(2..)?)));
+        let is_marked = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
+        let marked = entries.filter(|(tag, _)| is_marked(*tag)).map(|(_, path)| path);
+        let there: Vec<&[u8]> =
+            marked.filter(|it| RealDisk.lstat(&self.root.join(OsStr::from_bytes(it))).is_ok()).collect();
+        // One call heeds only one of the two.
+        for mark in ["--no-skip-worktree", "--no-assume-unchanged"].into_iter().filter(|_| !there.is_empty())
+        {
+            let call =
+                || self.call(&["update-index", mark, "-z", "--stdin"]).writes_index().input(there.join(&0));
+            self.once_unlocked(call)?;
+        }
+        Ok(())
     }
 
     /// Whether the index names a repository that is in this working tree.
