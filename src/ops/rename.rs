@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
-use crate::api::views::{Views, value};
+use crate::api::views::{Views, shown_path, value};
 use crate::disk::{DiskError, FileOp};
 use crate::plan::change::set_text;
 use crate::plan::file_name::PLAN_FILE;
@@ -69,12 +69,18 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     let names = context.plans.listed(&from)?.unwrap_or_default();
     check_listed(context, &own, &from, &names)?;
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
-    writing.batch_emptying("move", ops, vec![from])?;
+    writing.batch_emptying("move", ops, vec![from.clone()])?;
     report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = relinked.hints;
     report.hints.extend(left_links);
     if request.mode == Mode::Write {
+        if context.plans.listed(&from)?.is_some() {
+            let shown = shown_path(&context.root_name(), &from.to_string_lossy());
+            report.hints.push(format!(
+                "{shown} stays: files in it have names that are not UTF-8, or were made meanwhile"
+            ));
+        }
         leases::renamed(context, &own, &new);
     }
     // No lock is held while the remote is asked.

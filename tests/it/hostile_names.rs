@@ -111,3 +111,17 @@ fn a_suggested_command_refers_to_the_name() {
     }
     assert!(!place.file("evil").exists());
 }
+
+#[test]
+fn a_file_whose_name_is_not_utf8_stays_and_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(place.file("plans/p").join(name), "text").unwrap();
+    let ran = place.run("move p --to q");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("plans/p stays: files in it have names that are not UTF-8"), "{ran:?}");
+    assert_eq!(std::fs::read(place.file("plans/p").join(name)).unwrap(), b"text");
+    assert!(place.file("plans/q/plan.md").exists());
+}
