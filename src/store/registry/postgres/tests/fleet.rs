@@ -30,7 +30,7 @@ struct Ledger {
     /// When each claim succeeded, until another machine was told.
     claimed_at: Mutex<BTreeMap<usize, Instant>>,
     seen_after: Mutex<Vec<Duration>>,
-    last_claim: Mutex<Option<Instant>>,
+    claimed: Mutex<Vec<Instant>>,
     ended: AtomicUsize,
 }
 
@@ -90,7 +90,7 @@ fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
         }
         let now = Instant::now();
         ledger.claimed_at.lock().unwrap().insert(nth, now);
-        ledger.last_claim.lock().unwrap().replace(now);
+        ledger.claimed.lock().unwrap().push(now);
         ledger.claims[nth].fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(size.work);
         let end = Change::Replace { name: step(nth), old: claimed.revision, new: ended, is_take_over: false };
@@ -129,7 +129,7 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
         claims: (0..size.steps).map(|_| AtomicUsize::new(0)).collect(),
         claimed_at: Mutex::default(),
         seen_after: Mutex::default(),
-        last_claim: Mutex::default(),
+        claimed: Mutex::default(),
         ended: AtomicUsize::new(0),
     };
     let (port, is_over, begun) = (server.port, AtomicBool::new(false), Instant::now());
@@ -164,9 +164,16 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
     seen.sort();
     let p95 = seen.get(seen.len() * 95 / 100).copied().unwrap_or_default();
     // The time until the last claim: while the last steps are worked on, nothing is left to be claimed.
-    let claiming = ledger.last_claim.into_inner().unwrap().map_or(took, |it| it.duration_since(begun));
+    let mut claimed = ledger.claimed.into_inner().unwrap();
+    claimed.sort();
+    let claiming = claimed.last().map_or(took, |it| it.duration_since(begun));
+    // Workers that all work on steps claim no more than their number by the length of a step: only this shows what the server can do.
+    let second_from = |first: &Instant| {
+        claimed.iter().filter(|it| (*first..*first + Duration::from_secs(1)).contains(it)).count()
+    };
+    let most = claimed.iter().map(second_from).max().unwrap_or_default();
     println!(
-        "G8 {} workers on {} machines, {} steps in {:.0} s, claimed in {:.0} s ({:.0} claims/s), server restarted twice: {twice} duplicates, {} lost results; a claim is seen elsewhere p95 {} ms",
+        "G8 {} workers on {} machines, {} steps in {:.0} s, claimed in {:.0} s ({:.0} claims/s, {most} in the busiest second), server restarted twice: {twice} duplicates, {} lost results; a claim is seen elsewhere p95 {} ms",
         size.machines * size.workers,
         size.machines,
         size.steps,
