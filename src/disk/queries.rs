@@ -47,6 +47,12 @@ impl PlansDir {
         Ok(Some(names))
     }
 
+    /// Whether a directory has files whose names are not UTF-8.
+    pub fn has_other_names(&self, relative: &Path) -> bool {
+        let names = self.resolve(relative).ok().and_then(|it| self.disk.names(&self.root.join(it)).ok());
+        names.unwrap_or_default().iter().any(|it| it.to_str().is_none())
+    }
+
     /// The clock that stamps files, in nanoseconds since 1970. A file this young may change without a new stamp.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()

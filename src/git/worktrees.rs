@@ -22,6 +22,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The most paths of one command line.
+const MOST_PATHS: usize = 500;
+
 /// The mode of an entry that names a commit of another repository.
 const GITLINK: u32 = 0o160_000;
 
@@ -79,15 +82,14 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes a working tree; false if it holds files that are neither committed nor ignored, submodules, or repositories
-    /// of their own, of whose files and commits this repository has only a name.
+    /// Removes a working tree; false if it holds files that are neither committed nor ignored, also those that git was told to
+    /// leave alone, submodules, or repositories of their own, of whose files and commits this repository has only a name.
     ///
     /// It is marked first, so that a tree of which only a part was removed is not taken for a whole one.
     pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
         let inside = Self::at(path)?;
-        inside.show_hidden_changes()?;
         let has_modules = RealDisk.lstat(&inside.git_dir.join("modules")).is_ok();
-        if !inside.is_clean()? || has_modules || inside.has_repositories()? {
+        if !inside.is_clean()? || has_modules || inside.has_repositories()? || inside.has_hidden_changes()? {
             return Ok(false);
         }
         self.call(&["worktree", "lock", "--reason", BEING_MADE]).arg(path).run()?;
@@ -113,23 +115,35 @@ impl Git {
         Ok(self.status(&NO_PATHS)?.is_empty())
     }
 
-    /// Makes git look again at files that it was told to leave alone (`update-index --skip-worktree`, `--assume-unchanged`). Those
-    /// that a sparse checkout leaves out are not there, and stay left out.
-    fn show_hidden_changes(&self) -> Result<(), GitError> {
+    /// Whether files differ that git was told to leave alone (`update-index --skip-worktree`, `--assume-unchanged`). Those that a
+    /// sparse checkout leaves out are not there.
+    fn has_hidden_changes(&self) -> Result<bool, GitError> {
         let listed = self.call(&["ls-files", "-v", "-z"]).limit(LIMIT).run()?;
         let entries = listed.split(|it| *it == 0).filter_map(|it| Some((*it.first()?, it.get(2..)?)));
-        let is_marked = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
-        let marked = entries.filter(|(tag, _)| is_marked(*tag)).map(|(_, path)| path);
-        let there: Vec<&[u8]> =
-            marked.filter(|it| RealDisk.lstat(&self.root.join(OsStr::from_bytes(it))).is_ok()).collect();
-        // One call heeds only one of the two.
-        for mark in ["--no-skip-worktree", "--no-assume-unchanged"].into_iter().filter(|_| !there.is_empty())
-        {
-            let call =
-                || self.call(&["update-index", mark, "-z", "--stdin"]).writes_index().input(there.join(&0));
-            self.once_unlocked(call)?;
+        let is_there = |path: &[u8]| RealDisk.lstat(&self.root.join(OsStr::from_bytes(path))).is_ok();
+        let is_hidden = |(tag, path): &(u8, &[u8])| match tag {
+            b'S' | b's' => is_there(path),
+            _ => tag.is_ascii_lowercase(),
+        };
+        let hidden: Vec<&[u8]> = entries.filter(is_hidden).map(|(_, path)| path).collect();
+        if hidden.is_empty() {
+            return Ok(false);
         }
-        Ok(())
+        // An index of its own has no marks, and those of the tree stay.
+        let path = self.git_dir.join("planwatch-index");
+        let own = |words: &[&str]| self.call(words).variable("GIT_INDEX_FILE", &path).limit(LIMIT);
+        let differs = (|| {
+            own(&["read-tree", "HEAD"]).run()?;
+            for paths in hidden.chunks(MOST_PATHS) {
+                let paths = paths.iter().map(|it| OsStr::from_bytes(it));
+                if own(&["diff", "--quiet", "--no-ext-diff", "HEAD"]).paths(paths).output()?.code != 0 {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })();
+        RealDisk.remove(&path).ok();
+        differs
     }
 
     /// Whether the index names a repository that is in this working tree.

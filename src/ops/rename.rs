@@ -69,18 +69,17 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     let names = context.plans.listed(&from)?.unwrap_or_default();
     check_listed(context, &own, &from, &names)?;
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
+    let has_other_names = context.plans.has_other_names(&from);
     writing.batch_emptying("move", ops, vec![from.clone()])?;
     report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = relinked.hints;
     report.hints.extend(left_links);
+    if has_other_names {
+        let shown = shown_path(&context.root_name(), &from.to_string_lossy());
+        report.hints.push(format!("{shown} stays: files in it have names that are not UTF-8"));
+    }
     if request.mode == Mode::Write {
-        if context.plans.listed(&from)?.is_some() {
-            let shown = shown_path(&context.root_name(), &from.to_string_lossy());
-            report.hints.push(format!(
-                "{shown} stays: files in it have names that are not UTF-8, or were made meanwhile"
-            ));
-        }
         leases::renamed(context, &own, &new);
     }
     // No lock is held while the remote is asked.

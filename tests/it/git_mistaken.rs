@@ -230,25 +230,62 @@ fn a_step_that_git_dropped_in_a_rebase_is_back() {
 }
 
 #[test]
-fn a_note_of_both_sides_that_only_a_merge_kept_is_back_after_a_rebase() {
+fn what_both_sides_have_and_only_a_merge_kept_is_back_after_a_rebase() {
     let noted = with(BASE, &[(END, &format!("{NOTE}{END}"))]);
-    let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, &noted)]);
+    for (had, has_merge) in [(&noted, true), (&done(), true), (&noted, false)] {
+        let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, had)]);
+        repository.git("checkout -q -b theirs");
+        repository.commit(&[(NEW, THEIR_STEP)]);
+        repository.git("checkout -q -b side main");
+        repository.commit(&[(NEXT, OUR_STEP)]);
+        repository.git("checkout -q main");
+        repository.git(&format!("rm -q {STEP}"));
+        repository.commit(&[]);
+        repository.commit(&[(STEP, BASE)]);
+        if has_merge {
+            repository.git("merge -q --no-commit -s ours side");
+        }
+        repository.commit(&[(STEP, had)]);
+        // It leaves out the merge; without one, a person drops the last commit.
+        repository.git(if has_merge { "rebase -q theirs" } else { "rebase -q --onto theirs HEAD~3 HEAD~1" });
+        assert_eq!(repository.place.text(STEP), BASE);
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(repository.place.text(STEP), if has_merge { had } else { BASE });
+    }
+}
+
+#[test]
+fn a_status_that_a_person_chose_in_a_merge_stays() {
+    let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
     repository.git("checkout -q -b theirs");
-    repository.commit(&[(NEW, THEIR_STEP)]);
-    repository.git("checkout -q -b side main");
-    repository.commit(&[(NEXT, OUR_STEP)]);
+    repository.commit(&[(STEP, &done())]);
     repository.git("checkout -q main");
-    repository.git(&format!("rm -q {STEP}"));
-    repository.commit(&[]);
-    repository.commit(&[(STEP, BASE)]);
-    repository.git("merge -q --no-commit -s ours side");
-    repository.commit(&[(STEP, &noted)]);
-    // It leaves out the merge.
-    repository.git("rebase -q theirs");
-    assert_eq!(repository.place.text(STEP), BASE);
+    repository.commit(&[(NEW, OUR_STEP)]);
+    repository.git("merge -q --no-commit theirs");
+    let edited = with(BASE, &[("First words.", "Not done yet.")]);
+    repository.place.write(STEP, &edited);
+    repository.git("add -A");
     let ran = repository.planwatch("git resolve");
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!(repository.place.text(STEP), noted);
+    // Nothing that somebody recorded is lost; the rest is the person's.
+    let did = attempts(&[&attempt("02", "ann", "completed")]);
+    assert_eq!(repository.place.text(STEP), with(&edited, &[(END, &did)]));
+}
+
+#[test]
+fn live_steps_of_one_title_do_not_go_to_the_removed_copy_of_another() {
+    const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-11.md";
+    let numbered = |n: u32| with(THEIR_STEP, &[("auth:9", &format!("auth:{n}"))]);
+    let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
+    repository.git("checkout -q -b theirs");
+    repository.commit(&[(NEW, THEIR_STEP), (NEXT, &numbered(10)), (COPY, &numbered(11))]);
+    repository.git("checkout -q main");
+    repository.commit(&[(NEW, THEIR_STEP), (STEP, &done())]);
+    repository.git("merge -q --no-edit theirs");
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!([NEW, NEXT].map(|it| repository.place.text(it)), [THEIR_STEP.to_owned(), numbered(10)]);
 }
 
 #[test]

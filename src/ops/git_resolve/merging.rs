@@ -13,22 +13,28 @@ pub(super) struct Merging {
     /// After a rebase, the files as its commits wrote them. A person may have left out commits of THEIRS on purpose, so
     /// what none of these has is not brought back.
     pub(super) replayed: Option<Vec<Vec<u8>>>,
+    /// After a rebase that left out merges. What only these kept, its commits can have removed.
+    pub(super) has_left_out_merges: bool,
     /// THEIRS is a commit that was cherry-picked without a conflict, so it has all of OURS.
     pub(super) is_picked: bool,
 }
 
 impl Merging {
+    fn of(ours: Oid, theirs: Oid, base: Oid) -> Self {
+        Self { ours, theirs, base, replayed: None, has_left_out_merges: false, is_picked: false }
+    }
+
     /// Those of the merge, the rebase or the cherry-pick that is under way.
     pub(super) fn under_way(git: &Git) -> Result<Option<Self>, Error> {
         let Some(ours) = git.head_commit()? else { return Ok(None) };
         if let Some(theirs) = git.find_revision("MERGE_HEAD")? {
             let base = git.merge_base(&ours, &theirs)?;
-            return Ok(base.map(|base| Self { ours, theirs, base, replayed: None, is_picked: false }));
+            return Ok(base.map(|base| Self::of(ours, theirs, base)));
         }
         for name in ["REBASE_HEAD", "CHERRY_PICK_HEAD"] {
             let commits = (git.find_revision(name)?, git.find_revision(&format!("{name}^"))?);
             if let (Some(theirs), Some(base)) = commits {
-                return Ok(Some(Self { ours, theirs, base, replayed: None, is_picked: false }));
+                return Ok(Some(Self::of(ours, theirs, base)));
             }
         }
         Ok(None)
@@ -52,8 +58,19 @@ impl Merging {
         }
         let Some(base) = git.merge_base(&ours, &theirs)? else { return Ok(None) };
         let replayed = is_rebase.then(|| written_since(git, &ours, plans)).transpose()?;
-        Ok(Some(Self { ours, theirs, base, replayed, is_picked }))
+        let has_left_out_merges = is_rebase && has_merges(git, &base, &theirs)?;
+        Ok(Some(Self { replayed, has_left_out_merges, is_picked, ..Self::of(ours, theirs, base) }))
     }
+}
+
+fn has_merges(git: &Git, since: &Oid, until: &Oid) -> Result<bool, Error> {
+    let query = LogQuery {
+        of: vec![until.clone()],
+        not: vec![since.clone()],
+        options: vec!["--merges", "--max-count=1"],
+        ..LogQuery::default()
+    };
+    Ok(!git.log(&query)?.all()?.is_empty())
 }
 
 /// The texts of plan files that the commits since another one wrote.

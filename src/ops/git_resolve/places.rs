@@ -5,13 +5,12 @@
 //! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. A
 //! step that was deleted without a copy is kept.
 //!
-//! Git also merges without a conflict where it takes one step for another. Two searches repair that. A step is
-//! identified by its time of creation and its title:
+//! Git also merges without a conflict where it takes one step for another. Two searches repair that:
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
-//! | no version of the step has an attempt or note that a side added | it is added, with the status that it brought | `recover` |
-//! | the same of one that both sides have, after a rebase | the same | `recover` |
+//! | no version of the step has an attempt or note that a side added | the side's version is merged into the step | `recover` |
+//! | both sides have it, and a rebase that left out merges lost it | the same | `recover` |
 //! | a step that each side has once is there twice | both are merged | `reunite`, `wrong` |
 //! | it has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
 //! | another file, such as its removed copy, has its attempts | they are merged into it | `reunite`, `wrong` |
@@ -19,8 +18,8 @@
 //! | no file has its text | it is written again, with another number if its own is taken | `reunite`, `bring_back` |
 //! | a cherry-pick added it beside the same step of OURS | it is merged into that of OURS | `reunite`, `join_picked` |
 //!
-//! Nothing is repaired in a file that was edited since, or if the versions conflict or an attempt or note would be
-//! lost. After a rebase, what none of its commits has stays away: a person may have dropped a commit.
+//! To a file that was edited since, or whose versions conflict, `recover` adds attempts and notes alone, and `reunite`
+//! does nothing. After a rebase, what none of its commits has stays away: a person may have dropped a commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

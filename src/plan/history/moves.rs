@@ -23,17 +23,16 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Whether the versions may be two steps: their titles or their times of creation differ.
+    /// Whether the versions of a step may be two steps: the titles differ.
     pub fn may_be_two_steps(&self) -> bool {
-        let both = self.old.is_some() && self.new.is_some();
-        both && Identity::of(self.old.as_deref()) != Identity::of(self.new.as_deref())
+        let both = self.old.as_deref().zip(self.new.as_deref());
+        matches!(self.place, Place::Step { .. }) && both.is_some_and(|(old, new)| old.title() != new.title())
     }
 
-    /// Whether the versions are two steps for certain: a step keeps its time of creation.
-    fn is_of_two_steps(&self) -> bool {
+    /// Whether the versions are two steps for certain: the times of creation differ, too.
+    pub fn are_two_steps(&self) -> bool {
         let made = |it: &Option<Rc<Version>>| it.as_deref().and_then(Version::created_at);
-        let is_step = matches!(self.place, Place::Step { .. });
-        is_step && made(&self.old).zip(made(&self.new)).is_some_and(|(old, new)| old != new)
+        self.may_be_two_steps() && made(&self.old).zip(made(&self.new)).is_some_and(|(old, new)| old != new)
     }
 }
 
@@ -160,7 +159,7 @@ impl<'a> Pairing<'a> {
                 self.pair(old, at);
             }
         }
-        for at in self.having(|it| it.old.is_some() && it.new.is_some() && !it.is_of_two_steps()) {
+        for at in self.having(|it| it.old.is_some() && it.new.is_some()) {
             self.pair(at, at);
         }
     }

@@ -23,12 +23,22 @@ pub(super) fn resolutions(
         for raw in merge.files.iter().filter(|it| place(repository, it).is_some()) {
             files.extend(remerged(context, repository, &merge.oid, raw)?);
         }
-        let own = Settled { context, repository, merge: &merge, files: &files }.changes()?;
-        found.insert(merge.oid, own);
+        let (conflicts, clean): (Vec<_>, Vec<_>) = files.into_iter().partition(is_conflict);
+        let paths: Vec<_> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
+        let settled = Settled { context, repository, merge: &merge, paths: &paths };
+        let mut own = changes(&clean);
+        // Git's own merge can have a step twice, in a conflict or in a file that the merge removed.
+        if !own.is_empty() && (!paths.is_empty() || clean.iter().any(|it| it.new.is_none())) {
+            own = settled.without_moved(own)?;
+        }
+        if !paths.is_empty() {
+            own.extend(settled.changes()?);
+        }
+        found.insert(merge.oid.clone(), own);
     }
     // git cannot say what it would have merged of more than two sides.
     for merge in octopuses {
-        let settled = Settled { context, repository, merge, files: &[] };
+        let settled = Settled { context, repository, merge, paths: &[] };
         found.insert(merge.oid.clone(), settled.common()?.0);
     }
     Ok(found)
@@ -49,6 +59,15 @@ fn remerged(
     Ok(Some(FileChange { place: place.clone(), path: path.clone(), old, new }))
 }
 
+/// Two steps that had one number on the two sides, as two files.
+fn apart(files: Vec<FileChange>) -> Vec<FileChange> {
+    let split = |it: FileChange| match it.are_two_steps() {
+        true => vec![FileChange { new: None, ..it.clone() }, FileChange { old: None, ..it }],
+        false => vec![it],
+    };
+    files.into_iter().flat_map(split).collect()
+}
+
 fn is_conflict(file: &FileChange) -> bool {
     file.old.as_ref().is_some_and(|it| it.unreadable().is_some())
 }
@@ -58,27 +77,34 @@ struct Settled<'a> {
     context: &'a Context,
     repository: &'a Repository,
     merge: &'a LogCommit,
-    /// The files in which it differs from git's own merge; all count if there are none.
-    files: &'a [FileChange],
+    /// The files that were in conflict; all are compared if there are none.
+    paths: &'a [String],
 }
 
 impl Settled<'_> {
-    /// What only the merge did.
-    fn changes(&self) -> Result<Vec<Change>, Error> {
-        let (conflicts, clean): (Vec<_>, Vec<_>) = self.files.iter().cloned().partition(is_conflict);
-        let mut own = changes(&clean);
-        // Git's own merge can have a step twice, in a conflict or in a file that the merge removed.
-        if !conflicts.is_empty() || clean.iter().any(|it| it.new.is_none()) {
-            let settled = self.settled()?;
-            own.retain(|it| settled.iter().any(|other| (it.what, &it.path) == (other.what, &other.path)));
-            let is_in_conflict = |it: &Change| conflicts.iter().any(|file| file.path == it.path);
-            own.extend(settled.into_iter().filter(is_in_conflict));
+    /// Leaves out what a side had done to a step that the other side moved. Git's own merge has that at the old place.
+    fn without_moved(&self, mut own: Vec<Change>) -> Result<Vec<Change>, Error> {
+        for parent in &self.merge.parents {
+            let since = self.since(parent, &[])?;
+            for moved in since.iter().filter(|it| it.what == What::Moved) {
+                let had =
+                    |it: &Change| !since.iter().any(|other| (it.what, &it.path) == (other.what, &other.path));
+                // The step is new at its place for git, which knows the old one.
+                let made = own.iter().position(|it| it.what == What::Created && it.path == moved.path);
+                own.retain(|it| {
+                    let is_gone = it.what == What::Removed && it.step == moved.from;
+                    !is_gone && (it.path != moved.path || !had(it))
+                });
+                if made.is_some() {
+                    own.push(moved.clone());
+                }
+            }
         }
         Ok(own)
     }
 
     /// What the resolution of conflicts did: what neither side had done, and which of two values it chose.
-    fn settled(&self) -> Result<Vec<Change>, Error> {
+    fn changes(&self) -> Result<Vec<Change>, Error> {
         let (mut own, sides) = self.common()?;
         let chosen = sides.into_iter().flatten().filter(|it| matches!(it.what, What::Status | What::Title));
         let chosen: Vec<_> = chosen.filter(|it| !own.iter().any(|own| self.is_same(own, it))).collect();
@@ -87,7 +113,7 @@ impl Settled<'_> {
         }
         let base = match self.repository.merge_base(&self.merge.parents)? {
             // A side may have moved the file.
-            Some(base) => self.since(&base, false)?,
+            Some(base) => self.since(&base, &[])?,
             None => Vec::new(),
         };
         for change in chosen {
@@ -106,36 +132,32 @@ impl Settled<'_> {
 
     /// The changes that the merge shows against every parent, and those against each.
     fn common(&self) -> Result<(Vec<Change>, Vec<Vec<Change>>), Error> {
-        let sides = self.merge.parents.iter().map(|it| self.since(it, true));
+        let sides = self.merge.parents.iter().map(|it| self.since(it, self.paths));
         let sides: Vec<_> = sides.collect::<Result<_, _>>()?;
         let in_all = |it: &&Change| sides.iter().all(|side| side.iter().any(|other| self.is_same(it, other)));
         let common = sides.first().into_iter().flatten().filter(in_all).cloned().collect();
         Ok((common, sides))
     }
 
-    /// The changes since a commit, of all files, or of those in which the merge differs from git's own.
-    fn since(&self, commit: &str, is_of_these: bool) -> Result<Vec<Change>, Error> {
+    /// The changes of some files since a commit; of all if there are none.
+    fn since(&self, commit: &str, paths: &[String]) -> Result<Vec<Change>, Error> {
         let read = |paths: &[String]| {
             let raw = self.repository.raw_between(commit, &self.merge.oid, paths)?;
             Versions::new(self.context, self.repository).read(&raw)
         };
-        if self.files.is_empty() || !is_of_these {
-            return Ok(changes(&read(&[])?));
-        }
-        let paths: Vec<_> = self.files.iter().map(|it| self.repository.outside(&it.path)).collect();
-        let some = read(&paths)?;
-        if !some.iter().any(FileChange::may_be_two_steps) {
-            return Ok(changes(&some));
+        let some = read(paths)?;
+        if paths.is_empty() || !some.iter().any(FileChange::may_be_two_steps) {
+            return Ok(changes(&apart(some)));
         }
         // The side can have another step under this number, and this one under another.
-        let all = changes(&read(&[])?).into_iter();
+        let all = changes(&apart(read(&[])?)).into_iter();
         Ok(all.filter(|it| some.iter().any(|file| file.path == it.path)).collect())
     }
 
     /// Whether two changes have the same result; the state before differs from side to side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
         // Without a conflict the text of two sides differs from both of them, and the merge added nothing to it.
-        let is_conflict = !self.files.is_empty();
+        let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };
             if is_conflict { Change { lines: None, keys: Vec::new(), ..it } } else { it }

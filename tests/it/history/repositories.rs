@@ -176,6 +176,25 @@ fn what_was_done_to_a_step_that_the_other_side_moved_is_not_told_of_the_merge() 
 }
 
 #[test]
+fn what_a_person_removes_in_a_merge_is_told_of_it() {
+    let place = repository();
+    place.git("checkout -q -b feature");
+    place.write("plans/a/step-2.md", "# Two\n");
+    commit(&place, 2, "two");
+    place.git("checkout -q main");
+    place.write("plans/a/step-3.md", "# Three\n");
+    commit(&place, 3, "three");
+    place.git("merge -q --no-commit feature");
+    place.git("rm -qf plans/a/step-2.md");
+    commit(&place, 4, "merge");
+    let created = ["three: created a:3 - pending", "two: created a:2 - pending"];
+    let mut all = vec!["merge: removed a:2 pending -"];
+    all.extend(created);
+    all.extend([PLAN[0], PLAN[1]]);
+    check(&place, "log", &all);
+}
+
+#[test]
 fn the_merge_driver_of_a_clone_changes_nothing_in_its_history() {
     let place = in_conflict("failed", "completed");
     place.write("plans/a/step-1.md", STEP.replace("pending", "completed"));

@@ -187,23 +187,25 @@ fn a_repository_that_a_worker_made_is_not_removed_with_its_tree() {
 #[test]
 fn a_change_that_git_was_told_to_leave_alone_is_not_removed_with_its_tree() {
     needs_new_git!();
-    for mark in ["--skip-worktree", "--assume-unchanged"] {
+    let ran = |mark: &str, change: &str| {
         let place = repository(&[""]);
         place.write("settings", "theirs\n");
         place.git("add settings");
         place.git("commit -q -m settings");
-        let ran = run(&place, &format!("git update-index {mark} settings; echo mine > settings; {GOOD}"), "");
+        let ran = run(&place, &format!("git update-index {mark} settings; {change}; {GOOD}"), "");
         ended(&ran, 0);
+        place
+    };
+    for mark in ["--skip-worktree", "--assume-unchanged"] {
+        let place = ran(mark, "echo mine > settings");
         let trees = place.git("worktree list --porcelain");
         let tree = trees.lines().filter_map(|it| it.strip_prefix("worktree ")).nth(1);
-        let tree = std::path::Path::new(tree.unwrap_or_else(|| panic!("{mark}: {ran:?}")));
+        let tree = std::path::Path::new(tree.unwrap_or_else(|| panic!("{mark}: {trees}")));
         assert_eq!(std::fs::read_to_string(tree.join("settings")).expect("it is there"), "mine\n", "{mark}");
-        // A tree without such a change goes.
-        let place = repository(&[""]);
-        place.write("settings", "theirs\n");
-        place.git("add settings");
-        place.git("commit -q -m settings");
-        ended(&run(&place, &format!("git update-index {mark} settings; {GOOD}"), ""), 0);
-        assert_eq!(count_trees(&place), 1, "{mark}");
+        // The mark stays, so that nothing commits the file later.
+        assert_eq!(place.git_at(tree, 0, &["status", "--porcelain"]), "", "{mark}");
+        assert_eq!(count_trees(&ran(mark, "touch settings")), 1, "{mark}: a tree without a change goes");
     }
+    assert_eq!(count_trees(&ran("--assume-unchanged", "rm settings")), 2, "a deletion is a change");
+    assert_eq!(count_trees(&ran("--skip-worktree", "rm settings")), 1, "a sparse checkout has no such file");
 }

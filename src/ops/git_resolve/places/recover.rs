@@ -1,9 +1,10 @@
-//! Attempts and notes that a merge dropped. Git drops them when it pairs the wrong files as a rename.
+//! Attempts and notes that a merge dropped. Git drops them when it pairs the wrong files as a rename. Files are versions of
+//! one step if they look alike, or if one contains the other's text.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{Done, Places, files_of, is_archived, with_id_of};
+use super::{Done, Files, Places, files_of, is_archived, same_lines, with_id_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::Oid;
@@ -12,7 +13,10 @@ use crate::plan::merge::{self, Versions, markers};
 use crate::store::changed_after_removal::{number_of, plan_name};
 use crate::store::transaction::Transaction;
 
-/// Restores them.
+/// A text, and what was decided in it.
+type Joined = (Vec<u8>, Vec<String>);
+
+/// Adds such attempts and notes to the files of their steps.
 pub(in crate::ops::git_resolve) fn recover(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -26,9 +30,9 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        // A rebase can replay the removal of a step that came back in a merge, which it leaves out.
+        // Then its replayed commits should change nothing in it.
         let is_of_both = |path: &PathBuf, oid: &Oid| {
-            merging.replayed.is_some()
+            merging.has_left_out_merges
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
         };
         let is_wanted = |(path, oid): &(&PathBuf, &Oid)| {
@@ -56,12 +60,22 @@ pub(in crate::ops::git_resolve) fn recover(
                 continue;
             }
             let (Some(home), Some(now)) = (homes.first(), texts.first()) else { continue };
-            let known = known.filter(|it| merge::likeness(it, &version) > 0);
-            let Some(after) = places.joined(home, known, now, &version)? else { continue };
             let is_untouched = places.is_untouched(home, now, &done.own)?;
+            let joined = if is_of_both(path, oid) {
+                places.joined(home, Some(now), now, &version)?
+            } else if places.is_of_a_side(home, now)?
+                && let Some(base) = places.base_of(&before, path, &version)?
+            {
+                places.joined(home, base.as_deref(), now, &version)?
+            } else {
+                None
+            };
+            let logs = || Some((merge::with_logs_of(now, &version, None)?, Vec::new()));
+            let Some((after, more)) = joined.or_else(logs) else { continue };
             let op = FileOp::Change { path: home.clone(), before: now.clone(), after };
             writing.batch("git resolve", vec![op])?;
-            let decided = vec!["attempts and notes that git had dropped are back".to_owned()];
+            let mut decided = vec!["attempts and notes that git had dropped are back".to_owned()];
+            decided.extend(more);
             let path = resolving.shown(home);
             done.report(ResolvedFile { path, state: "resolved", decided, renumbered: None });
             done.own.extend(is_untouched.then(|| home.clone()));
@@ -91,26 +105,48 @@ impl Places<'_> {
         Ok(found.into_iter().map(|(_, _, path)| path).collect())
     }
 
-    /// A step with the attempts and notes of another version, and with the status that they brought. None if it has all
-    /// of them. If the versions do not merge, or the other one is a step that was squashed into this one, only the
-    /// attempts and notes are added.
+    /// Whether git took a file from one side as it is, so that no edit of a person is in it.
+    fn is_of_a_side(&self, path: &Path, now: &[u8]) -> Result<bool, Error> {
+        for oid in [&self.ours, &self.theirs].into_iter().filter_map(|it| it.get(path)) {
+            if same_lines(now, &self.resolving.blob(oid)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The step as the base of the merge has it, and none in it if it is new. None if the base has several such steps.
+    fn base_of(&self, before: &Files, path: &Path, version: &[u8]) -> Result<Option<Option<Vec<u8>>>, Error> {
+        let (Some(plan), Some(identity)) = (plan_name(path), merge::identity(version)) else {
+            return Ok(None);
+        };
+        let steps = self.committed(before, Path::new(plan))?;
+        Ok(match steps.get(&identity).map(Vec::as_slice) {
+            None => Some(None),
+            Some([(_, text)]) => Some(Some(text.clone())),
+            Some(_) => None,
+        })
+    }
+
+    /// A step merged with another version of it, and what was decided. None if that gives a conflict or loses an attempt or
+    /// note, or if the other one is a step that was squashed into this one.
     fn joined(
         &self,
         path: &Path,
-        known: Option<Vec<u8>>,
+        base: Option<&[u8]>,
         now: &[u8],
         version: &[u8],
-    ) -> Result<Option<Vec<u8>>, Error> {
-        if merge::identity(now) == merge::identity(version) {
-            let named = format!("plans/{}", path.to_string_lossy());
-            let base = known.map(|it| with_id_of(now, it)).transpose()?;
-            let theirs = with_id_of(now, version.to_vec())?;
-            let of = Versions { path: &named, base: base.as_deref(), ours: now, theirs: &theirs };
-            let merged = self.resolving.merge(of);
-            if merged.is_clean && [now, version].iter().all(|it| merge::lost(it, &merged.bytes).is_empty()) {
-                return Ok(Some(merged.bytes).filter(|it| it != now));
-            }
+    ) -> Result<Option<Joined>, Error> {
+        if merge::identity(now) != merge::identity(version) {
+            return Ok(None);
         }
-        Ok(merge::with_logs_of(now, version, None))
+        let named = format!("plans/{}", path.to_string_lossy());
+        let base = base.map(|it| with_id_of(now, it.to_vec())).transpose()?;
+        let theirs = with_id_of(now, version.to_vec())?;
+        let of = Versions { path: &named, base: base.as_deref(), ours: now, theirs: &theirs };
+        let merged = self.resolving.merge(of);
+        let holds_all = [now, version].iter().all(|it| merge::lost(it, &merged.bytes).is_empty());
+        let is_new = merged.is_clean && holds_all && merged.bytes != now;
+        Ok(is_new.then_some((merged.bytes, merged.decided)))
     }
 }

@@ -48,15 +48,17 @@ pub(in crate::ops::git_resolve) fn reunite(
                         places.settle_again(writing, group, &now, done)?;
                     }
                 }
-                (None, None) => {}
-                // A rebase can add the step under two numbers.
-                (own, _) => {
+                // The other side has removed it. A rebase can add it under two numbers.
+                (Some(_), None) | (None, Some(_))
+                    if ours.contains_key(&identity) != theirs.contains_key(&identity) =>
+                {
                     for step in &now {
-                        if let Some(group) = places.returned(&identity, step, own.is_some()) {
+                        if let Some(group) = places.returned(&identity, step, ours.contains_key(&identity)) {
                             places.settle_again(writing, group, std::slice::from_ref(step), done)?;
                         }
                     }
                 }
+                _ => {}
             }
         }
         places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
@@ -220,7 +222,7 @@ impl Places<'_> {
         all.filter(|it| ours.contains(*it) && theirs.contains(*it)).collect()
     }
 
-    fn committed(&self, files: &Files, directory: &Path) -> Result<Steps, Error> {
+    pub(super) fn committed(&self, files: &Files, directory: &Path) -> Result<Steps, Error> {
         let mut steps = Steps::new();
         let own = |(path, _): &(&PathBuf, _)| path.parent() == Some(directory) && number_of(path).is_some();
         for (path, oid) in files.iter().filter(own) {
