@@ -268,7 +268,7 @@ fn a_status_that_a_person_chose_in_a_merge_stays() {
     repository.git("add -A");
     let ran = repository.planwatch("git resolve");
     assert_eq!(ran.code, 0, "{ran:?}");
-    // Nothing that somebody recorded is lost; the rest is the person's.
+    // Only the dropped attempt is added. The text and the status that the person wrote stay.
     let did = attempts(&[&attempt("02", "ann", "completed")]);
     assert_eq!(repository.place.text(STEP), with(&edited, &[(END, &did)]));
 }

@@ -34,7 +34,7 @@ pub(super) fn resolutions(
         if !paths.is_empty() {
             own.extend(settled.changes()?);
         }
-        found.insert(merge.oid.clone(), own);
+        found.insert(merge.oid, own);
     }
     // git cannot say what it would have merged of more than two sides.
     for merge in octopuses {
@@ -89,13 +89,13 @@ impl Settled<'_> {
             for moved in since.iter().filter(|it| it.what == What::Moved) {
                 let had =
                     |it: &Change| !since.iter().any(|other| (it.what, &it.path) == (other.what, &other.path));
-                // The step is new at its place for git, which knows the old one.
-                let made = own.iter().position(|it| it.what == What::Created && it.path == moved.path);
+                // In git's own merge the step is at its old place, so it is new at this one.
+                let is_new = own.iter().any(|it| it.what == What::Created && it.path == moved.path);
                 own.retain(|it| {
                     let is_gone = it.what == What::Removed && it.step == moved.from;
                     !is_gone && (it.path != moved.path || !had(it))
                 });
-                if made.is_some() {
+                if is_new {
                     own.push(moved.clone());
                 }
             }

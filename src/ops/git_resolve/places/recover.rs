@@ -30,7 +30,7 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        // Then its replayed commits should change nothing in it.
+        // A file that both sides have alike is the same after a merge. A rebase that left out merges can have changed it.
         let is_of_both = |path: &PathBuf, oid: &Oid| {
             merging.has_left_out_merges
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
