@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, ChangeTag, DiffTag, TextDiff, capture_diff_slices};
+use similar::{ChangeTag, DiffTag, TextDiff};
 
 /// Returns the unified diff between two versions of a file; empty if they are equal.
 ///
@@ -88,14 +88,11 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
         std::iter::once(0).chain(ends).collect()
     };
     let (old_at, new_at) = (starts(&old_lines), starts(&new_lines));
-    let ops = match old_lines.len().saturating_mul(new_lines.len()) {
-        0..=MAX_PAIRS => capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines),
-        _ => Vec::new(),
-    };
-    if ops.is_empty() {
+    if old_lines.len().saturating_mul(new_lines.len()) > MAX_PAIRS {
         return trimmed(old, new, (0..old.len(), 0..new.len())).into_iter().collect();
     }
-    let changed = ops.iter().filter(|it| it.tag() != DiffTag::Equal);
+    let diff = TextDiff::from_slices(&old_lines, &new_lines);
+    let changed = diff.ops().iter().filter(|it| it.tag() != DiffTag::Equal);
     let bytes = |at: &[usize], lines: Range<usize>| at[lines.start]..at[lines.end];
     // As many lines as before are changed lines, each with an edit of its own.
     let regions = changed.flat_map(|it| {
@@ -150,8 +147,8 @@ pub fn line_counts(old: &str, new: &str) -> (u64, u64) {
     if old.is_empty() || new.is_empty() || old.len().saturating_mul(new.len()) > MAX_PAIRS {
         return (new.len() as u64, old.len() as u64);
     }
-    let operations = similar::capture_diff_slices(similar::Algorithm::Myers, old, new);
-    let changed = operations.iter().filter(|it| it.tag() != similar::DiffTag::Equal);
+    let diff = TextDiff::from_slices(old, new);
+    let changed = diff.ops().iter().filter(|it| it.tag() != DiffTag::Equal);
     changed.fold((0, 0), |sum, it| (sum.0 + it.new_range().len() as u64, sum.1 + it.old_range().len() as u64))
 }
 
