@@ -48,7 +48,7 @@ pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
         Failure::failed("terminal", format!("the terminal cannot be used: {error}"))
     };
     let terminal = terminal::take(inbox.clone()).map_err(failed)?;
-    let model = Model::new(plan, context::now());
+    let model = Model::new(plan, context.by, context::now());
     let is_coloured = session.output.is_coloured();
     let end =
         Board { session, plans, contexts, model, terminal, inbox, messages, is_coloured, signals }.run();

@@ -66,6 +66,8 @@ pub(crate) enum Hit {
 
 pub(crate) struct Model {
     pub(crate) now: Time,
+    /// Who makes the changes.
+    pub(crate) by: String,
     pub(crate) plans: Vec<PlanShape>,
     /// Positions in `plans` in the order of the screen, and whether each is below its program.
     pub(crate) rows: Vec<(usize, bool)>,
@@ -103,10 +105,11 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(plan: Option<String>, now: Time) -> Self {
+    pub(crate) fn new(plan: Option<String>, by: String, now: Time) -> Self {
         let focus = if plan.is_some() { Focus::Steps } else { Focus::Plans };
         Self {
             now,
+            by,
             plans: Vec::new(),
             rows: Vec::new(),
             plan_id: plan,
@@ -255,7 +258,7 @@ impl Model {
                 () if it.steps_ready > 0 => 1,
                 () => 2,
             };
-            // A reason that there is none comes after all that there are.
+            // Plans without a reason come after all others.
             (it.attention.is_none(), it.attention, rank)
         };
         // Programs have one level. What a file says beyond that is no reason to hide a plan.

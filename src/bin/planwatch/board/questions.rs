@@ -33,7 +33,9 @@ pub(super) fn of_move(model: &mut Model, request: Request, verb: Verb) -> Option
 /// Without a reason the engine itself answers, so only a move that asks for one is looked at.
 fn step_refusal(model: &Model, id: &str, verb: Verb) -> Option<Error> {
     let step = model.steps().iter().find(|it| it.id == id)?;
-    matches!(verb, Verb::Fail | Verb::Block).then(|| update::step_not_allowed(step, verb)).flatten()
+    matches!(verb, Verb::Fail | Verb::Block)
+        .then(|| update::step_not_allowed(step, verb, &model.by))
+        .flatten()
 }
 
 fn plan_refusal(model: &Model, verb: Verb) -> Option<Error> {

@@ -79,7 +79,8 @@ fn load(model: &mut Model) {
 }
 
 fn opened() -> Model {
-    let mut model = Model::new(Some("ledger-migration".to_owned()), context().now);
+    // The step that is selected first is claimed by codex.
+    let mut model = Model::new(Some("ledger-migration".to_owned()), "codex".to_owned(), context().now);
     load(&mut model);
     load(&mut model);
     model
@@ -333,11 +334,16 @@ fn keys_that_follow_one_that_opens_a_plan_wait_for_its_steps() {
 #[test]
 fn a_move_that_cannot_be_made_asks_for_no_reason() {
     let mut model = opened();
-    model.select_step(Some("ledger-migration:1".to_owned()));
-    for key in ['f', 'b'] {
-        assert_eq!((press(&mut model, key), model.prompt.is_none()), (None, true), "{key}");
-        let (_, said) = model.message.clone().unwrap();
-        assert!(said.contains("is completed;") && said.ends_with("r reopens it"), "{said}");
+    for (step, why, end) in
+        [("1", "is completed;", "r reopens it"), ("2.75", "is claimed by codex", "which is recorded")]
+    {
+        model.by = "ann".to_owned();
+        model.select_step(Some(format!("ledger-migration:{step}")));
+        for key in ['f', 'b'] {
+            assert_eq!((press(&mut model, key), model.prompt.is_none()), (None, true), "{step} {key}");
+            let (_, said) = model.message.clone().unwrap();
+            assert!(said.contains(why) && said.ends_with(end), "{said}");
+        }
     }
 }
 
