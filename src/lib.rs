@@ -1,7 +1,7 @@
 //! planwatch: a plan engine over Markdown files.
 //!
 //! The modules are floors; each knows itself and those before it, never those after it.
-//! `tests/it/tidy.rs` checks that.
+//! `tests/it/tidy/imports.rs` checks that.
 
 pub mod text;
 

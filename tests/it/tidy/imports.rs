@@ -135,8 +135,11 @@ fn begins(name: &[String], with: &[&str]) -> bool {
 
 /// Forbidden paths between the parts of `serve`.
 fn through_walls(name: &str, source: &str) -> Vec<String> {
-    let walls: [(&[&str], &[&str]); 2] =
-        [(&["serve", "ipc"], &["serve", "daemon"]), (&["serve", "mcp"], &["serve", "http"])];
+    let walls: [(&[&str], &[&str]); 3] = [
+        (&["serve", "ipc"], &["serve", "daemon"]),
+        (&["serve", "mcp"], &["serve", "http"]),
+        (&["serve", "http"], &["serve", "web"]),
+    ];
     let own = module(name);
     let (code, tests) = named(name, source);
     let all: Vec<_> = code.into_iter().chain(tests).collect();
