@@ -29,7 +29,7 @@ pub enum Error {
     #[error("there is no step `{name}`")]
     NoSuchStep { name: String, steps: Vec<String> },
     /// A phase that no step of the plan waits for.
-    #[error("there is no phase to confirm `{name}`")]
+    #[error("there is no phase `{name}` to confirm")]
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
@@ -40,8 +40,8 @@ pub enum Error {
     DependenciesOpen { id: String, open: Vec<String> },
     #[error("`{id}` waits for a person's confirmation")]
     ConfirmationNeeded { id: String, phase: Option<String> },
-    /// A confirmation is given by a person, and it is not known that one asks.
-    #[error("a confirmation is given by a person at a terminal, outside of a step's own process")]
+    /// Only a person may confirm, and it is not certain that the caller is one.
+    #[error("only a person can confirm, at a terminal or in the browser, and not from a step's own process")]
     PersonNeeded { command: String },
     /// Another worker has claimed the step.
     #[error("`{id}` is claimed by {by}")]
@@ -70,7 +70,7 @@ pub enum Error {
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
-    /// What waits for a step that is to go cannot be made to wait for another one.
+    /// The dependencies on a step that is to be removed cannot be redirected.
     #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
     NotRelinked { problem: Box<Problem>, steps: Vec<String> },
     /// The place where the edit would go cannot be edited surely.
@@ -309,7 +309,7 @@ impl Error {
                     6
                 }
             }
-            // What would make a file faulty is refused as a write to a faulty file is.
+            // A write that would make a file faulty has the exit code of a write to a faulty file.
             Self::Failed { code, .. } if Code::from_text(code).is_some() => 6,
             Self::Failed { .. } | Self::Index(_) => 1,
             Self::Undo(error) => match error {

@@ -384,7 +384,7 @@ impl Locked<'_> {
             // After an exchange the version's name holds the old file, even if the plan file has changed since. Without
             // the exchange call, the old inode's second name shows the same.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
-                // The version that came out was another program's, and was put back.
+                // The exchange displaced another program's version, which was put back.
                 Ok(Some(found))
                     if found != *before
                         && !is_part_of(&found, after)
@@ -411,7 +411,7 @@ impl Locked<'_> {
 
     /// As [`Self::progress`], when it is not known how many operations were begun.
     ///
-    /// A file with another text than the one to create, before an operation that was not begun, is another program's.
+    /// If the next operation has not begun, a file whose text is not the one to create is another program's.
     pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
         let is_others = |op: &FileOp| match op {
             FileOp::Create { path, bytes } => !self.holds(&self.plans.root.join(path), bytes),

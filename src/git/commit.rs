@@ -167,7 +167,7 @@ impl Git {
                 Some(head) => own(&["read-tree"]).oids([head]).run()?,
                 None => own(&["read-tree", "--empty"]).run()?,
             };
-            // A removed file is left out by its mode, and the name of any object.
+            // The entry of a removed file has the mode 0 and the null object.
             let lines = index_info(changed, head.map(Oid::null).as_ref());
             own(&["update-index", "-z", "--index-info"]).input(lines).run()?;
             read_oid("write-tree", &own(&["write-tree"]).line()?)

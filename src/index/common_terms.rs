@@ -174,7 +174,7 @@ impl Often<'_> {
         }
         match left {
             [] => Ok(found),
-            _ => Err(IndexError::damaged("a text is nobody's")),
+            _ => Err(IndexError::damaged("a text belongs to no plan")),
         }
     }
 }

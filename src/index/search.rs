@@ -360,7 +360,7 @@ pub(super) fn found(connection: &Connection, rank: f64, id: i64) -> Result<Match
     let owner = owner.query_row([id], |row| {
         Ok((row.get::<_, i64>(0)?, Key { is_archived: row.get(1)?, name: row.get(2)? }))
     });
-    let (first, key) = owner.optional()?.ok_or_else(|| IndexError::damaged("a text is nobody's"))?;
+    let (first, key) = owner.optional()?.ok_or_else(|| IndexError::damaged("a text belongs to no plan"))?;
     Ok(Match { key, place: usize::try_from(id - first - 1).ok(), rank })
 }
 
@@ -406,8 +406,8 @@ struct Term<'a> {
 
 /// Writes a query in FTS5's language; none if nothing is wanted.
 ///
-/// The last word may be the beginning of one. Of a number, as the 7 of `step 7`, the whole one counts for more; of
-/// words it does not, or `token` in a text would go before `tokens` in a title.
+/// The last word may be the beginning of one. A whole number, as the 7 of `step 7`, ranks higher; a whole word does not, or
+/// `token` in a text would come before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     expression_of(text, LastWord::MayBeBegun)
 }

@@ -1,6 +1,6 @@
 //! The processes of a run: each in its own process group, with limits, and the whole group is ended afterwards.
 //!
-//! A process gets its prompt as a file on standard input, so that writing it cannot block. The output of the process
+//! A process gets its prompt as a file, by path or on standard input, so that writing it cannot block. The output of the process
 //! and its children goes through one pipe; a thread writes it to the log. The loop waits for the first of: output,
 //! exit, stop, limit. A child that leaves the group cannot block it.
 

@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 16 << 10;
 const MAX_NESTED: usize = 64;
 const MAX_DEPTH: usize = 4;
 
-/// Run the command lines in one of their words.
+/// Programs that run one of their words as a command line.
 const SHELLS: [&str; 24] = [
     "sh",
     "bash",
@@ -38,11 +38,11 @@ const SHELLS: [&str; 24] = [
     "concurrently",
 ];
 
-/// Run their standard input if no word names a file.
+/// Programs that run their standard input if no word names a file.
 const INTERPRETERS: [&str; 10] =
     ["python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun"];
 
-/// What they run is determined at run time.
+/// Programs that determine at run time what they run.
 const UNKNOWABLE: [&str; 6] = ["eval", "alias", "trap", "xargs", "parallel", "fc"];
 
 /// Options after which a command is run on what was found.
@@ -55,7 +55,7 @@ const RUNNERS: [&str; 36] = [
     "bazel", "ninja", "cmake", "meson", "dune", "mix", "stack", "cabal", "deno", "composer", "git",
 ];
 
-/// Their options that name a directory.
+/// Options of these programs that name a directory.
 const DIRECTORY_OPTIONS: [&str; 7] =
     ["--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
 
@@ -135,7 +135,9 @@ impl Line {
         let is_odd = |c: char| c != ' ' && c != '\t' && c != '\n' && (c.is_control() || c.is_whitespace());
         let n_nested = line.chars().filter(|it| matches!(it, '(' | '{' | '`' | '[')).count();
         if line.len() > MAX_BYTES || n_nested > MAX_NESTED || depth > MAX_DEPTH || line.contains(is_odd) {
-            return self.unknown("it is too long, too deeply nested, or contains control characters");
+            return self.unknown(
+                "it is too long, too deeply nested, or contains unusual spaces or control characters",
+            );
         }
         let options = TokenizerOptions { enable_extended_globbing: false, posix_mode: true, sh_mode: true };
         let Ok(tokens) = uncached_tokenize_str(line, &options) else {
@@ -249,12 +251,12 @@ fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> boo
     match &piece.piece {
         WordPiece::Text(it) | WordPiece::SingleQuotedText(it) => text.push_str(it),
         WordPiece::DoubleQuotedSequence(inner) => {
-            // Every alternative, so that its literal text is known.
+            // All pieces are visited, to collect their literal text.
             return inner.iter().filter(|it| !plain(it, true, text)).count() == 0;
         }
         WordPiece::EscapeSequence(it) => match it.strip_prefix('\\') {
             Some("\n") => {}
-            // In double quotes a backslash before any other character is one.
+            // In double quotes, a backslash before any other character is literal.
             Some(after) if !is_quoted || matches!(after, "$" | "`" | "\"" | "\\") => text.push_str(after),
             _ => text.push_str(it),
         },

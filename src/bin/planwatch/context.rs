@@ -55,13 +55,13 @@ pub(crate) struct Session {
     plans: Option<PathBuf>,
     reading: Reading,
     disk: Arc<dyn Disk>,
-    /// The verb only reads, so that nothing else reports an interrupted change.
+    /// The verb only reads, so nothing else reports an interrupted change.
     is_looking: bool,
-    /// The verb settles claims itself, so that nothing else reports those that are open.
+    /// The verb settles claims itself, so nothing else reports those that are open.
     is_settling: bool,
-    /// What is said once of the surroundings was said.
+    /// The problems of the configuration were printed.
     is_told: Arc<AtomicBool>,
-    /// That there is no index on disk is said once, however many looks go without one.
+    /// The notice that there is no index on disk was printed. It is printed once.
     is_memory_told: Arc<AtomicBool>,
 }
 
@@ -286,12 +286,12 @@ impl Session {
         (config.agents, shown)
     }
 
-    /// For the one who looks again and again: with the configuration as it is then, asking no other process.
+    /// For repeated reads: with the current configuration, and without a request to another process.
     pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
     }
 
-    /// For who serves requests one after the other: the surroundings as they are at each.
+    /// For servers: the directory and the configuration as they are at each request.
     pub(crate) fn contexts_found(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {

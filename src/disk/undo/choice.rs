@@ -51,7 +51,7 @@ pub enum UndoError {
     #[error("{change} cannot be undone: `{}` was edited after planwatch wrote it", path.display())]
     Edited { change: Box<UndoChange>, path: PathBuf },
     /// A name that the change freed is in use again.
-    #[error("{change} cannot be undone: `{}` is there again", path.display())]
+    #[error("{change} cannot be undone: `{}` exists again", path.display())]
     Taken { change: Box<UndoChange>, path: PathBuf },
     #[error("{change} cannot be undone: the text that `{}` held before is no longer there", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },

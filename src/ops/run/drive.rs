@@ -284,7 +284,7 @@ impl Driver<'_> {
         seconds.saturating_add(30 * 60)
     }
 
-    /// Ends the claims of killed runs on completed steps, and their processes, because their steps are about to be done again.
+    /// Ends the processes of killed runs, and their claims on completed steps that have nothing to verify.
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
@@ -369,7 +369,7 @@ impl Driver<'_> {
             Verdict::AsItIs(_) => return halted(format!("`{id}` was released")),
             Verdict::GiveBack(why) => {
                 let others = "`--agent NAME` and `--command LINE` start another one";
-                return halted(format!("the agent could not be started: {why} {others}"));
+                return halted(format!("the agent could not be started: {why} ({others})"));
             }
             Verdict::VerifyChanged => {
                 return halted(format!("what verifies `{id}` was changed while it was worked on"));
@@ -404,7 +404,7 @@ impl Driver<'_> {
             return Err(error);
         }
         let Halt { end, why, step } =
-            state.halt.unwrap_or_else(|| halt(End::Halted, "its threads have ended without a word"));
+            state.halt.unwrap_or_else(|| halt(End::Halted, "its threads ended without a result"));
         let unmerged = trees.as_ref().and_then(|it| it.unmerged.as_deref());
         let hints = match unmerged {
             Some(branch) => {

@@ -338,7 +338,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Adds to the log lines of a number which step had it, and copies the lines to its new number.
+    /// Records in the log of a number which step had it, and copies its lines to the new number.
     fn log_moved(&self, from: &StepId, to: Option<(&StepId, &String)>, same: &Same) {
         let from = self.leases.key(from);
         let lines = self.lines(&from);

@@ -96,7 +96,7 @@ pub(crate) struct Add {
     /// File that it will change (can be repeated)
     #[arg(long, value_name = "PATH")]
     pub(crate) touches: Vec<String>,
-    /// Command that must succeed before it is done (can be repeated)
+    /// Command that must succeed before a run completes it (can be repeated)
     #[arg(long, value_name = "COMMAND")]
     pub(crate) verify: Vec<String>,
     /// Additional data, as a YAML or JSON mapping
