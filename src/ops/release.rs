@@ -109,7 +109,7 @@ fn decide(
             None => held.by.as_deref() == Some(who.by.as_str()),
         };
         if !is_owner && !who.force {
-            return Err(fencing::claimed(step.id.to_string(), held.by.as_deref(), &held.claim));
+            return Err(fencing::claimed(&step.id, held.by.as_deref(), &held.claim));
         }
         return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
     }

@@ -61,7 +61,7 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
         return match (&who.claim, who.force) {
             (Some(id), _) => late(plans, step, id),
             (None, true) => Ok(Owner::Forced),
-            (None, false) => Err(claimed(step.id.to_string(), other.by.as_deref(), &other.claim)),
+            (None, false) => Err(claimed(&step.id, other.by.as_deref(), &other.claim)),
         };
     }
     match (step.claim_in_force(), &who.claim) {
@@ -70,7 +70,7 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
         (None, None) => check_beside(plans, step, who),
         (Some(claim), None) if claim.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         (Some(_), None) if who.force => Ok(Owner::Forced),
-        (Some(claim), None) => Err(claimed(step.id.to_string(), claim.by.as_deref(), &claim.id)),
+        (Some(claim), None) => Err(claimed(&step.id, claim.by.as_deref(), &claim.id)),
     }
 }
 
@@ -111,9 +111,9 @@ fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
 }
 
 /// The error with the owner's name, or the claim's id if it has no name.
-pub(crate) fn claimed(id: String, by: Option<&str>, claim: &str) -> Error {
+pub(crate) fn claimed(id: &impl ToString, by: Option<&str>, claim: &str) -> Error {
     let by = by.map_or_else(|| format!("the claim {claim}"), str::to_owned);
-    Error::Claimed { id, by }
+    Error::Claimed { id: id.to_string(), by }
 }
 
 /// Refuses to remove a plan with a claim in force, also one of another working tree.

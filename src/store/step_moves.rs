@@ -194,10 +194,10 @@ pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
 /// Why `by` cannot move the step as it is shown: surfaces that ask for a reason look first whether it is of use. Claims that the
 /// step's file does not show are left to the engine.
 pub fn not_allowed_as_shown(step: &StepShape, verb: Verb, by: &str) -> Option<Error> {
-    let claim =
-        step.claim.as_ref().filter(|_| step.unverified || step.status == StepStatus::InProgress.word());
-    if let Some(claim) = claim.filter(|it| it.by.as_deref() != Some(by)) {
-        return Some(fencing::claimed(step.id.clone(), claim.by.as_deref(), &claim.id));
+    // The claim of a run that died is no longer in force, although the step is shown as in progress.
+    let is_in_force = step.status == StepStatus::InProgress.word() && !step.unverified;
+    if let Some(claim) = step.claim.as_ref().filter(|it| is_in_force && it.by.as_deref() != Some(by)) {
+        return Some(fencing::claimed(&step.id, claim.by.as_deref(), &claim.id));
     }
     let known = StepStatus::ALL.iter().copied().find(|it| it.word() == step.status);
     let from = if step.unverified { Some(StepStatus::Completed) } else { known };

@@ -334,10 +334,15 @@ fn keys_that_follow_one_that_opens_a_plan_wait_for_its_steps() {
 #[test]
 fn a_move_that_cannot_be_made_asks_for_no_reason() {
     let mut model = opened();
-    for (step, why, end) in
-        [("1", "is completed;", "r reopens it"), ("2.75", "is claimed by codex", "which is recorded")]
-    {
-        model.by = "ann".to_owned();
+    model.by = "ann".to_owned();
+    for (step, is_unverified, why, end) in [
+        ("1", false, "is completed;", "r reopens it"),
+        ("2.75", false, "is claimed by codex", "which is recorded"),
+        // Its run died, so the claim no longer counts.
+        ("2.75", true, "is completed;", "r reopens it"),
+    ] {
+        let steps = model.plan.iter_mut().flat_map(|it| &mut it.steps);
+        steps.filter(|it| it.number == step).for_each(|it| it.unverified = is_unverified);
         model.select_step(Some(format!("ledger-migration:{step}")));
         for key in ['f', 'b'] {
             assert_eq!((press(&mut model, key), model.prompt.is_none()), (None, true), "{step} {key}");
