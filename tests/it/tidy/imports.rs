@@ -328,6 +328,8 @@ fn a_forbidden_import_within_serve_is_found() {
     assert_eq!(found, ["src/serve/ipc/client.rs names serve::daemon::feed"]);
     let found = through_walls("src/serve/mcp/mod.rs", "/// As [`crate::serve::http::server`].");
     assert_eq!(found, ["src/serve/mcp/mod.rs names serve::http::server"]);
+    let found = through_walls("src/serve/http/server.rs", "use crate::serve::web::layout;");
+    assert_eq!(found, ["src/serve/http/server.rs names serve::web::layout"]);
     assert_eq!(through_walls("src/serve/mcp/mod.rs", "use crate::serve::daemon::feed;"), [""; 0]);
     assert_eq!(through_walls("src/serve/http/server.rs", "use crate::serve::daemon::feed;"), [""; 0]);
 }
