@@ -245,7 +245,7 @@ def run(binary, exchanges, n_branches):
         person = story.counts["person"]
     with tempfile.TemporaryDirectory() as root:
         status, more = branches(binary, root, n_branches)
-    # Where both branches wrote a text at one place, a person decides. That is no figure of the history.
+    # Where both branches wrote a text at one place, a person decides. These conflicts are printed, but are no fault of `log`.
     text = f"{n_events} events of {story.counts['merges']} merges, {story.merge_tells} of merges themselves: {len(faults)} faults, {person} conflicts of texts"
     text += f"; {n_branches} branches: status {status:.0f} ms, add +{more:.0f} ms"
     passed = not faults and n_events > 3 * exchanges and status <= 1000 and more <= 60

@@ -411,7 +411,7 @@ impl Locked<'_> {
 
     /// As [`Self::progress`], when it is not known how many operations were begun.
     ///
-    /// If the next operation has not begun, a file whose text is not the one to create is another program's.
+    /// If no later operation has begun, a file whose text is not the one to create is another program's.
     pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
         let is_others = |op: &FileOp| match op {
             FileOp::Create { path, bytes } => !self.holds(&self.plans.root.join(path), bytes),

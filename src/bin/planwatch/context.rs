@@ -59,7 +59,7 @@ pub(crate) struct Session {
     is_looking: bool,
     /// The verb settles claims itself, so nothing else reports those that are open.
     is_settling: bool,
-    /// The problems of the configuration were printed.
+    /// The problems of the configuration, and what `-v` prints about it, were printed.
     is_told: Arc<AtomicBool>,
     /// The notice that there is no index on disk was printed. It is printed once.
     is_memory_told: Arc<AtomicBool>,

@@ -30,7 +30,7 @@ const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_C
 /// In planwatch's own directory only names that go matter; its files are written all the time.
 const REMOVALS: EventKindMask = EventKindMask::REMOVE.union(EventKindMask::MODIFY_NAME);
 
-/// Cookies are below the directory `STATE`: in it, or deeper, in a directory named `COOKIES`.
+/// Cookies are in directories named `COOKIES` at any depth below the directory `STATE`.
 const STATE: &str = ".planwatch";
 const COOKIES: &str = "cookies";
 
