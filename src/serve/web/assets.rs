@@ -14,6 +14,9 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let lines = include_str!("assets/app.js").lines().map(str::trim);
     lines.filter(|it| !it.is_empty() && !it.starts_with("//")).flat_map(|it| [it, "\n"]).collect()
 });
+/// Names the version of the script, because a tab of a newer program must not share the worker of an older one.
+pub(super) static SCRIPT_ADDRESS: LazyLock<String> =
+    LazyLock::new(|| format!("/app.js?{}", &blake3::hash(SCRIPT.as_bytes()).to_hex()[..16]));
 const ICON: &str = include_str!("assets/icon.svg");
 
 fn of(kind: &'static str, text: &'static str) -> Response {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use super::session::{Notice, Session};
-use super::{forms, links};
+use super::{assets, forms, links};
 use crate::page::text::{isolated, one_line};
 use crate::serve::http::response_layer::Policy;
 
@@ -211,7 +211,7 @@ fn frame(title: &str, body: &Markup) -> Markup {
                 title { (title) }
                 link rel="icon" href="/icon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/style.css";
-                script type="module" src="/app.js" {}
+                script type="module" src=(assets::SCRIPT_ADDRESS.as_str()) {}
             }
             (body)
         }

@@ -1,7 +1,14 @@
 // Keeps pages current, and lets cards be dragged and keys be pressed. Everything works without it, by forms.
-// The same file is the shared worker of all tabs: browsers open six connections to a host, so the tabs share one stream.
+// The same file is the shared worker of all tabs: browsers open six connections to a host, so the tabs share one stream,
+// and tabs with the same address share one answer.
 
-const PART = { 'X-Planwatch-Part': '1' };
+// An answer of the server; nothing is in it if there is none.
+const send = async (path, body) => {
+  try {
+    const it = await fetch(path, { method: body ? 'POST' : 'GET', body, headers: { 'X-Planwatch-Part': '1' } });
+    return { status: it.status, ok: it.ok, text: await it.text() };
+  } catch { return {}; }
+};
 
 // The stream, in a worker or in the tab that leads.
 function follow(tell) {
@@ -11,8 +18,7 @@ function follow(tell) {
     source?.close();
     source = new EventSource('/events');
     source.onopen = () => { wait = 1000; is_out = false; tell({ kind: 'again' }); };
-    source.addEventListener('ready', () => tell({ kind: 'again' }));
-    source.addEventListener('reset', () => tell({ kind: 'again' }));
+    for (const kind of ['ready', 'reset']) source.addEventListener(kind, () => tell({ kind: 'again' }));
     for (const kind of ['changed', 'event'])
       source.addEventListener(kind, (it) => tell({ kind: 'changed', plan: JSON.parse(it.data).plan }));
     source.onerror = async () => {
@@ -33,17 +39,23 @@ function follow(tell) {
 }
 
 if (typeof SharedWorkerGlobalScope !== 'undefined') {
-  const ports = new Set();
+  // An answer is good until the next event, or until a tab has changed something.
+  const ports = new Set(), answers = new Map();
   let stream, last = { kind: 'again' };
   self.onconnect = (it) => {
     const port = it.ports[0];
     ports.add(port);
-    port.onmessage = (message) => {
-      if (message.data === 'bye') ports.delete(port);
-      if (message.data === 'retry') stream.open();
+    port.onmessage = async ({ data: { kind, path } }) => {
+      if (kind === 'bye') ports.delete(port);
+      if (kind === 'retry') stream.open();
+      if (kind === 'acted') answers.clear();
+      if (!path) return;
+      if (!answers.has(path)) answers.set(path, send(path));
+      port.postMessage({ kind: 'page', ...await answers.get(path) });
     };
     port.postMessage(last);
     stream ??= follow((what) => {
+      answers.clear();
       if (what.kind !== 'changed') last = what;
       ports.forEach((port) => port.postMessage(what));
     });
@@ -56,6 +68,8 @@ function page() {
   const $ = (what, of = document) => of.querySelector(what);
   const all = (what, of = document) => [...of.querySelectorAll(what)];
   const active = () => document.activeElement, on = document.addEventListener.bind(document);
+  const inside = (event, what) => event.target.closest?.(what);
+  const focus_on = (it) => it?.focus({ preventScroll: true });
   const parse = (text) => new DOMParser().parseFromString(text, 'text/html');
   const SILENT = 'The server does not answer';
   const main = $('#main'), live = $('#live'), notice = $('#notice');
@@ -78,6 +92,7 @@ function page() {
     if (old.isEqualNode(now)) return;
     if (old.nodeType !== 1) { if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue; return; }
     if (is_kept(old)) {
+      shown = '';
       // Only the token of the page is needed to send it later.
       const token = $('input[name=page]', now);
       if (token) all('input[name=page]', old).forEach((it) => { it.value = token.value; it.defaultValue = token.value; });
@@ -86,15 +101,13 @@ function page() {
       return;
     }
     const is_box = !!old.dataset.line;
-    if (is_box && busy.has(old)) return;
-    if (!is_box && (old.nodeName === 'TEXTAREA' || (old.nodeName === 'INPUT' && old.type !== 'hidden'))) {
-      if (is_typed(old) || old === active()) return;
-    }
+    const is_field = !is_box && ['INPUT', 'TEXTAREA'].includes(old.nodeName);
+    if (busy.has(old) || (is_field && (is_typed(old) || old === active()))) { shown = ''; return; }
     for (const { name } of [...old.attributes])
       if (!now.hasAttribute(name) && !['open', 'disabled', 'style'].includes(name)) old.removeAttribute(name);
-    for (const { name, value } of [...now.attributes])
-      if (old.getAttribute(name) !== value && !(name === 'disabled' && old.dataset.line)) old.setAttribute(name, value);
-    if (old.nodeName === 'INPUT' && (is_box || old !== active())) {
+    for (const { name, value } of now.attributes)
+      if (old.getAttribute(name) !== value && !(name === 'disabled' && is_box)) old.setAttribute(name, value);
+    if (old.nodeName === 'INPUT') {
       old.checked = now.hasAttribute('checked');
       if (old.type === 'hidden') old.value = now.value;
     }
@@ -122,37 +135,34 @@ function page() {
   function place(parent, it, before) {
     const focus = it.contains(active()) ? active() : null;
     if (parent.moveBefore) parent.moveBefore(it, before); else parent.insertBefore(it, before);
-    if (focus && active() !== focus) focus.focus({ preventScroll: true });
+    if (focus && active() !== focus) focus_on(focus);
   }
 
-  // ---- One refresh at a time, and one more if something changed meanwhile.
-  let is_busy = false, is_wanted = false, dragged = null, is_out = false;
+  // ---- One refresh at a time, and one more if something changed meanwhile. `shown` is empty if a part was left as it is.
+  let is_busy = false, is_wanted = false, dragged = null, is_lost, shown, load = send;
   async function refresh() {
     if (document.body.dataset.still !== undefined) return;
     if (is_busy || dragged || document.hidden) { is_wanted = true; return; }
     is_busy = true; is_wanted = false;
-    try {
-      const answer = await fetch(location.pathname + location.search, { headers: PART });
-      if (answer.status === 401) return signed_out();
-      const text = await answer.text();
-      const now = parse(text);
-      const fresh = $('#main', now);
-      if (dragged) { is_wanted = true; return; }
-      if (answer.ok && fresh) {
-        if (is_out) { is_out = false; say(''); }
-        const gone = active(), row = gone?.closest('[data-key]')?.dataset.key;
-        children(main, fresh);
-        main.dataset.at = Date.now();
-        if (gone && !gone.isConnected) focus_on((gone.id && document.getElementById(gone.id)) || titled(row) || main);
-        settle();
-        if (live.dataset.lost) say('');
-      } else if (answer.status === 404) {
-        say('This is no longer there.');
-      }
-    } catch { say(`${SILENT}. This page follows again when it does.`, true); }
-    finally { is_busy = false; if (is_wanted && !dragged && !document.hidden) refresh(); }
+    const answer = await load(location.pathname + location.search);
+    is_busy = false;
+    if (dragged) is_wanted = true; else show(answer);
+    if (is_wanted && !dragged && !document.hidden) refresh();
   }
-  const focus_on = (it) => it?.focus({ preventScroll: true });
+  function show({ status, ok, text }) {
+    if (!status) return say(`${SILENT}. This page follows again when it does.`, true);
+    if (status === 401) return signed_out();
+    if (status === 404) return say('This is no longer there.', true);
+    if (!ok) return;
+    if (is_lost) say('');
+    const fresh = text !== shown && $('#main', parse(text));
+    if (!fresh) return;
+    shown = text;
+    const gone = active(), row = gone?.closest('[data-key]')?.dataset.key;
+    children(main, fresh);
+    if (gone && !gone.isConnected) focus_on((gone.id && document.getElementById(gone.id)) || titled(row) || main);
+    settle();
+  }
   const titled = (key) => key && $(`[data-key="${CSS.escape(key)}"] a.title`);
   // After an action: to what was changed, else to what is said about it.
   async function land(step) {
@@ -163,13 +173,12 @@ function page() {
     it?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     focus_on(it || $('.notice') || main);
   }
-  function say(text, is_lost) {
+  function say(text, lost) {
     if (live.textContent !== text) live.textContent = text;
-    if (is_lost) live.dataset.lost = '1'; else delete live.dataset.lost;
+    is_lost = lost;
   }
   function signed_out() {
-    is_out = true;
-    say('Signed out: run “planwatch browser” again. What you typed stays here.');
+    say('Signed out: run “planwatch browser” again. What you typed stays here.', true);
   }
   on('visibilitychange', () => { if (!document.hidden && is_wanted) refresh(); });
 
@@ -179,15 +188,18 @@ function page() {
     if (what.kind === 'lost') return say('The connection is lost. Trying again…', true);
     const plan = document.body.dataset.plan;
     if (what.kind === 'changed' && plan && what.plan && what.plan !== plan && !$('.waits, .why')) return;
-    setTimeout(refresh, Math.random() * 30);
+    refresh();
   }
-  let retry = () => {};
+  let retry = () => {}, acted = retry, got;
   if (document.body.dataset.still === undefined) {
     if (window.SharedWorker) {
-      const worker = new SharedWorker('/app.js', { type: 'module', name: 'planwatch' });
-      worker.port.onmessage = (it) => heard(it.data);
-      retry = () => worker.port.postMessage('retry');
-      addEventListener('pagehide', () => worker.port.postMessage('bye'));
+      const worker = new SharedWorker(import.meta.url, { type: 'module', name: 'planwatch' });
+      const ask = (kind, path) => worker.port.postMessage({ kind, path });
+      worker.port.onmessage = ({ data }) => data.kind === 'page' ? got(data) : heard(data);
+      load = (path) => new Promise((done) => { got = done; ask('load', path); });
+      retry = () => ask('retry');
+      acted = () => ask('acted');
+      addEventListener('pagehide', () => ask('bye'));
       addEventListener('pageshow', (it) => { if (it.persisted) location.reload(); });
     } else {
       const channel = new BroadcastChannel('planwatch');
@@ -196,16 +208,16 @@ function page() {
         const stream = follow((what) => { channel.postMessage(what); heard(what); });
         retry = stream.open;
       });
-      if (navigator.locks) navigator.locks.request('planwatch', lead); else lead();
+      navigator.locks?.request('planwatch', lead) ?? lead();
     }
-    addEventListener('focus', () => { if (is_out) retry(); });
+    addEventListener('focus', () => { if (is_lost) retry(); });
   }
 
   // ---- Forms: sent by fetch, so that the page stays as it is.
   // The second click of a double click must not press the button that took the place of the first.
   let last = {};
   on('click', (event) => {
-    const { timeStamp: at, clientX: x, clientY: y } = event, button = event.target.closest?.('button')?.value;
+    const { timeStamp: at, clientX: x, clientY: y } = event, button = inside(event, 'button')?.value;
     const is_same_place = event.detail && at - last.at < 700 && Math.hypot(x - last.x, y - last.y) < 5;
     if (is_same_place && last.button && button && button !== last.button) event.preventDefault();
     last = { at, x, y, button };
@@ -234,15 +246,20 @@ function page() {
     }
   });
   let refused;
+  // The page that answers, unless there is none: then it is said why.
+  async function request(path, body, silent) {
+    const { status, ok, text } = await send(path, body);
+    acted();
+    if (!status) say(SILENT + silent, true);
+    else if (status === 401) signed_out();
+    else return { status, ok, now: parse(text) };
+  }
   async function act(body) {
-    let answer;
-    try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
-    catch { say(`${SILENT}; nothing was changed.`, true); return false; }
-    if (answer.status === 401) { signed_out(); return false; }
-    const now = parse(await answer.text());
-    tell($('.notice', now), answer.ok);
+    const answer = await request('/do', body, '; nothing was changed.');
+    if (!answer) return false;
+    tell($('.notice', answer.now), answer.ok);
     if (!answer.ok) focus_on($('.notice'));
-    if (answer.status === 409 || answer.status === 412) refresh();
+    if ([409, 412].includes(answer.status)) refresh();
     return answer.ok;
   }
   // What was done leaves after a while, but not under the pointer or the focus; `u` undoes it later as well.
@@ -255,22 +272,19 @@ function page() {
   async function undo() {
     const button = $('form[data-act=undo] button', notice);
     if (button) return button.click();
-    const answer = await fetch('/undo?last=1', { headers: PART }).catch(() => null);
-    if (!answer) return say(`${SILENT}.`, true);
-    if (answer.status === 401) return signed_out();
-    tell($('.notice', parse(await answer.text())));
+    const answer = await request('/undo?last=1', undefined, '.');
+    if (!answer) return;
+    tell($('.notice', answer.now));
     focus_on($('form button', notice) || $('.notice'));
   }
   // A text is saved, or shown beside the one that the file has now; it never goes with the page.
   async function save(body) {
-    let answer;
-    try { answer = await fetch('/do', { method: 'POST', body, headers: PART }); }
-    catch { return say(`${SILENT}; your text is not saved yet.`, true); }
-    if (answer.status === 401) return signed_out();
-    const now = parse(await answer.text());
-    if (answer.ok) { page.is_sending = true; location.assign($('.notice', now)?.dataset.to ?? body.get('back')); return; }
-    const fresh = $('#main', now), shown = $('.notice', now);
-    if (fresh) { main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); } else notice.replaceChildren(...(shown ? [shown] : []));
+    const answer = await request('/do', body, '; your text is not saved yet.');
+    if (!answer) return;
+    const fresh = $('#main', answer.now), said = $('.notice', answer.now);
+    if (answer.ok) { page.is_sending = true; location.assign(said?.dataset.to ?? body.get('back')); }
+    else if (fresh) { main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); }
+    else tell(said);
   }
   function fields(step, act_, more) {
     const token = $('input[name=page]')?.value ?? $('[data-page]')?.dataset.page ?? '';
@@ -279,9 +293,9 @@ function page() {
 
   // A filter is shown when it is chosen.
   on('change', (event) => {
-    const form = event.target.closest?.('form[data-filter]');
+    const form = inside(event, 'form[data-filter]');
     if (form && event.target.nodeName === 'SELECT') form.requestSubmit();
-    const text = event.target.closest?.('[data-tick]');
+    const text = inside(event, '[data-tick]');
     if (text && event.target.dataset.line) tick(text, event.target);
   });
   async function tick(text, box) {
@@ -320,7 +334,7 @@ function page() {
     if (is_wanted) refresh();
   }
   on('dragstart', (event) => {
-    const card = event.target.closest?.('[draggable=true]');
+    const card = inside(event, '[draggable=true]');
     if (!card) return;
     dragged = card;
     card.classList.add('dragged');
@@ -330,13 +344,14 @@ function page() {
     end.timer = setTimeout(end, 30000);
   });
   on('dragover', (event) => {
-    const column = dragged && event.target.closest?.('[data-drop]');
+    const column = dragged && inside(event, '[data-drop]');
     if (!column) return;
     event.preventDefault();
-    if (!column.classList.contains('over')) { drop_all(); column.classList.add('over'); }
+    drop_all();
+    column.classList.add('over');
   });
   on('drop', async (event) => {
-    const column = dragged && event.target.closest?.('[data-drop]');
+    const column = dragged && inside(event, '[data-drop]');
     if (!column) return;
     event.preventDefault();
     const { step } = dragged.dataset, from = dragged.closest('[data-drop]');
@@ -364,7 +379,7 @@ function page() {
     }
   }
   on('toggle', place_menus, true);
-  on('scroll', (event) => { if (!event.target.closest?.('.sheet')) place_menus(); }, true);
+  on('scroll', (event) => { if (!inside(event, '.sheet')) place_menus(); }, true);
   addEventListener('resize', place_menus);
   function close(menu) { menu.removeAttribute('open'); $('summary', menu).focus(); }
   // While a menu is open, keys belong to it.
@@ -379,12 +394,12 @@ function page() {
   }
   on('click', (event) => {
     all('details.menu[open]').forEach((it) => { if (!it.contains(event.target)) it.removeAttribute('open'); });
-    const menu = event.target.closest?.('details.menu > summary')?.parentNode;
+    const menu = inside(event, 'details.menu > summary')?.parentNode;
     // By a key: into the menu.
     if (menu && !menu.open && !event.detail) setTimeout(() => items(menu)[0]?.focus());
-    if (event.target.closest?.('[data-keys]')) $('#keys').showModal();
-    if (event.target.closest?.('[data-close]')) { const had = notice.contains(active()); tell(); if (had) focus_on(main); }
-    const path = event.target.closest?.('[data-copy]')?.dataset.copy;
+    if (inside(event, '[data-keys]')) $('#keys').showModal();
+    if (inside(event, '[data-close]')) { const had = notice.contains(active()); tell(); if (had) focus_on(main); }
+    const path = inside(event, '[data-copy]')?.dataset.copy;
     if (path) navigator.clipboard.writeText(path).then(() => say(`Copied: ${path}`), () => say(path));
     if (path) setTimeout(() => say(''), 4000);
   });
@@ -464,9 +479,9 @@ function page() {
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    if (event.target.closest?.('input, textarea, select, dialog')) return;
+    if (inside(event, 'input, textarea, select, dialog')) return;
     if (menu) return in_menu(event, menu);
-    const closed = event.key.startsWith('Arrow') && event.target.closest?.('details.menu > summary')?.parentNode;
+    const closed = event.key.startsWith('Arrow') && inside(event, 'details.menu > summary')?.parentNode;
     if (closed && items(closed).length) {
       closed.open = true;
       return in_menu(event, closed);
