@@ -1,11 +1,25 @@
-//! The style sheet, the script and the icon, which are a part of the program.
+//! The style sheet, the script and the icon, which are a part of the program, and what a page may load.
 
 use std::sync::LazyLock;
 
+use axum::extract::Extension;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use crate::page::style;
+use crate::serve::http::response_layer::Policy;
+
+/// Allows own scripts, styles, images and requests; no inline script runs. The referrer stays within these pages:
+/// without one, browsers send forms with the origin `null`.
+const PAGE: Policy = Policy {
+    content: "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+              form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    referrer: "same-origin",
+};
+
+pub(super) fn policy() -> Extension<Policy> {
+    Extension(PAGE)
+}
 
 static STYLE: LazyLock<String> =
     LazyLock::new(|| [style::MARKDOWN, style::DRAWINGS, include_str!("assets/style.css")].concat());
@@ -20,7 +34,7 @@ pub(super) static SCRIPT_ADDRESS: LazyLock<String> =
 const ICON: &str = include_str!("assets/icon.svg");
 
 fn of(kind: &'static str, text: &'static str) -> Response {
-    (super::layout::policy(), [(CONTENT_TYPE, kind)], text).into_response()
+    (policy(), [(CONTENT_TYPE, kind)], text).into_response()
 }
 
 pub(super) async fn style() -> Response {

@@ -1,6 +1,5 @@
 //! What all pages have in common: the frame, the notice of what was done, refusals.
 
-use axum::extract::Extension;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -9,19 +8,6 @@ use maud::{DOCTYPE, Markup, html};
 use super::session::{Notice, Session};
 use super::{assets, forms, links};
 use crate::page::text::{isolated, one_line};
-use crate::serve::http::response_layer::Policy;
-
-/// Own scripts, styles, images and requests; nothing in the page itself runs. The referrer stays within these pages:
-/// without one, browsers send forms with the origin `null`.
-const PAGE: Policy = Policy {
-    content: "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-              form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    referrer: "same-origin",
-};
-
-pub(super) fn policy() -> Extension<Policy> {
-    Extension(PAGE)
-}
 
 /// The places of the main navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +222,7 @@ pub(super) fn html(markup: &Markup) -> Response {
 
 /// A page that is made already.
 pub(super) fn document(page: String) -> Response {
-    (policy(), [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
+    (assets::policy(), [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
 /// The answer to a link on another site: only a click here sends the cookie, which the browser keeps from the other site.

@@ -1,7 +1,8 @@
 //! Answers about all plans, kept in memory while nothing has changed: twenty tabs ask for the same one after a save.
 //!
-//! An answer is given again for the same commit of the index, which the daemon attests to hold every finished change, the
-//! same claim records and the same configuration, and only for a short time: claims lapse, and steps become stale.
+//! An answer is reused while the commit of the index, the claim records and the configuration are the same. The
+//! daemon must attest that this commit holds every finished change. It is reused only for a short time, because
+//! claims lapse and steps become stale.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,13 +12,13 @@ use crate::api::error::Error;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 
-/// Answers that are kept.
+/// The largest number of kept answers.
 const MOST: usize = 24;
 
 /// How many seconds an answer is kept.
 const HOLDS: i64 = 60;
 
-/// As [`HOLDS`], where it depends on processes or other working trees.
+/// As [`HOLDS`], for an answer that depends on processes or on other working trees.
 const HOLDS_BESIDE: i64 = 5;
 
 /// Kept answers; the newest is the last.
@@ -40,7 +41,8 @@ impl<T> Default for Memory<T> {
 }
 
 impl<T> Memory<T> {
-    /// The kept answer for this key, else a new one. Those who ask at the same time wait for one answer.
+    /// The kept answer for this key, else a new one. Requests at the same time wait for each other, so that they get
+    /// one answer.
     pub(super) fn get(
         &self,
         context: &Context,
@@ -72,7 +74,7 @@ impl<T> Memory<T> {
     }
 }
 
-/// What an answer depends on beside the time; none: it cannot be known to be current.
+/// What an answer depends on besides the time; none if it is not known that the index is current.
 fn state(context: &Context) -> Option<String> {
     let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
         return None;

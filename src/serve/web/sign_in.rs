@@ -9,7 +9,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::session::{Exchanged, Session};
-use super::{Web, guard, layout};
+use super::{Web, assets, guard, layout};
 use crate::api::error::Error;
 use crate::serve::http::problem::Problem;
 use crate::serve::ipc::protocol::Opener;
@@ -95,7 +95,7 @@ pub(super) async fn sign_out(
 /// The page for who is not signed in; the script gets a status and no page.
 pub(super) fn needed(web: &Web, is_part: bool) -> Response {
     if is_part {
-        return (StatusCode::UNAUTHORIZED, layout::policy()).into_response();
+        return (StatusCode::UNAUTHORIZED, assets::policy()).into_response();
     }
     let main = html! {
         h1 { "Sign in" }

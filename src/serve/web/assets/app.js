@@ -2,7 +2,7 @@
 // The same file is the shared worker of all tabs: browsers open six connections to a host, so the tabs share one stream,
 // and tabs with the same address share one answer.
 
-// An answer of the server; nothing is in it if there is none.
+// Sends a request and returns the answer, or `{}` if the server does not answer.
 const send = async (path, body) => {
   try {
     const it = await fetch(path, { method: body ? 'POST' : 'GET', body, headers: { 'X-Planwatch-Part': '1' } });
@@ -39,12 +39,13 @@ function follow(tell) {
 }
 
 if (typeof SharedWorkerGlobalScope !== 'undefined') {
-  // An answer is good until the next event, or until a tab has changed something.
+  // An answer is good until the next event, or until a tab has changed something or was opened, perhaps in a new session.
   const ports = new Set(), answers = new Map();
   let stream, last = { kind: 'again' };
   self.onconnect = (it) => {
     const port = it.ports[0];
     ports.add(port);
+    answers.clear();
     port.onmessage = async ({ data: { kind, path } }) => {
       if (kind === 'bye') ports.delete(port);
       if (kind === 'retry') stream.open();
@@ -74,12 +75,13 @@ function page() {
   const SILENT = 'The server does not answer';
   const main = $('#main'), live = $('#live'), notice = $('#notice');
   document.documentElement.classList.add('has-script');
-  // A notice is shown once: the address is the one to share.
+  // Removes the notice from the address, so that it is not shown again when the page is reloaded or its address is
+  // shared.
   const address = new URL(location.href);
   if (address.searchParams.has('notice')) { address.searchParams.delete('notice'); history.replaceState(null, '', address); }
 
   // ---- Replacing what changed, without losing focus, scroll or typed text.
-  // By attributes: a form's `id` would be its field of that name.
+  // Reads attributes, not properties: `form.id` is the form's field of the name `id`, if it has one.
   const key = (it) => it.nodeType === 1 ? it.getAttribute('id') || it.dataset.key || (it.getAttribute('name') && it.type !== 'hidden' ? `${it.getAttribute('name')}=${it.type === 'submit' ? it.value : ''}` : '') : '';
   // Boxes whose tick is being sent.
   const busy = new Set();
@@ -93,7 +95,7 @@ function page() {
     if (old.nodeType !== 1) { if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue; return; }
     if (is_kept(old)) {
       shown = '';
-      // Only the token of the page is needed to send it later.
+      // This part stays as it is; with the new token of the page its form can still be sent.
       const token = $('input[name=page]', now);
       if (token) all('input[name=page]', old).forEach((it) => { it.value = token.value; it.defaultValue = token.value; });
       const etag = $('input[name=etag]', now), changed = $('.file-changed', old);
@@ -141,7 +143,7 @@ function page() {
   // ---- One refresh at a time, and one more if something changed meanwhile. `shown` is empty if a part was left as it is.
   let is_busy = false, is_wanted = false, dragged = null, is_lost, shown, load = send;
   async function refresh() {
-    if (document.body.dataset.still !== undefined) return;
+    if ('still' in document.body.dataset) return;
     if (is_busy || dragged || document.hidden) { is_wanted = true; return; }
     is_busy = true; is_wanted = false;
     const answer = await load(location.pathname + location.search);
@@ -150,7 +152,7 @@ function page() {
     if (is_wanted && !dragged && !document.hidden) refresh();
   }
   function show({ status, ok, text }) {
-    if (!status) return say(`${SILENT}. This page follows again when it does.`, true);
+    if (!status) return say(`${SILENT}. This page is updated again when it does.`, true);
     if (status === 401) return signed_out();
     if (status === 404) return say('This is no longer there.', true);
     if (!ok) return;
@@ -164,7 +166,7 @@ function page() {
     settle();
   }
   const titled = (key) => key && $(`[data-key="${CSS.escape(key)}"] a.title`);
-  // After an action: to what was changed, else to what is said about it.
+  // After an action, moves the focus to the changed step, else to the notice, unless another element has the focus.
   async function land(step) {
     await refresh();
     const at = active();
@@ -191,12 +193,13 @@ function page() {
     refresh();
   }
   let retry = () => {}, acted = retry, got;
-  if (document.body.dataset.still === undefined) {
+  if (!('still' in document.body.dataset)) {
     if (window.SharedWorker) {
       const worker = new SharedWorker(import.meta.url, { type: 'module', name: 'planwatch' });
       const ask = (kind, path) => worker.port.postMessage({ kind, path });
       worker.port.onmessage = ({ data }) => data.kind === 'page' ? got(data) : heard(data);
-      load = (path) => new Promise((done) => { got = done; ask('load', path); });
+      // A worker that has ended says nothing.
+      load = (path) => new Promise((done) => { got = done; ask('load', path); setTimeout(done, 9e3, {}); });
       retry = () => ask('retry');
       acted = () => ask('acted');
       addEventListener('pagehide', () => ask('bye'));
@@ -210,7 +213,7 @@ function page() {
       });
       navigator.locks?.request('planwatch', lead) ?? lead();
     }
-    addEventListener('focus', () => { if (is_lost) retry(); });
+    addEventListener('focus', () => is_lost && retry());
   }
 
   // ---- Forms: sent by fetch, so that the page stays as it is.
@@ -233,7 +236,7 @@ function page() {
     if (await act(body)) {
       form.reset();
       all('.field-said').forEach((it) => it.replaceChildren());
-      // What was refused first and is done now has its words in the form that was sent first.
+      // This form forced an action that was refused. The typed text is still in the form that was sent first.
       if (form.dataset.again !== undefined) refused?.reset();
       form.closest('details.menu, details.more')?.removeAttribute('open');
       if (had_focus) focus_on(form.isConnected ? form.closest('details')?.querySelector('summary') ?? main : main);
@@ -246,7 +249,8 @@ function page() {
     }
   });
   let refused;
-  // The page that answers, unless there is none: then it is said why.
+  // Sends a request and returns the page of the answer. Without an answer or a session, shows why and returns
+  // nothing.
   async function request(path, body, silent) {
     const { status, ok, text } = await send(path, body);
     acted();
@@ -262,7 +266,8 @@ function page() {
     if ([409, 412].includes(answer.status)) refresh();
     return answer.ok;
   }
-  // What was done leaves after a while, but not under the pointer or the focus; `u` undoes it later as well.
+  // The notice of a success disappears after a while, unless it has the pointer or the focus. `u` can still undo it
+  // later.
   function tell(shown, leaves) {
     clearTimeout(tell.timer);
     notice.replaceChildren(...(shown ? [shown] : []));
@@ -277,7 +282,8 @@ function page() {
     tell($('.notice', answer.now));
     focus_on($('form button', notice) || $('.notice'));
   }
-  // A text is saved, or shown beside the one that the file has now; it never goes with the page.
+  // Sends the text of the editor. If the file has changed, both versions are shown. The page is left only after the
+  // text is saved.
   async function save(body) {
     const answer = await request('/do', body, '; your text is not saved yet.');
     if (!answer) return;
@@ -291,7 +297,7 @@ function page() {
     return new URLSearchParams({ page: token, back: location.pathname + location.search, id: step, do: act_, ...more });
   }
 
-  // A filter is shown when it is chosen.
+  // Applies a filter as soon as it is chosen, and sends a box that is ticked.
   on('change', (event) => {
     const form = inside(event, 'form[data-filter]');
     if (form && event.target.nodeName === 'SELECT') form.requestSubmit();
@@ -366,7 +372,7 @@ function page() {
 
   // ---- Keys and menus.
   const items = (menu) => all('[role=menuitem]', menu);
-  // Over the page, where it has room: a column would cut it off.
+  // Places an open menu over the page where it has room, because a column would cut it off.
   function place_menus() {
     for (const menu of all('details.move[open]')) {
       const { style } = $('.sheet', menu), { top, bottom, right } = $('summary', menu).getBoundingClientRect();
@@ -411,7 +417,7 @@ function page() {
     const list = rows(), at = list.indexOf(here());
     select(list[at < 0 && by < 0 ? list.length - 1 : at + by]);
   }
-  // Of the board, the column.
+  // Selects the row at this position: of the column on the board, elsewhere of the page.
   const end_of = (nth) => select(rows(here()?.closest('.column') ?? document).at(nth));
   function sideways(by) {
     const column = here()?.closest('.column'), list = all('.column').filter((it) => rows(it).length);
@@ -428,7 +434,7 @@ function page() {
   }
   async function verb(word, more) {
     const id = subject(), button = !here() && !more && $(`#update button[value=${word}]`);
-    // What is typed in the form of the page goes with it.
+    // Presses the button of the page's form, so that the text typed there is sent, too.
     if (button) button.click();
     else if (id && await act(fields(id, word, more))) { $('#update')?.reset(); land(id); }
   }
