@@ -58,7 +58,8 @@ impl Locked<'_> {
         self.batch_emptying(verb, at, ops, Vec::new())
     }
 
-    /// As [`Self::batch`]; at the end the directories `emptied` are removed if they are empty, deepest first.
+    /// As [`Self::batch`]; at the end those directories of `emptied` that are empty are removed, in this order. The
+    /// caller lists the deepest first.
     pub fn batch_emptying(
         &mut self,
         verb: &str,
@@ -190,7 +191,8 @@ impl Locked<'_> {
 
     fn write_journal(&self, journal: &Journal) -> Result<(), DiskError> {
         if self.trust != Trust::Own {
-            // Such a journal could not be distinguished from a foreign one. A failure is still undone.
+            // In a state directory that is not verified as our own, a journal could not be distinguished from a
+            // foreign one. A failure of this process is still undone.
             return Ok(());
         }
         let path = self.journal_path();
@@ -213,7 +215,7 @@ impl Locked<'_> {
         removed.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// The operations on paths without symbolic links, and the paths of those that had some.
+    /// The operations with all symbolic links in their paths resolved, and the original paths of those that had some.
     fn real_ops(&self, ops: Vec<FileOp>) -> Result<(Vec<FileOp>, Vec<Link>), DiskError> {
         let (mut real, mut links) = (Vec::new(), Vec::new());
         for (n, op) in ops.into_iter().enumerate() {
@@ -584,7 +586,7 @@ impl Locked<'_> {
     }
 }
 
-/// Whether these bytes are a draft of `whole`, possibly truncated by a power cut.
+/// Whether these bytes are a draft of `whole`, which a power cut may have truncated or partly filled with zeros.
 fn is_part_of(draft: &[u8], whole: &[u8]) -> bool {
     draft.len() <= whole.len() && draft.iter().zip(whole).all(|(have, want)| have == want || *have == 0)
 }

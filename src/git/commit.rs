@@ -106,7 +106,7 @@ impl Git {
             any = any.or_else(|| blob.clone());
             entries.insert(name, blob.map(|it| (mode, it)));
         }
-        // Without any object there is nothing in the index to remove.
+        // Without a commit or a blob the length of the null object is unknown; then nothing is changed in the index.
         any.map_or(Ok(()), |any| self.write_index(&entries, &any))
     }
 
@@ -172,7 +172,8 @@ impl Git {
             own(&["update-index", "-z", "--index-info"]).input(lines).run()?;
             read_oid("write-tree", &own(&["write-tree"]).line()?)
         })();
-        // git has replaced or removed its lock; a file that stays is only a few kilobytes.
+        // Git leaves no lock beside this index, so only the index itself is removed. If that fails, the file is not
+        // used again.
         RealDisk.remove(&path).ok();
         made
     }
@@ -209,7 +210,8 @@ impl Git {
                 0 => return Ok(()),
                 _ if is_locked && Instant::now() < end => thread::sleep(PAUSE),
                 _ if is_locked => {
-                    let why = "another program holds git's index for more than 3 seconds".to_owned();
+                    let why =
+                        "another program has held the lock of git's index for more than 3 seconds".to_owned();
                     let hint =
                         "try again when it has ended; if none runs, remove `index.lock` in the git directory";
                     return Err(GitError::Refused { why, hint });
@@ -224,8 +226,8 @@ impl Git {
 
     /// Restores entries of the index that another program has replaced with those of the previous commit.
     ///
-    /// `git commit` reads the index before it locks and writes it. If `HEAD` moves in between, it fails, and what it has written
-    /// would take the files back with the next commit.
+    /// `git commit` reads the index before it locks and writes it. If `HEAD` moves in between, `git commit` fails,
+    /// but its index stays, and the next commit from that index would restore the old files.
     fn stage_again(
         &self,
         staged: &Entries,

@@ -28,10 +28,10 @@ const MOST_PATHS: usize = 500;
 /// The mode of an entry that names a commit of another repository.
 const GITLINK: u32 = 0o160_000;
 
-/// All paths.
+/// No paths are named: git looks at all of them.
 const NO_PATHS: [&str; 0] = [];
 
-/// The reason with which git locks a working tree while it makes it, and planwatch while it removes one.
+/// The reason of the lock that git puts on a working tree while making it, and planwatch while removing one.
 const BEING_MADE: &str = "initializing";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ impl Git {
         read_worktrees(&self.call(&["worktree", "list", "--porcelain", "-z"]).run()?)
     }
 
-    /// Makes a working tree with a branch. `branch` is a name of planwatch's own without `refs/heads/`; with `start` it is
-    /// made there, else it exists.
+    /// Makes a working tree with a branch. `branch` is a name of planwatch's own without `refs/heads/`. With `start`
+    /// the branch is created at that commit; without it the branch must exist.
     pub fn add_tree(&self, path: &Path, branch: &str, start: Option<&Oid>) -> Result<(), GitError> {
         let call = match start {
             Some(_) => self.call(&["worktree", "add", "--quiet", "-b"]).arg(branch),
@@ -82,8 +82,9 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes a working tree; false if it holds files that are neither committed nor ignored, also those that git was told to
-    /// leave alone, submodules, or repositories of their own, of whose files and commits this repository has only a name.
+    /// Removes a working tree. Returns false and removes nothing if the tree holds one of these: files that are
+    /// neither committed nor ignored; changed files that git was told to leave alone; submodules; other repositories,
+    /// of which this one knows only the id of a commit.
     ///
     /// It is marked first, so that a tree of which only a part was removed is not taken for a whole one.
     pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
@@ -97,7 +98,8 @@ impl Git {
         Ok(true)
     }
 
-    /// Removes a working tree that git was killed in making or removing, with all that is in it, or only its record.
+    /// Removes a working tree with all its files, which git may have been killed while making or removing. If only
+    /// the record of the tree is left, that is removed.
     pub fn remove_unfinished_tree(&self, path: &Path) -> Result<(), GitError> {
         let call = self.call(&["worktree", "remove", "--force", "--force"]).arg(path);
         call.shielded().limit(LIMIT).run().map(drop)
@@ -129,7 +131,7 @@ impl Git {
         if hidden.is_empty() {
             return Ok(false);
         }
-        // An index of its own has no marks, and those of the tree stay.
+        // The comparison uses a separate index, in which no file is marked. The marks in the index of the tree stay.
         let path = self.git_dir.join("planwatch-index");
         let own = |words: &[&str]| self.call(words).variable("GIT_INDEX_FILE", &path).limit(LIMIT);
         let differs = (|| {
@@ -159,8 +161,8 @@ impl Git {
 
     /// Commits everything in this working tree that is not ignored; none: there is nothing to commit.
     ///
-    /// Refused in the middle of a merge and the like, whose conflicts would be committed as they are, and where git would commit
-    /// only the name of another repository's commit.
+    /// Refused during a merge or a similar operation, because its conflicts would be committed as they are. Also
+    /// refused if there is another repository inside, of which git would commit only the id of a commit.
     pub fn commit_everything(&self, message: &str) -> Result<Option<Oid>, GitError> {
         let refused = |why: String| {
             let hint = "finish or abort it in that working tree; `git status` says how";

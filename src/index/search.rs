@@ -1,6 +1,7 @@
 //! Ranked full text over plans, steps, decisions and insights: what of them is searched, and what a person's query means.
 //!
-//! The query is never SQLite's: its words become quoted strings, so that no text is a syntax error or a command.
+//! A query is never used as FTS5 syntax: its words become quoted strings, so that no text is a syntax error or an
+//! operator.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -96,7 +97,7 @@ pub struct Document {
     name: String,
     title: String,
     body: String,
-    /// The front matter, one line for each value.
+    /// Some values of the front matter, such as tags, notes and attempts, one on each line.
     records: String,
 }
 
@@ -114,7 +115,7 @@ impl Document {
         half(&hasher.finalize())
     }
 
-    /// What is searched of a plan itself; it comes with its body.
+    /// The searched texts of a plan itself, whose body must be loaded.
     pub fn of_plan(plan: &Plan) -> Self {
         let lists = [&plan.tags, &plan.goals, &plan.success_criteria].into_iter().flatten();
         let records = plan.description.iter().chain(lists).map(String::as_str).chain(note_texts(&plan.notes));
@@ -126,7 +127,7 @@ impl Document {
         }
     }
 
-    /// What is searched of a step; it comes with its body.
+    /// The searched texts of a step, whose body must be loaded.
     pub fn of_step(step: &Step) -> Self {
         let attempts = step.attempts.iter().flat_map(|it| it.outcome.iter().chain(&it.notes));
         let own = step.tags.iter().chain(&step.phase).chain(&step.result).chain(attempts);
@@ -144,7 +145,8 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
     notes.iter().map(|it| it.text.as_str())
 }
 
-/// A text without the marks of matches, and without NUL, where SQLite's full text would end it; with [`BETWEEN`].
+/// Replaces the marks of matches, and NUL, at which SQLite would end the text. Puts [`BETWEEN`] around characters of
+/// scripts without spaces.
 fn plain(text: &str) -> String {
     // Nearly no text has any; one look at the smallest byte is several times as fast as looking for each.
     let (smallest, largest) = text.bytes().fold((u8::MAX, 0), |(a, b), it| (a.min(it), b.max(it)));
@@ -188,13 +190,14 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The text of a file that is no plan's, as a decision, by its path below the plans directory, which holds a `/`.
+    /// The text of a file that belongs to no plan, such as a decision. `path` is relative to the plans directory and
+    /// contains a `/`.
     pub fn of_record(path: &str, document: Document) -> Self {
         let key = Key { is_archived: false, name: path.to_owned() };
         Self { key, version: document.version(), documents: vec![document] }
     }
 
-    /// The texts of the plan of this row; `plan` comes with its bodies.
+    /// The texts of the plan of this row. The bodies of `plan` must be loaded.
     pub fn of_head(head: &Head, plan: &Plan) -> Self {
         let steps = plan.steps.iter().map(Document::of_step);
         let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
@@ -231,7 +234,7 @@ pub(super) fn put(
             continue;
         }
         let n = i64::try_from(documents.len()).unwrap_or(i64::MAX);
-        // Documents of an archived plan count down from the end, so that all of them stay below zero.
+        // The documents of an archived plan get the numbers up to `-next`, so that all of them are below zero.
         let first = if key.is_archived { -(next + n - 1) } else { next };
         note.execute(params![first, n, key.is_archived, key.name, version])?;
         for (id, it) in (first..).zip(&documents) {
@@ -249,8 +252,8 @@ pub(super) fn put(
     Ok(connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?)
 }
 
-/// Takes out what is there of a key and returns true, unless it is of the version that is wanted: another process has
-/// been quicker.
+/// Removes the texts of a key and returns true. If another process has already stored the wanted version, nothing is
+/// removed and the result is false.
 fn take_out(connection: &Connection, key: &Key, wanted: Option<Version>) -> Result<bool, IndexError> {
     let place = "SELECT first, n, version FROM searched WHERE archived = ?1 AND name = ?2";
     let mut place = connection.prepare_cached(place)?;
@@ -317,7 +320,7 @@ impl Unsearched<'_> {
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
     if !terms(&query.text).iter().any(|it| it.is_excluded) {
-        // If whole words give enough results, the prefix search is not needed.
+        // If more than `MANY` documents match with the whole last word, longer words are not searched.
         let whole = expression_of(&query.text, LastWord::Whole).filter(|it| *it != wanted);
         for wanted in whole.iter().chain([&wanted]) {
             if let Some(found) = common_terms::search(connection, query, wanted)? {
@@ -334,7 +337,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
         all.query_map(params![wanted, query.scope == Scope::All], |row| Ok((row.get(1)?, row.get(0)?)))?;
     let mut all = all.collect::<Result<Vec<(f64, i64)>, _>>()?;
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Of equal ranks the numbers say nothing, so all of the last rank are looked at.
+    // Row ids do not order matches of equal rank, so all matches of the last rank are kept until they are sorted.
     if let Some((last, _)) = all.get(query.limit - 1).copied() {
         all.truncate(all.partition_point(|(rank, _)| *rank <= last));
     }
@@ -406,8 +409,8 @@ struct Term<'a> {
 
 /// Writes a query in FTS5's language; none if nothing is wanted.
 ///
-/// The last word may be the beginning of one. A whole number, as the 7 of `step 7`, ranks higher; a whole word does not, or
-/// `token` in a text would come before `tokens` in a title.
+/// The last word may be the beginning of one. If the last word has a digit, as in `step 7`, exact matches rank higher
+/// than longer words. Otherwise they do not, or `token` in a text would come before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     expression_of(text, LastWord::MayBeBegun)
 }

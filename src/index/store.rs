@@ -87,7 +87,7 @@ impl Store {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
         if alone.as_ref().is_some_and(|it| it.is_of_another(names)) {
-            return Err(IndexError::damaged("it, or another file, replaced the open one"));
+            return Err(IndexError::damaged("one of its files was replaced while it was open"));
         }
         Self::read(connect(file, OpenFlags::empty())?, (file, identity), content, alone)
     }

@@ -142,11 +142,12 @@ enum Taken {
     Granted(Box<Grant>),
     /// Workers failed on it too often; it is failed now.
     Failed,
-    /// Another worker has claimed it, or its file changed.
+    /// It is not ready any more, for example because another worker has claimed it.
     Gone,
 }
 
-/// Claims a step: finds the next one and puts it in progress, atomically, for one of any number of concurrent callers.
+/// Claims a step: finds the next one and puts it in progress, atomically. Of any number of concurrent callers exactly
+/// one gets it.
 ///
 /// If a named step cannot be claimed, the error says why. Without a name, the report says why nothing is ready.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
@@ -202,7 +203,7 @@ fn ask<'a>(
 ) -> Result<Ask<'a>, Error> {
     let id = match request.mode {
         Mode::Write => fresh_id(context)?,
-        // It is not used, and the diff is the same each time.
+        // This id is not written to any file; it is fixed, so that the diff is the same each time.
         Mode::DryRun => "g0000000".to_owned(),
     };
     let process = request.pid.map(|it| process(context, it)).transpose()?.flatten();

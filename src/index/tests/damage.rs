@@ -109,7 +109,8 @@ pub(super) fn check_mended(mut index: Index, dir: &Path) {
     assert_eq!((opened, sound(&index)), (Opened::Kept, expected));
 }
 
-/// Asserts that an answer holds nothing but what was put in: a plan that is missing is read again from its files.
+/// Asserts that an answer holds only what was put in. Plans may be missing, because those are read from the files
+/// again.
 #[track_caller]
 fn check_true(answers: &Answers, expected: &Answers, round: impl std::fmt::Debug) {
     let is_put = |it: &Plan| expected.plans.contains(it);
@@ -214,7 +215,8 @@ pub(super) fn delete(path: &Path) {
     fs::remove_file(path).expect("it is there");
 }
 
-/// Changes a closed index from outside and asserts that it gives way with a reason that holds this.
+/// Changes a closed index from outside, and asserts that it is replaced and that the reported reason contains
+/// `reason`.
 #[track_caller]
 fn check_rebuilt(change: &str, reason: &str) {
     let dir = with_index("old");
@@ -238,7 +240,8 @@ fn other_versions_and_schemas_give_way() {
     check_rebuilt("DROP TABLE meta", "meta");
 }
 
-/// Changes rows from outside and asserts that every answer that goes by them is refused.
+/// Changes rows from outside, and asserts that reading them fails with `index-damaged`, and that nothing is written
+/// afterwards.
 #[track_caller]
 fn check_found(change: &str) {
     let dir = with_index("old");
@@ -444,7 +447,8 @@ fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
         let file = fs::File::create(dir.path().join(name)).expect("there is room");
         file.set_modified(days(age)).expect("it is ours");
     };
-    // One that is used, by its log, and two that are not; nothing else is an index.
+    // `index-v1.db` is old, but its log is recent, so it is in use. `v2` and `v2-0.0.1-9` have not been used for more
+    // than a month. `notes.db` is no index.
     make("index-v1.db", 90);
     make("index-v1.db-wal", 2);
     make("index-v2.db", 40);

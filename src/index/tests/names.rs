@@ -69,7 +69,7 @@ fn a_replaced_file_stays_readable_beside_its_successor() {
     let before = sound(&index);
     replace_by_a_copy(&file(dir.path()));
     let (mut new, opened) = open(dir.path());
-    assert_eq!(opened, Opened::Rebuilt { why: "it, or another file, replaced the open one".to_owned() });
+    assert_eq!(opened, Opened::Rebuilt { why: "one of its files was replaced while it was open".to_owned() });
     fill(&mut new, "new").expect("it is new");
     assert_eq!(sound(&index), before);
 }

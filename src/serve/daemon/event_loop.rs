@@ -228,7 +228,7 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Other machines' claims change no file here, but what is ready.
+    /// Claims of other machines change no file here, but they change which steps are ready.
     fn tell_elsewhere(&mut self, events: &[Event]) -> Step {
         for event in events {
             self.subscribers.mark_dirty(Some(PlanId::new(&event.plan)));
@@ -337,7 +337,7 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Has the daemon's own files recreated soon if they were deleted.
+    /// Schedules a repair if the daemon's own files were deleted or the plans directory was replaced.
     fn check_runtime_files(&mut self, now: &Context) {
         if self.watching.is_replaced(&now.plans) || !self.runtime_files.are_whole(&now.plans) {
             self.indexing.index.forget();

@@ -2,7 +2,7 @@
 //!
 //! A page in the user's browser can send requests to this address, with a name of its own that leads here (DNS
 //! rebinding), from a form or an image (no preflight), or with the password that the browser stores. So the host
-//! name, the origin and the token are checked on every route, also on those that read: one of them claims.
+//! name, the origin and the token are checked on every route, also on `GET` routes: `next-step` claims a step.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -84,7 +84,7 @@ fn is_own(host: &str, local: SocketAddr) -> bool {
     ["localhost", "127.0.0.1", "[::1]", &own].iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
-/// A page that asks is one of this daemon's own, under the name that it asks for.
+/// Checks that `Origin`, if it is given, is `http://` and the host of the request.
 fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
     let own = format!("http://{host}");
     let is_own = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(own.as_bytes());
@@ -99,7 +99,7 @@ fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
     }
 }
 
-/// What browsers say of where a request comes from; other clients say nothing.
+/// Refuses a request whose `Sec-Fetch-Site` names another site. Only browsers send this header.
 pub(in crate::serve) fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
     let is_fine = |it: &HeaderValue| it == "none" || it == "same-origin";
     if headers.get_all(SEC_FETCH_SITE).iter().all(is_fine) {
@@ -116,8 +116,9 @@ pub(in crate::serve) fn is_prefetch(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.get_all(*name).iter().any(says))
 }
 
-/// Whether a browser that does not say where a request comes from sends the password that it keeps: older ones, and all
-/// of them to other machines without TLS. Any page may be behind that.
+/// Whether a browser sends a stored password (`Authorization: Basic`) without `Sec-Fetch-Site`. Old browsers never
+/// send that header, and no browser sends it to another machine without TLS. Any web page may have caused such a
+/// request.
 pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
     let begins = |name: HeaderName, with: &str| {
         headers
@@ -133,7 +134,7 @@ pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
 /// There is none. A 401 would say that the description of one is behind the token, and such a client would give up.
 fn is_discovery(uri: &Uri) -> bool {
     let path = uri.path().strip_prefix("/mcp").unwrap_or(uri.path());
-    // Where such a client finds no description, it asks these at the root.
+    // A client that finds no description requests these paths.
     if ["/register", "/authorize", "/token"].contains(&path) {
         return true;
     }
@@ -167,7 +168,8 @@ fn credential(header: &HeaderValue) -> Option<Vec<u8>> {
     }
 }
 
-/// A name in a path is a name: it holds nothing that a file system or a terminal would take for something else.
+/// Checks each segment of the path: percent-encoded UTF-8, not empty unless it is the last, not `.` or `..`, and
+/// without slashes, backslashes and control characters.
 fn path(uri: &Uri) -> Result<(), Problem> {
     let refused = |why: &str| {
         let detail = format!("a name in the path {why}");
@@ -188,7 +190,7 @@ fn path(uri: &Uri) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Undoes the percent-encoding; none if it is none, or not of UTF-8.
+/// Decodes percent-encoding; none if it is invalid or the bytes are not UTF-8.
 pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
@@ -211,8 +213,8 @@ pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A body is JSON, which no form and no image can send, and not too large. A writing route needs one, so that a
-/// request without it changes nothing.
+/// A body is JSON, which no form and no image can send, and not too large. Routes that take a body refuse an empty
+/// one.
 fn body(request: &Request) -> Result<(), Problem> {
     let has_body = !request.body().is_end_stream();
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::{Kind, NONE, Node, NodeId, Style, Tree, keys};
 /// Deeper ones are left to the scanner.
 const MAX_NESTED: usize = 8;
 
-/// YAML allows 1024 characters before the colon of a key.
+/// Longer keys are left to the scanner. YAML allows 1024 characters.
 const MAX_KEY: usize = 100;
 
 /// Returns the tree of a front matter that is a plain mapping.
@@ -104,8 +104,8 @@ impl Reader<'_> {
         Some(map)
     }
 
-    /// Reads a list; `first` is the line of its first dash. One below a key at the key's own indentation
-    /// ends where no dash follows.
+    /// Reads a list; `first` is the line of its first dash. A list with the same indentation as its key ends at the
+    /// first line without a dash.
     fn list(&mut self, first: &Line, lead: u32, is_below_key: bool, depth: usize) -> Option<NodeId> {
         let depth = depth.checked_sub(1)?;
         let list = self.add(Kind::List, Style::Block, (first.start, first.start), lead)?;
@@ -234,7 +234,7 @@ impl Reader<'_> {
         let rest = &self.bytes[from..];
         let len = rest.iter().position(|it| matches!(it, b',' | b']' | b'}' | b'\n'))?;
         let limit = from + len;
-        // In brackets and braces more is an indicator, and a comment goes on to the end of the line.
+        // In brackets and braces more characters have a meaning, and a comment hides the rest of the line.
         let is_indicator = |(at, it): (usize, &u8)| match it {
             b'[' | b'{' | b'#' | b'?' => true,
             // As in a time.
@@ -277,7 +277,7 @@ impl Reader<'_> {
         let rest = &self.bytes[start + 1..];
         let len = rest.iter().position(|it| *it == quote || *it == b'\n').filter(|it| rest[*it] == quote)?;
         let is_double = quote == b'"';
-        // Two single quotes are one of the text.
+        // Two single quotes stand for one.
         if (is_double && rest[..len].contains(&b'\\')) || rest.get(len + 1) == Some(&quote) {
             return None;
         }
@@ -413,7 +413,7 @@ mod tests {
         phase:\ngoals:\n- é one\n- 2 # c\nmetadata:\n  a: 1.5\n  b:\n    - c\nattempts:\n  - at: 2026-01-02\n    notes: |\n      first\n\n        deeper # text\n\
         \x20   by: 'x y'\n  - notes: |-\n      last: one\n\nverify:\n  - cargo test -- a:b\n";
 
-    /// What is read in the short way the scanner reads alike.
+    /// The scanner gives the same tree for a text that is read here.
     fn is_same(yaml: &str) -> Result<bool, TestCaseError> {
         let Some(found) = read(yaml) else { return Ok(false) };
         let scanned = scanned(yaml).map_err(|it| TestCaseError::fail(format!("{it} in {yaml:?}")))?;

@@ -180,7 +180,8 @@ impl Model {
             let rows = self.plan_rows();
             let next = rows.get(place.unwrap_or(0)).or(rows.last()).map(|(it, _)| it.id.clone());
             if self.plan_id.is_some() {
-                // No key that was meant for a step of the plan that is gone changes one of another plan.
+                // The plans get the focus, so that a key meant for a step of the removed plan cannot change a step of
+                // another one.
                 self.focus = Focus::Plans;
             }
             self.select_plan(next);
@@ -261,7 +262,8 @@ impl Model {
             // Plans without a reason come after all others.
             (it.attention.is_none(), it.attention, rank)
         };
-        // Programs have one level. What a file says beyond that is no reason to hide a plan.
+        // Plans are shown below their program, one level deep. A plan whose program is missing, or is itself below a
+        // program, is shown at the top, so that no plan is hidden.
         let is_top = |it: &PlanShape| it.program.as_ref().is_none_or(|program| *program == it.id);
         let programs: HashSet<_> = self
             .plans
@@ -325,7 +327,7 @@ impl Model {
         let shown = self.shown();
         let is_there = shown.iter().any(|it| Some(&it.id) == self.step_id.as_ref());
         if !is_there {
-            // The step to do next, else the first.
+            // The first step of the first of these columns that has one.
             let best = [Column::Doing, Column::Ready, Column::Stuck, Column::Waiting, Column::Done];
             let first = best.iter().find_map(|column| shown.iter().find(|it| Column::of(it) == *column));
             let first = first.map(|it| it.id.clone());
@@ -342,7 +344,7 @@ impl Model {
         self.plan.as_ref().map(|it| &it.plan).or_else(of_list)
     }
 
-    /// The search, if it is for plans or for steps.
+    /// The text of the search in lower case, if it is for this part.
     fn search_in(&self, part: Focus) -> Option<String> {
         (self.search_in == part && !self.search.is_empty()).then(|| self.search.to_lowercase())
     }
@@ -384,7 +386,7 @@ impl Model {
         rows.filter(|(it, _)| has(&it.id) || has(&it.title) || it.people.iter().any(has)).collect()
     }
 
-    /// Moves the selection by some lines within a column or a list.
+    /// Moves the selection by some lines within a column or a list, or scrolls the details.
     pub(crate) fn move_by(&mut self, by: isize) {
         let moved = |ids: &[&String], now: Option<&String>| {
             let at = ids.iter().position(|it| Some(*it) == now).unwrap_or(0);

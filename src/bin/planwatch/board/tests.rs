@@ -310,7 +310,7 @@ fn a_plan_that_is_closed_stays_selected_and_in_the_list_until_another_is_selecte
     let other = plans[0].id.clone();
     model.select_plan(Some(other));
     assert!(!ids(&model).contains(&"ledger-migration".to_owned()), "{:?}", ids(&model));
-    // One that is gone is followed by the one at its place, and keys are about plans then.
+    // If the selected plan is gone, the plan in its row is selected, and the plans have the focus.
     let mut model = opened();
     assert_eq!((model.focus, ids(&model)[0].as_str()), (Focus::Steps, "ledger-migration"));
     reread(&mut model, plans, None);
