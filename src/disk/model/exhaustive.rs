@@ -333,7 +333,7 @@ pub(super) fn report(what: &str, tally: &Tally) {
 fn after_any_crash_and_fault_a_file_is_old_or_new() {
     let mut tally = Tally::default();
     for case in CASES {
-        crashes_and_faults(case, &mut tally, &mut sample(593));
+        crashes_and_faults(case, &mut tally, &mut sample(997));
     }
     report("crashes and faults", &tally);
 }
@@ -342,7 +342,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample_beside_saves(149));
+        editors(case, &mut tally, &mut sample_beside_saves(307));
     }
     report("editors", &tally);
 }

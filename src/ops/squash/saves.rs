@@ -57,7 +57,7 @@ fn a_save_into_a_step_that_is_moved_is_taken_over_left_or_reported() {
         assert_eq!(check(other, &quiet, "quiet"), (true, false, false));
         let n = quiet.calls();
         let (mut n_done, mut n_refused, mut n_within, mut n_reported) = (0, 0, 0, 0);
-        let mut moments = sample(3);
+        let mut moments = sample(5);
         let mut tally = |(is_done, is_within, is_reported): (bool, bool, bool)| {
             n_done += u32::from(is_done);
             n_refused += u32::from(!is_done);

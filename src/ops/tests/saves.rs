@@ -129,7 +129,7 @@ fn machine(step: &str) -> Machine {
 /// The saves that an editor makes while each command runs: `first`, and another one of what it reads after that.
 #[test]
 fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
-    let (mut seen_twice, mut saves) = (0, sample(9));
+    let (mut seen_twice, mut saves) = (0, sample(13));
     for case in &CASES {
         let machine = machine(case.before);
         let quiet = machine.after_kill();
