@@ -1,6 +1,8 @@
 //! Reduces plans to what queries over all plans need: enough for every count, rule and time, with steps that may be
 //! claimed left whole.
 
+use std::mem;
+
 use crate::plan::id::StepId;
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
@@ -57,7 +59,9 @@ impl Plan {
         let is_gated = self.is_gated();
         self.waits_inside = self.is_waiting_inside();
         for (step, _) in self.steps.iter_mut().zip(is_whole).filter(|(_, is_whole)| !is_whole) {
-            *step = step.reduced(is_gated);
+            // Moved, because a plan may have many thousands of them.
+            let (depends, ranges) = (mem::take(&mut step.depends), mem::take(&mut step.ranges));
+            *step = Step { depends, ranges, ..step.reduced(is_gated) };
         }
         self.body = String::new();
         PlanSummary(self)
