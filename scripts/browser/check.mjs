@@ -241,6 +241,8 @@ async function details(it) {
 async function editing(it) {
   const faults = [], file = it.at('feature-auth', 'step-2.md');
   const { context, page, origin } = await signedIn(browser, it, faults);
+  // Headless Chromium shows one tab at a time; both count as seen here.
+  await context.addInitScript(() => Object.defineProperty(document, 'hidden', { get: () => false }));
   await page.goto(`${origin}/step/feature-auth:2/edit`);
   await page.waitForSelector('html.has-script');
   await page.fill('#editor-text', 'my text');
@@ -252,6 +254,14 @@ async function editing(it) {
   await page.click('#editor button.primary');
   await page.waitForSelector('.theirs ins');
   if (!(await page.textContent('.theirs ins')).includes('+ ')) faults.push('lines that differ are not marked');
+  // A later change does not take the comparison away. When another page shows the second one, this page has had the first.
+  const other = await context.newPage();
+  await other.goto(`${origin}/step/feature-auth:2`);
+  for (const word of ['first', 'second']) {
+    appendFileSync(file, `\nThe ${word} line meanwhile.\n`);
+    await other.waitForSelector(`text=The ${word} line meanwhile.`);
+  }
+  if (!await page.isVisible('.theirs ins')) faults.push('the comparison has gone');
   const real = faults.filter((it, nth) => nth < errors || !/status of 412/.test(it));
   check('L3 editing', real.length === 0, real.join('; ') || 'as it should be');
   await context.close();

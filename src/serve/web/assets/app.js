@@ -141,9 +141,10 @@ function page() {
   }
 
   // ---- One refresh at a time, and one more if something changed meanwhile. `shown` is empty if a part was left as it is.
+  let is_still = 'still' in document.body.dataset;
   let is_busy = false, is_wanted = false, dragged = null, is_lost, shown, load = send;
   async function refresh() {
-    if ('still' in document.body.dataset) return;
+    if (is_still) return;
     if (is_busy || dragged || document.hidden) { is_wanted = true; return; }
     is_busy = true; is_wanted = false;
     const answer = await load(location.pathname + location.search);
@@ -193,7 +194,7 @@ function page() {
     refresh();
   }
   let retry = () => {}, acted = retry, got;
-  if (!('still' in document.body.dataset)) {
+  if (!is_still) {
     if (window.SharedWorker) {
       const worker = new SharedWorker(import.meta.url, { type: 'module', name: 'planwatch' });
       const ask = (kind, path) => worker.port.postMessage({ kind, path });
@@ -282,14 +283,14 @@ function page() {
     tell($('.notice', answer.now));
     focus_on($('form button', notice) || $('.notice'));
   }
-  // Sends the text of the editor. If the file has changed, both versions are shown. The page is left only after the
-  // text is saved.
+  // Sends the text of the editor. If the file has changed, both versions are shown, and stay until the next attempt
+  // to save. The page is left only after the text is saved.
   async function save(body) {
     const answer = await request('/do', body, '; your text is not saved yet.');
     if (!answer) return;
     const fresh = $('#main', answer.now), said = $('.notice', answer.now);
-    if (answer.ok) { page.is_sending = true; location.assign(said?.dataset.to ?? body.get('back')); }
-    else if (fresh) { main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); }
+    if (answer.ok) { page.sending = true; location.assign(said?.dataset.to ?? body.get('back')); }
+    else if (fresh) { is_still = true; main.replaceChildren(...fresh.childNodes); scrollTo(0, 0); }
     else tell(said);
   }
   function fields(step, act_, more) {
@@ -330,13 +331,13 @@ function page() {
   setInterval(() => { if (!document.hidden) ages(); }, 60000);
 
   // ---- Dragging a card into another column.
-  function drop_all() { all('.over').forEach((it) => it.classList.remove('over')); }
+  function clear() { all('.over').forEach((it) => it.classList.remove('over')); }
   function end() {
     if (!dragged) return;
     dragged.classList.remove('dragged');
     dragged = null;
     clearTimeout(end.timer);
-    drop_all();
+    clear();
     if (is_wanted) refresh();
   }
   on('dragstart', (event) => {
@@ -353,7 +354,7 @@ function page() {
     const column = dragged && inside(event, '[data-drop]');
     if (!column) return;
     event.preventDefault();
-    drop_all();
+    clear();
     column.classList.add('over');
   });
   on('drop', async (event) => {
@@ -501,7 +502,7 @@ function page() {
   // Typed text is not lost with the tab.
   addEventListener('beforeunload', (event) => {
     const editor = $('#editor textarea');
-    if (editor && editor.value !== editor.defaultValue && !page.is_sending) event.preventDefault();
+    if (editor && editor.value !== editor.defaultValue && !page.sending) event.preventDefault();
   });
   settle();
 }
