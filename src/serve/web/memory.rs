@@ -1,4 +1,5 @@
-//! Answers about all plans, kept in memory while nothing has changed: twenty tabs ask for the same one after a save.
+//! Answers about all plans, kept in memory while nothing has changed: after a save, several
+//! browsers and pages ask for the same one.
 //!
 //! An answer is reused while the commit of the index, the claim records and the configuration are the same. The
 //! daemon must attest that this commit holds every finished change. It is reused only for a short time, because

@@ -199,7 +199,7 @@ function page() {
       const worker = new SharedWorker(import.meta.url, { type: 'module', name: 'planwatch' });
       const ask = (kind, path) => worker.port.postMessage({ kind, path });
       worker.port.onmessage = ({ data }) => data.kind === 'page' ? got(data) : heard(data);
-      // A worker that has ended says nothing.
+      // A worker that has crashed does not answer.
       load = (path) => new Promise((done) => { got = done; ask('load', path); setTimeout(done, 9e3, {}); });
       retry = () => ask('retry');
       acted = () => ask('acted');
