@@ -5,7 +5,10 @@
 //! listing order. This does not depend on the document numbers of this index, so every index gives the same answer.
 //!
 //! Most documents are numbered in listing order, because the full text is filled that way. Below the [border](Listing)
-//! the first matches are therefore the first listed ones, and SQLite can stop there.
+//! the first matches are therefore the first listed ones, and SQLite can stop there. Changed plans get numbers above it;
+//! of those, only the plans that are listed before the last result are looked at.
+
+use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -15,6 +18,9 @@ use crate::index::search::{self, Match, Query, Scope};
 
 /// With more matches than this, not all are ranked.
 pub(super) const MANY: usize = 1000;
+
+/// The matches of so few plans are looked for in each of them, instead of all from the border on.
+const FEW_OWNERS: usize = 16;
 
 /// How far the document numbers are in the order of [`search::order`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,11 +81,11 @@ pub(super) fn search(
         return Ok(None);
     }
     let of = Often { connection, wanted, border: Listing::read(connection)?.border() };
-    let texts = of.matches("search", MANY + 1)?;
+    let texts = of.matches("search")?;
     if texts.len() <= MANY {
         return Ok(None);
     }
-    let titles = of.matches("titles", MANY + 1)?;
+    let titles = of.matches("titles")?;
     let mut found = match titles.len() {
         0..=MANY => of.ranked()?,
         _ => of.listed(&titles, query.limit)?,
@@ -105,32 +111,67 @@ struct Often<'a> {
 }
 
 struct Matches {
-    /// Below the border, in listing order; at most as many as requested.
+    table: &'static str,
+    /// Below the border, in listing order; at most [`MANY`] and one.
     listed: Vec<i64>,
-    others: Vec<i64>,
+    /// From the border on; `None` if they were not looked for, because there are enough below it.
+    others: Option<Vec<i64>>,
 }
 
 impl Matches {
+    /// How many there are at least; exact up to [`MANY`].
     fn len(&self) -> usize {
-        self.listed.len() + self.others.len()
+        self.listed.len() + self.others.as_ref().map_or(0, Vec::len)
     }
 }
 
 impl Often<'_> {
-    fn matches(&self, table: &str, most: usize) -> Result<Matches, IndexError> {
-        let numbers = |range: &str, most: i64| {
-            let select = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND {range} LIMIT ?3");
-            let mut select = self.connection.prepare_cached(&select)?;
-            let rows = select.query_map(params![self.wanted, self.border, most], |row| row.get(0))?;
-            Ok::<_, IndexError>(rows.collect::<Result<Vec<i64>, _>>()?)
+    fn matches(&self, table: &'static str) -> Result<Matches, IndexError> {
+        let most = i64::try_from(MANY + 1).unwrap_or(i64::MAX);
+        let listed = self.numbers(table, 1..self.border, most)?;
+        let others = match listed.len() {
+            0..=MANY => Some(self.others(table)?),
+            _ => None,
         };
+        Ok(Matches { table, listed, others })
+    }
+
+    /// The matches with these numbers, ascending; all of them if `most` is -1.
+    fn numbers(&self, table: &str, range: Range<i64>, most: i64) -> Result<Vec<i64>, IndexError> {
+        let select = format!(
+            "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 LIMIT ?4"
+        );
+        let mut select = self.connection.prepare_cached(&select)?;
+        let rows = select.query_map(params![self.wanted, range.start, range.end, most], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// All matches from the border on.
+    fn others(&self, table: &str) -> Result<Vec<i64>, IndexError> {
         let has_others = "SELECT 1 FROM searched WHERE first >= ?1 LIMIT 1";
         let has_others = self.connection.prepare_cached(has_others)?.exists([self.border])?;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        Ok(Matches {
-            listed: numbers("rowid > 0 AND rowid < ?2", most)?,
-            others: if has_others { numbers("rowid >= ?2", -1)? } else { Vec::new() },
-        })
+        if has_others { self.numbers(table, self.border..i64::MAX, -1) } else { Ok(Vec::new()) }
+    }
+
+    /// The matches from the border on in the plans that are listed before this one; sometimes more of them.
+    fn listed_before(&self, table: &str, plan: &str) -> Result<Vec<Match>, IndexError> {
+        let owners = format!(
+            "SELECT first, first + n FROM searched WHERE archived = 0 AND name < ?1 AND instr(name, '/') = 0
+                AND first >= ?2 ORDER BY name LIMIT {FEW_OWNERS} + 1"
+        );
+        let mut owners = self.connection.prepare_cached(&owners)?;
+        let owners = owners.query_map(params![plan, self.border], |row| Ok(row.get(0)?..row.get(1)?))?;
+        let owners = owners.collect::<Result<Vec<Range<i64>>, _>>()?;
+        if owners.len() > FEW_OWNERS {
+            return self.owned(&self.others(table)?);
+        }
+        let mut found = Vec::new();
+        for range in owners {
+            for id in self.numbers(table, range, -1)? {
+                found.push(search::found(self.connection, 0.0, id)?);
+            }
+        }
+        Ok(found)
     }
 
     /// Those with all words in name and title, best first.
@@ -149,14 +190,19 @@ impl Often<'_> {
     fn listed(&self, matches: &Matches, most: usize) -> Result<Vec<Match>, IndexError> {
         let first = matches.listed.iter().take(most).map(|id| search::found(self.connection, 0.0, *id));
         let mut found = first.collect::<Result<Vec<_>, _>>()?;
-        found.extend(self.others(&matches.others)?);
+        let others = match (&matches.others, found.last()) {
+            (Some(others), _) => self.owned(others)?,
+            (None, Some(last)) if found.len() == most => self.listed_before(matches.table, &last.key.name)?,
+            (None, _) => self.owned(&self.others(matches.table)?)?,
+        };
+        found.extend(others);
         found.sort_by(search::order);
         found.truncate(most);
         Ok(found)
     }
 
     /// Finds the owners of these documents; both sequences are ascending.
-    fn others(&self, numbers: &[i64]) -> Result<Vec<Match>, IndexError> {
+    fn owned(&self, numbers: &[i64]) -> Result<Vec<Match>, IndexError> {
         let owners = "SELECT first, n, archived, name FROM searched WHERE first >= ?1 ORDER BY first";
         let mut owners = self.connection.prepare_cached(owners)?;
         let mut owners = owners.query([self.border])?;

@@ -1,5 +1,8 @@
 //! Words that stand in very many documents.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::texts::put;
 use crate::index::common_terms::{Listing, MANY};
 use crate::index::search::Document;
@@ -61,6 +64,25 @@ fn many_matches_are_answered_alike_however_the_index_was_filled() {
             }
         }
     }
+}
+
+/// Matches in changed plans are not all read to find the first ones: T10 after the changes of weeks.
+#[test]
+fn a_common_word_costs_the_same_after_many_plans_have_changed() {
+    let steps = |index: &mut FullText| {
+        let n = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&n);
+        let count = move || counted.fetch_add(1, Ordering::Relaxed) == u64::MAX;
+        index.store.connection.progress_handler(1, Some(count)).expect("it can count");
+        ask(index, "everywhere", 10);
+        index.store.connection.progress_handler(0, None::<fn() -> bool>).expect("it can stop");
+        n.load(Ordering::Relaxed)
+    };
+    let all = || (0..N).map(texts).collect::<Vec<_>>();
+    let old = |n: usize| Texts { version: [0xff; 16], ..texts(n) };
+    let changed = (0..N).map(|it| if it % 3 == 0 { old(it) } else { texts(it) }).collect();
+    let (fresh, aged) = (steps(&mut filled(vec![all()], &[])), steps(&mut filled(vec![changed, all()], &[])));
+    assert!(aged < fresh + fresh / 2, "{aged} steps instead of {fresh}");
 }
 
 #[test]
