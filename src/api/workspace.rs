@@ -120,6 +120,9 @@ type Configured = (Config, Vec<Problem>, Option<PathBuf>);
 fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Result<Configured, Error> {
     for directory in above {
         let path = directory.join(CONFIG_FILE);
+        if disk.lstat(&path).is_err() {
+            continue;
+        }
         // A link that came with the repository shows no other file's lines as problems.
         let reach = Reach::of(disk, repository.unwrap_or(directory), None);
         let bytes = match reach.read(&path, Origin::Elsewhere, FILE_LIMIT) {

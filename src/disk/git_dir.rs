@@ -140,7 +140,9 @@ impl Worktree {
             }
             FileKind::Other => return None,
         };
-        let common = match line(disk, &own.join("commondir")) {
+        // Most have none, which a stat says with one call.
+        let common = own.join("commondir");
+        let common = match disk.lstat(&common).ok().and_then(|_| line(disk, &common)) {
             Some(path) => disk.canonical(&own.join(path)).ok()?,
             None => own.clone(),
         };

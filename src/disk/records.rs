@@ -126,6 +126,11 @@ impl Records {
         names.filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
     }
 
+    /// Whether there may be any: the directory exists, or cannot be looked for.
+    pub fn may_exist(&self) -> bool {
+        !self.disk.lstat(&self.dir).is_err_and(|error| is(&error, Errno::NOENT))
+    }
+
     pub fn names(&self) -> Vec<String> {
         let names = self.disk.names(&self.dir).unwrap_or_default();
         let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();

@@ -66,7 +66,7 @@ pub(crate) use renamed::renamed;
 /// The end of a record's name until its claim is complete.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// For so few steps the records are opened by name.
+/// For at most this many steps, the records are opened by name.
 pub(crate) const FEW: usize = 16;
 
 /// Decisions that must stay valid for a moment treat a lease with fewer seconds left as ended.
@@ -86,7 +86,7 @@ pub(crate) struct Record {
     /// The length of a renewal, in seconds.
     pub(crate) lease: i64,
     pub(crate) process: Option<Process>,
-    /// None: no run made it.
+    /// `None` if no run made the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<RunRecord>,
     /// The key of the request that it was made for.
@@ -108,7 +108,7 @@ pub(crate) struct Record {
 pub(crate) struct RunRecord {
     /// Relative to the plans directory.
     pub(crate) log: String,
-    /// What the step changes; none: unknown.
+    /// What the step changes; `None` if unknown.
     pub(crate) touches: Option<Vec<String>>,
     /// The first process of the worker's group, once there is one.
     pub(crate) worker: Option<Process>,
@@ -138,7 +138,7 @@ pub(crate) struct Leases<'a> {
 }
 
 impl<'a> Leases<'a> {
-    /// Finds where the records are; reads nothing yet.
+    /// Finds where the records are; reads none of them yet.
     pub(crate) fn of(context: &'a Context) -> Self {
         let plans = &context.plans;
         let worktree = plans.worktree();
@@ -174,7 +174,7 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, None)
     }
 
-    /// As [`Self::annotate`], for a change of this step: also which claims of it have ended.
+    /// Like [`Self::annotate`], for a change of this step: also adds which of its claims have ended.
     pub(crate) fn annotate_for(&self, plans: Plans, step: &StepId) -> Plans {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }
@@ -186,7 +186,7 @@ impl<'a> Leases<'a> {
 
     fn annotate_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
         let mut claims = self.claims(&plans, unfinished, changed);
-        // A claim marks a step without tries left as failed, so such steps must stay in its queue.
+        // `planwatch claim` marks a step without attempts left as failed, so its queue must contain such steps.
         if unfinished == Unfinished::Held {
             claims.set_limit(self.context.config.max_attempts() as usize);
         }
@@ -197,7 +197,8 @@ impl<'a> Leases<'a> {
         let mut claims = Claims::default();
         let mut branches = HashMap::new();
         let changed = changed.map(|it| self.key(it));
-        for records in [&self.shared, &self.own].into_iter().flatten() {
+        // Most repositories have never had a claim.
+        for records in [&self.shared, &self.own].into_iter().flatten().filter(|it| it.may_exist()) {
             for name in self.about(plans, records) {
                 let bytes = if is_log(&name) { records.read_log(&name) } else { records.read(&name) };
                 // A record that cannot be read now may be readable the next time.
@@ -262,7 +263,7 @@ impl<'a> Leases<'a> {
         self.is_uncacheable.load(Ordering::Relaxed)
     }
 
-    /// The earliest end of a lease on which the claims depend; none: they depend on no lease.
+    /// The earliest end of a lease on which the claims depend; `None` if they depend on no lease.
     pub(crate) fn first_end(&self) -> Option<Time> {
         *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -446,8 +447,8 @@ impl<'a> Leases<'a> {
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
     }
 
-    /// The claims whose process runs, and those that have no process and were made or renewed less than `patience` seconds ago or
-    /// have a longer lease.
+    /// The claims whose process runs. A claim whose process cannot be observed counts while its lease is in force, and
+    /// for `patience` seconds after it was made or renewed.
     pub(crate) fn claims_at_work(&self, patience: i64) -> HashSet<String> {
         let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let is_at_work = |it: &Record| {
@@ -462,7 +463,7 @@ impl<'a> Leases<'a> {
         self.runs_named(&|name| !name.ends_with(UNFINISHED))
     }
 
-    /// The claims of live runs in this working tree, also one that is being made: it may be in its file already.
+    /// The claims of live runs in this working tree, including one that is being made: it may be in its file already.
     pub(crate) fn live_runs(&self) -> Vec<Record> {
         let live = self.runs_named(&|_| true).into_iter().filter(|(_, is_live)| *is_live);
         live.map(|(it, _)| it).collect()
