@@ -1,8 +1,25 @@
 //! Unified diffs of plan files, as `--dry-run` shows them.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
-use similar::{ChangeTag, DiffTag, TextDiff};
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::udiff::UnifiedHunkHeader;
+use similar::{DiffOp, DiffTag, group_diff_ops};
+
+/// How many equal lines are shown before and after a change.
+const CONTEXT: usize = 3;
+
+/// Finds the differences with Myers' algorithm (1986), as git does. `TextDiff` would compile five others into the binary.
+fn ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    let mut found = Compact::new(Replace::new(Capture::new()), old, new);
+    let Ok(()) = myers::diff(&mut found, old, 0..old.len(), new, 0..new.len());
+    found.into_inner().into_inner().into_ops()
+}
+
+fn split(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
 
 /// Returns the unified diff between two versions of a file; empty if they are equal.
 ///
@@ -25,8 +42,20 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Strin
     if old.is_empty() && new.is_empty() {
         return head;
     }
-    let diff = TextDiff::from_lines(old.as_ref(), new.as_ref());
-    head + &diff.unified_diff().context_radius(3).header(&old_name, &new_name).to_string()
+    let (old, new) = (split(&old), split(&new));
+    let hunks = group_diff_ops(ops(&old, &new), CONTEXT);
+    let mut diff = head;
+    if !hunks.is_empty() {
+        let _ = writeln!(diff, "--- {old_name}\n+++ {new_name}");
+    }
+    for hunk in hunks {
+        let _ = writeln!(diff, "{}", UnifiedHunkHeader::new(&hunk));
+        for change in hunk.iter().flat_map(|it| it.iter_changes(&old[..], &new[..])) {
+            let end = if change.value().ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            let _ = write!(diff, "{}{}{end}", change.tag(), change.value());
+        }
+    }
+    diff
 }
 
 /// What a line of a difference is.
@@ -49,37 +78,75 @@ pub struct DiffLine {
 
 /// Returns the lines of a unified diff, with the words that differ within a line marked.
 pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
-    let diff = TextDiff::from_lines(old, new);
+    let (old, new) = (split(old), split(new));
     let mut found = Vec::new();
-    for group in diff.grouped_ops(3) {
-        if let (Some(first), Some(last)) = (group.first(), group.last()) {
-            let (old, new) = (first.old_range().start, first.new_range().start);
-            let n_lines = (last.old_range().end - old, last.new_range().end - new);
-            // As in git, nothing is before the first line.
-            let (old, new) = (old + n_lines.0.min(1), new + n_lines.1.min(1));
-            let head = format!("@@ -{old},{} +{new},{} @@", n_lines.0, n_lines.1);
-            found.push(DiffLine { kind: LineKind::Head, parts: vec![(false, head)] });
-        }
-        for change in group.iter().flat_map(|it| diff.iter_inline_changes(it)) {
-            let kind = match change.tag() {
-                ChangeTag::Equal => LineKind::Same,
-                ChangeTag::Delete => LineKind::Removed,
-                ChangeTag::Insert => LineKind::Added,
+    for hunk in group_diff_ops(ops(&old, &new), CONTEXT) {
+        let head = UnifiedHunkHeader::new(&hunk).to_string();
+        found.push(DiffLine { kind: LineKind::Head, parts: vec![(false, head)] });
+        for op in &hunk {
+            let (old, new) = (&old[op.old_range()], &new[op.new_range()]);
+            let kinds = match op.tag() {
+                DiffTag::Equal => [None, Some(LineKind::Same)],
+                _ => [Some(LineKind::Removed), Some(LineKind::Added)],
             };
-            let parts = change
-                .iter_strings_lossy()
-                .map(|(differs, text)| (differs, text.trim_end_matches(['\n', '\r']).to_owned()));
-            found.push(DiffLine { kind, parts: parts.collect() });
+            let marked = marked(old, new).into_iter().zip(kinds);
+            let marked = marked.filter_map(|(lines, kind)| Some((lines, kind?)));
+            found.extend(
+                marked.flat_map(|(lines, kind)| lines.into_iter().map(move |parts| DiffLine { kind, parts })),
+            );
         }
     }
     found
+}
+
+/// Lines without their ends, in parts, each with whether it differs from the other side.
+type Marked = Vec<Vec<(bool, String)>>;
+
+/// Marks the words that differ. None is marked if fewer than half of them are equal, because that would be hard to read.
+fn marked(old: &[&str], new: &[&str]) -> [Marked; 2] {
+    let lines =
+        [old, new].map(|it| it.iter().map(|it| words(it.trim_end_matches(['\n', '\r']))).collect::<Vec<_>>());
+    let [a, b] = lines.each_ref().map(|it| it.concat());
+    let is_short = a.len().saturating_mul(b.len()) <= MAX_PAIRS;
+    let ops = if is_short { ops(&a, &b) } else { Vec::new() };
+    let equal = || ops.iter().filter(|it| it.tag() == DiffTag::Equal);
+    let n_equal: usize = equal().map(|it| it.old_range().len()).sum();
+    let is_alike = n_equal * 4 >= a.len() + b.len();
+    let mut differs = [vec![is_alike; a.len()], vec![is_alike; b.len()]];
+    for op in equal() {
+        differs[0][op.old_range()].fill(false);
+        differs[1][op.new_range()].fill(false);
+    }
+    let [old, new] = lines;
+    let [of_old, of_new] = differs.map(Vec::into_iter);
+    [(old, of_old), (new, of_new)].map(|(lines, mut differs)| {
+        let line = |words: Vec<&str>| {
+            let words: Vec<_> = differs.by_ref().take(words.len()).zip(words).collect();
+            let parts = words.chunk_by(|a, b| a.0 == b.0);
+            parts.map(|it| (it[0].0, it.iter().map(|it| it.1).collect())).collect()
+        };
+        lines.into_iter().map(line).collect()
+    })
+}
+
+/// Splits a line into words and the blanks between them.
+fn words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|it: char| it.is_whitespace() != first.is_whitespace()).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        words.push(word);
+        rest = behind;
+    }
+    words
 }
 
 /// Returns the edits that make `new` of `old`: ranges of `old` in their order, each with the text that replaces it.
 ///
 /// Whole lines are compared; within a changed region, what both begin and end with stays.
 pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
-    let [old_lines, new_lines] = [old, new].map(|it| it.split_inclusive('\n').collect::<Vec<_>>());
+    let [old_lines, new_lines] = [old, new].map(split);
     let starts = |lines: &[&str]| -> Vec<usize> {
         let ends = lines.iter().scan(0, |at, line| {
             *at += line.len();
@@ -91,8 +158,8 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     if old_lines.len().saturating_mul(new_lines.len()) > MAX_PAIRS {
         return trimmed(old, new, (0..old.len(), 0..new.len())).into_iter().collect();
     }
-    let diff = TextDiff::from_slices(&old_lines, &new_lines);
-    let changed = diff.ops().iter().filter(|it| it.tag() != DiffTag::Equal);
+    let ops = ops(&old_lines, &new_lines);
+    let changed = ops.iter().filter(|it| it.tag() != DiffTag::Equal);
     let bytes = |at: &[usize], lines: Range<usize>| at[lines.start]..at[lines.end];
     // As many lines as before are changed lines, each with an edit of its own.
     let regions = changed.flat_map(|it| {
@@ -147,8 +214,8 @@ pub fn line_counts(old: &str, new: &str) -> (u64, u64) {
     if old.is_empty() || new.is_empty() || old.len().saturating_mul(new.len()) > MAX_PAIRS {
         return (new.len() as u64, old.len() as u64);
     }
-    let diff = TextDiff::from_slices(old, new);
-    let changed = diff.ops().iter().filter(|it| it.tag() != DiffTag::Equal);
+    let ops = ops(old, new);
+    let changed = ops.iter().filter(|it| it.tag() != DiffTag::Equal);
     changed.fold((0, 0), |sum, it| (sum.0 + it.new_range().len() as u64, sum.1 + it.old_range().len() as u64))
 }
 
@@ -173,7 +240,7 @@ mod tests {
         let head = |old: &str, new: &str| lines(old, new)[0].parts[0].1.clone();
         assert_eq!(head("", "a\nb\n"), "@@ -0,0 +1,2 @@");
         assert_eq!(head("a\nb\n", ""), "@@ -1,2 +0,0 @@");
-        assert_eq!(head("a\n", "b\n"), "@@ -1,1 +1,1 @@");
+        assert_eq!(head("a\n", "b\n"), "@@ -1 +1 @@");
     }
 
     #[test]
@@ -232,6 +299,13 @@ mod tests {
             diff,
             "diff --git a/p/step-1.md b/p/step-1.md\n--- a/p/step-1.md\n+++ b/p/step-1.md\n@@ -1,3 +1,3 @@\n ---\n-status: pending\n+status: completed\n ---\n"
         );
+    }
+
+    #[test]
+    fn lines_end_at_lf_alone_as_in_git() {
+        let diff = unified("a.md", Some(b"a\rb\nc"), Some(b"a\rB\nc\n"));
+        let hunk = "@@ -1,2 +1,2 @@\n-a\rb\n-c\n\\ No newline at end of file\n+a\rB\n+c\n";
+        assert!(diff.ends_with(hunk), "{diff:?}");
     }
 
     #[test]
