@@ -9,7 +9,7 @@ use crate::plan::words::nearest;
 
 pub use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
 
-/// What is started: words without a shell, or a line that the user wrote.
+/// What is started: a program and its arguments without a shell, or a line for a shell from a user or a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentCommand {
     Words(Vec<String>),
@@ -36,11 +36,11 @@ pub struct Agent {
     pub prompt: PromptBy,
     pub timeout: Option<Duration>,
     pub idle: Option<Duration>,
-    /// The key of its JSON answer that holds US dollars.
+    /// The key of the agent's JSON answer that holds the cost in US dollars.
     pub cost: Option<String>,
-    /// The key of its JSON answer that holds its words.
+    /// The key of the agent's JSON answer that holds its text.
     pub answer: Option<&'static str>,
-    /// The release whose own help documents its options, or that they are unverified.
+    /// A sentence about the release against which a preset's options were checked; `None` for other commands.
     pub checked: Option<&'static str>,
     /// What has to be trusted before it is started.
     pub subject: Option<Subject>,
@@ -113,16 +113,19 @@ const PRESETS: [Preset; 4] = [
 /// The prefix of an agent's name in `trust`.
 pub const OF_AGENT: &str = "agent:";
 
-/// The preset of a command line that the user typed.
+/// The time limit of an attempt, if none is given.
+pub const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// The name of the agent that runs a command line that the user typed.
 pub const SHELL: &str = "shell";
 
 #[derive(Debug, Clone, Default)]
 pub struct AgentRequest {
-    /// A preset or one of a configuration.
+    /// The name of a preset or of an agent in a configuration.
     pub agent: Option<String>,
     /// A line for a shell, as it was typed.
     pub command: Option<String>,
-    /// Those of the user's own configuration.
+    /// The agents of the user's own configuration.
     pub own: Agents,
     /// Where the user's own configuration would be, for messages.
     pub own_path: String,
@@ -156,13 +159,13 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
         (None, Some(preset)) => of_preset(preset),
         (None, None) => of_repository(context, name, request)?,
     };
-    // Whatever a repository says can only be shorter.
-    let shorter = |own: Option<Duration>, theirs: Option<i64>| match (own, theirs.map(seconds)) {
-        (Some(own), Some(theirs)) => Some(own.min(theirs)),
-        (own, theirs) => own.or(theirs),
-    };
-    agent.timeout = shorter(agent.timeout, theirs.and_then(|it| it.timeout));
-    agent.idle = shorter(agent.idle, theirs.and_then(|it| it.idle));
+    // An agent of the repository has its limits already. Those of other agents the repository can only shorten.
+    if let Some(theirs) = theirs.filter(|_| agent.subject.is_none()) {
+        let shorter = |own: Duration, theirs: i64| Some(own.min(seconds(theirs)));
+        agent.timeout =
+            theirs.timeout.map_or(agent.timeout, |it| shorter(agent.timeout.unwrap_or(TIMEOUT), it));
+        agent.idle = theirs.idle.map_or(agent.idle, |it| shorter(agent.idle.unwrap_or(Duration::MAX), it));
+    }
     Ok(agent)
 }
 
@@ -196,7 +199,7 @@ fn of_preset(preset: &Preset) -> Agent {
     }
 }
 
-/// What a configuration says, on top of a preset where it has its name.
+/// An agent of a configuration. Without a command of its own, it extends the preset of the same name.
 fn merged(name: &str, config: &AgentConfig, preset: Option<&Preset>) -> Result<Agent, Error> {
     let base = match (&config.command, preset) {
         (Some(line), _) => Agent { name: name.to_owned(), ..of_line(line) },

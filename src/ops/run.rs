@@ -24,7 +24,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::api::agents::{Agent, AgentCommand, PromptBy};
+use crate::api::agents::{Agent, AgentCommand, PromptBy, TIMEOUT};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::trust::Subject;
@@ -36,20 +36,17 @@ pub use outcome::{ExitKind, Outcome};
 pub use output::{WorkerOutput, worker_output};
 pub use preview::{Preview, preview};
 
-/// The time limit of an attempt, if none is given.
-pub const TIMEOUT: Duration = Duration::from_secs(60 * 60);
-
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     pub plan: String,
     pub agent: Agent,
     /// The name in claims and attempts; none: the agent's name.
     pub by: Option<String>,
-    /// Steps side by side.
+    /// The most steps that are worked on at the same time.
     pub jobs: usize,
-    /// Different steps that are begun.
+    /// The most different steps that are begun.
     pub max_steps: Option<usize>,
-    /// Tries of a step; none: as configured.
+    /// The most tries of a step; none: as configured.
     pub max_attempts: Option<u32>,
     /// Of each attempt; none: the agent's, else [`TIMEOUT`].
     pub timeout: Option<Duration>,
@@ -100,8 +97,9 @@ pub trait Surface: Sync {
 pub trait Workers: Sync {
     /// Runs a process to the end. Afterwards no process of its group is left.
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended;
-    /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same one,
-    /// and, if that was not recorded yet, every process that carries the claim. `log` is the run's, of its last process.
+    /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same
+    /// one, and, if that was not recorded yet, every process that carries the claim. `log` is the log of its last
+    /// process.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     fn is_stopped(&self) -> bool;
     /// A fingerprint of the working tree around `root`, except what is in `without`; none if it cannot be computed.
@@ -164,7 +162,7 @@ pub enum Event<'a> {
         closed: usize,
         total: usize,
     },
-    /// Other runs hold the steps that could be next.
+    /// The run waits, for example because other runs hold the steps that could be next.
     Waiting {
         why: &'a str,
     },
@@ -285,7 +283,7 @@ impl RunReport {
     }
 }
 
-/// The environment of a step's process, beside its run's own.
+/// The environment of a step's process, in addition to that of its run.
 fn environment(
     context: &Context,
     request: &RunRequest,

@@ -553,6 +553,23 @@ fn an_agent_of_the_repository_needs_trust_and_the_users_agent_takes_precedence()
 }
 
 #[test]
+fn a_repository_can_only_shorten_the_limits_of_other_agents() {
+    let place = place_with(&[""]);
+    for (theirs, expected) in
+        [("timeout = \"5h\"", 3600), ("timeout = \"10m\"", 600), ("idle = \"5h\"", 3600)]
+    {
+        place.write("planwatch.toml", &format!("[agents.claude]\n{theirs}\n"));
+        let ran = place.run_with(&["run", "p", "--agent", "claude", "--dry-run", "--json"]);
+        assert!(
+            ran.stdout.contains(&format!("\"timeout\":{expected}")),
+            "{theirs}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn a_name_with_shell_syntax_is_not_executed() {
     let place = Place::new();
     let id = "a $(touch evil) `touch evil`; touch evil";
