@@ -55,7 +55,7 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ),
 ];
 
-/// An import that was refused because its source was imported before, with the field that every surface has for it.
+/// Gives an import that was refused because its source was imported before a hint that names the field `again`.
 pub(super) fn import_again(error: Error) -> Error {
     match error {
         Error::Conflict { code: code @ "already-imported", message, .. } => {
@@ -72,7 +72,7 @@ const PERSONS: [(&str, &str, &str); 2] = [
     ("trust", "a person has to trust it at a terminal", "a person has to trust it at a terminal"),
 ];
 
-/// Verbs, and the tools that do the same with nothing or a plan, and with a step.
+/// Each verb with two tools that do the same: one without an id or with a plan's, and one with a step's.
 const TOOLS: [(&str, &str, &str); 19] = [
     ("show", "get_plan", "get_step"),
     ("next", "claim_next_step", "claim_next_step"),
@@ -95,7 +95,7 @@ const TOOLS: [(&str, &str, &str); 19] = [
     ("template list", "list_assets with kind `templates`", ""),
 ];
 
-/// Verbs, and the routes that do the same with nothing, a plan and a step.
+/// Each verb with three routes that do the same: without an id, with a plan's, and with a step's.
 const ROUTES: [(&str, &str, &str, &str); 25] = [
     ("show", "", "GET /api/show/{}", "GET /api/show/{}"),
     ("next", "GET /api/next", "POST /api/plans/{}/claim", ""),
@@ -124,10 +124,12 @@ const ROUTES: [(&str, &str, &str, &str); 25] = [
     ("doctor", "GET /api/doctor", "", ""),
 ];
 
-/// Every verb of the command line: `planwatch` before one of them is a command, before another word it is the program.
-const VERBS: &str = " add archive attempt block check claim completions confirm decide doctor done draft edit export fail help \
-                     hook import init insight instructions list man mcp move new next note recall release remove reopen \
-                     replace run script search set show skip sql squash start status sync template trust undo watch ";
+/// Verbs of the command line. `planwatch` before one of these words begins a command; before another word it names the
+/// program.
+const VERBS: &str = " add archive attempt block board browser check claim completions confirm decide diff doctor \
+                     done draft edit export fail git help hook import init insight instructions list log lsp man mcp \
+                     move new next note recall release remove reopen replace restore run script search set show skip \
+                     sql squash stale start stats status steps sync template token trust undo unset watch ";
 
 /// Translates a hint for a surface; `None` if nothing of it is left.
 pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
@@ -187,7 +189,7 @@ fn left(hint: &str, keep: impl Fn(&str) -> Option<String>) -> Option<String> {
     (!told.is_empty()).then_some(told)
 }
 
-/// The parts of a hint, each with what is before it; commas between backticks divide nothing.
+/// Splits a hint into its parts, each with the separator before it. Separators between backticks do not count.
 fn parts(hint: &str) -> Vec<(&str, &str)> {
     let (mut parts, mut from, mut between) = (Vec::new(), 0, "");
     let mut is_code = false;
@@ -203,7 +205,7 @@ fn parts(hint: &str) -> Vec<(&str, &str)> {
     parts
 }
 
-/// A part with tools or routes in the place of commands between backticks.
+/// Replaces the commands between backticks in a part with tools or routes.
 fn translated(part: &str, surface: Surface) -> String {
     for (verb, tools, routes) in PERSONS {
         if part.contains(&format!("`planwatch {verb} ")) || part.contains(&format!("`planwatch {verb}`")) {

@@ -44,6 +44,7 @@ fn init() -> Object {
         .field("commands", list(command.closed()))
         .field("diff", text())
         .optional("kept", list(part("Kept")))
+        .optional("not_recorded", flag())
 }
 
 /// `store::commit::CommitReport`.
@@ -76,6 +77,7 @@ fn git_resolve() -> Object {
         .field("files", list(file.closed()))
         .field("diff", text())
         .optional("kept", list(part("Kept")))
+        .optional("not_recorded", flag())
 }
 
 /// `ops::git_review::GitReviewReport`.

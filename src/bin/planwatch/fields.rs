@@ -8,27 +8,28 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
-pub(crate) const CHANGE: &str = "verb dry_run changes refused diff not_repointed committed kept";
+pub(crate) const CHANGE: &str = "verb dry_run changes refused diff not_repointed committed kept not_recorded";
 
 /// The fields of what `claim` answers; known beforehand for the same reason.
-pub(crate) const CLAIM: &str = "state step why claim dry_run diff kept";
+pub(crate) const CLAIM: &str = "state step why claim dry_run diff kept not_recorded";
 
-pub(crate) const IMPORT: &str = "verb dry_run changes refused diff form unmapped problems already kept";
+pub(crate) const IMPORT: &str =
+    "verb dry_run changes refused diff form unmapped problems already kept not_recorded";
 
 /// The fields of what `git commit` answers.
 pub(crate) const COMMIT: &str = "dry_run commit branch message files left";
 /// The fields of what the verbs of `git` answer.
 pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj";
 pub(crate) const GIT_REVIEW: &str = "merge files";
-pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept";
+pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept not_recorded";
 
 /// The fields of what the verbs of `sync` answer.
 pub(crate) const SYNC: &str = "dry_run remote claims_at branch listed_at error claims settled removed";
 pub(crate) const SYNC_INIT: &str = "dry_run did id remote claims_at branch refused path diff";
 
-pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept";
+pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept not_recorded";
 
-/// The fields of all events together; one event has not all of them.
+/// The fields of all events together; no event has all of them.
 pub(crate) const EVENT: &str =
     "event of id plan title path at source verb by host old new attempt plans_total steps_total";
 
@@ -36,7 +37,7 @@ pub(crate) const EVENT: &str =
 pub(crate) const DRAFT: &str = "event pass passes focus change added removed diff why seconds state plan path incomplete beside \
      steps prompt notes command checked";
 
-/// The fields of all events of a run together, and of what it comes to; none has all of them.
+/// The fields of all events of a run and of its result together; no object has all of them.
 pub(crate) const RUN: &str = "event step title attempt of why log text command outcome status exit_code seconds cost notes closed \
      total plan end attempts next prompt environment untrusted verify_only directory timeout idle \
      max_attempts checked verify worktrees";
@@ -82,7 +83,7 @@ pub(crate) fn read(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
-/// Keeps the wanted fields; none wanted: all stay.
+/// Keeps the wanted fields, or all fields if `wanted` is empty.
 pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
     let Value::Object(mut object) = object else { return Ok(object) };
     if wanted.is_empty() {
@@ -102,7 +103,7 @@ pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
     let mut items = object.remove(key).unwrap_or(Value::Array(Vec::new()));
     let list = items.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     let of_items = fields_of(list.iter().filter_map(Value::as_object));
-    // Of a list without items nothing is known, and nothing is lost.
+    // A list without items does not show which fields it has.
     if !of_items.is_empty() {
         known(wanted, &of_items)?;
     }

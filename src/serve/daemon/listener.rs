@@ -39,7 +39,7 @@ impl SocketRequest {
     /// Sends the last answer, and waits a moment until it is written.
     pub(crate) fn close(self, last: Answer) {
         let Self { reply, is_sent, .. } = self;
-        // It fails if the client reads no more, which is fine.
+        // The send fails if the client no longer reads, which is fine.
         reply.try_send(last).ok();
         drop(reply);
         is_sent.recv_timeout(CLOSE_TIMEOUT).ok();
@@ -96,15 +96,16 @@ fn accept(listener: &UnixListener, forward: &Forward) {
         if !socket_path::is_same_user(&stream) || open.load(Ordering::Relaxed) >= CONNECTION_LIMIT {
             continue;
         }
-        let (forward, open) = (Arc::clone(forward), Arc::clone(&open));
+        let (forward, closed) = (Arc::clone(forward), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
         let served = std::thread::Builder::new().name("connection".to_owned()).spawn(move || {
             // An error concerns this connection only.
             serve(stream, &forward).ok();
-            open.fetch_sub(1, Ordering::Relaxed);
+            closed.fetch_sub(1, Ordering::Relaxed);
         });
         if served.is_err() {
-            return;
+            // There may be a free thread for the next connection.
+            open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -290,7 +290,7 @@ pub(crate) struct Replace {
   planwatch archive --restore auth
 
 The steps of an archived plan cannot be claimed, but `show` displays them, and its closed steps still count for steps that \
-depend on them. A plan with a step that is claimed or in progress is not archived.")]
+depend on them. A plan with a claimed step is not archived.")]
 pub(crate) struct Archive {
     /// Plans (can be repeated)
     #[arg(required = true, value_name = "PLAN")]
