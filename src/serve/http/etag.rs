@@ -1,8 +1,8 @@
-//! Etags: of files, on which a change may depend, and of answers, which are left out where the client has them.
+//! Etags of files, on which a change may depend, and of answers, which are not sent again if the client has them.
 //!
-//! What is answered of a plan or a step may change with other files than its own. So the etag of such an answer to a `GET` has two
-//! parts, `"FILE-ANSWER"`: `If-None-Match` compares both, `If-Match` only the file. Other answers have a weak etag, which
-//! no `If-Match` accepts.
+//! The answer about a plan or a step may also change when other files change. So the etag of such an answer to a `GET`
+//! has two parts, `"FILE-ANSWER"`: `If-None-Match` compares both, `If-Match` only the file. Other answers have a weak
+//! etag, which no `If-Match` accepts.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Request};
@@ -24,13 +24,14 @@ pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response 
     answer
 }
 
-/// The hexadecimal digits of an answer's part.
+/// The number of hexadecimal digits of the `ANSWER` part.
 const DIGITS: usize = 32;
 
 /// A longer answer is hashed in a blocking thread.
 const LONG: usize = 1 << 16;
 
-/// Adds an etag of its content to each answer to a `GET`, and answers 304 without a body if the client has it.
+/// Adds an etag of its content to each successful JSON answer to a `GET`, and answers 304 without a body if the client
+/// has it.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
     // Requesting the next step claims it, so each answer is different.
     if request.method() != Method::GET || request.uri().path().ends_with("/next-step") {

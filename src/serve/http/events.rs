@@ -71,7 +71,7 @@ impl EventStream {
         let Subscription { since, last, mut receiver } = following;
         let (mut last, mut missed) = (last, Vec::new());
         // The id of `ready` is that of the last event before the stream, so that a connection that breaks here misses
-        // nothing. A reset has no id: the viewer keeps its old one, which leads to the reset again.
+        // nothing. Before a reset, `ready` has no id: the viewer keeps its old one, which leads to the reset again.
         let id = match since {
             Since::TooFar => {
                 missed.push(reset(last));

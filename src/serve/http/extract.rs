@@ -18,12 +18,12 @@ pub(in crate::serve) fn plan_named(name: &str) -> Result<String, Problem> {
     if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }
 
-/// As [`plan_named`], where a plan may be named.
+/// As [`plan_named`], for an optional plan.
 pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> {
     named.map(|it| plan_named(&it)).transpose()
 }
 
-/// A step by its whole id, `<plan>:<number>`, as the engine's requests refer to it: also where a plan has the same name.
+/// A step by its whole id, `<plan>:<number>`, as the engine's requests refer to it, even if a plan has the same name.
 pub(in crate::serve) fn step_named(name: &str) -> Result<String, Problem> {
     let read = name.rsplit_once(':').and_then(|(plan, number)| {
         let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
@@ -73,7 +73,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// A body of JSON; unlike axum's own it says what is wrong in the one form.
+/// A JSON body. Unlike axum's `Json`, it reports errors as a [`Problem`].
 #[derive(Debug, Clone)]
 pub(super) struct Body<T>(pub(super) T);
 
@@ -99,8 +99,8 @@ pub(super) fn not_json(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "json-invalid", format!("the body is not JSON: {error}"))
 }
 
-/// JSON as it is sent. The thread that works writes it: that of the network would hold up all others with it, and with
-/// giving back what it was written from.
+/// JSON as it is sent. The blocking thread of the request serializes it and frees its source: in the network thread,
+/// both would delay all other requests.
 #[derive(Debug, Clone)]
 pub(super) struct Written(Bytes);
 

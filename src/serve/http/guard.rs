@@ -131,7 +131,8 @@ pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
 
 /// Whether a client looks for an OAuth server of this address, as MCP clients do before they send a token.
 ///
-/// There is none. A 401 would say that the description of one is behind the token, and such a client would give up.
+/// There is no such server. A 401 would mean that its description exists but needs the token, and such a client would
+/// give up.
 fn is_discovery(uri: &Uri) -> bool {
     let path = uri.path().strip_prefix("/mcp").unwrap_or(uri.path());
     // A client that finds no description requests these paths.
@@ -152,7 +153,7 @@ fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
     if is_right { Ok(()) } else { Err(Problem::no_token()) }
 }
 
-/// What follows `Bearer`, or the password that follows `Basic`, whatever the name before it.
+/// What follows `Bearer`, or the password that follows `Basic`; any user name is accepted.
 fn credential(header: &HeaderValue) -> Option<Vec<u8>> {
     let at = header.as_bytes().iter().position(|it| *it == b' ')?;
     let (scheme, given) = header.as_bytes().split_at(at);

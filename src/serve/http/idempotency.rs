@@ -1,8 +1,9 @@
 //! `Idempotency-Key`: a request that is sent again with the same key, because the answer was lost, gets the same answer.
 //!
-//! What a key did is recorded with the change that it made (`store::idempotency`), and the answer is put beside it. So the
-//! answer is given again after a restart. If the process was killed between the two, the answer is made from the record.
-//! A refusal is not stored: nothing was done, and the request may succeed the next time.
+//! The change that a request makes is recorded together with its key (`store::idempotency`), and the answer is added to
+//! the record. So the answer is given again even after a restart. If the process was killed before the answer was
+//! added, the answer is made from the record. A refusal is not stored: nothing was done, and the request may succeed
+//! the next time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -21,13 +21,13 @@ pub(in crate::serve) struct Problem {
     pub(in crate::serve) rest: Box<Rest>,
 }
 
-/// What few problems have.
+/// The parts that only a few problems have.
 #[derive(Debug, Clone, Default)]
 pub(in crate::serve) struct Rest {
     pub(in crate::serve) hint: Option<String>,
     /// The engine's own hint, in the words of the command line; pages have words of their own.
     pub(in crate::serve) advice: Option<String>,
-    /// Facts for machines, beside the sentence.
+    /// Facts for machines, in addition to the sentence.
     pub(in crate::serve) details: Map<String, Value>,
     pub(in crate::serve) headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -147,7 +147,7 @@ impl Problem {
     }
 }
 
-/// The one table from what the engine refuses to a status.
+/// The status for each error of the engine.
 pub(in crate::serve) fn status_of(error: &Error) -> StatusCode {
     match error {
         Error::NoPlansDir => StatusCode::SERVICE_UNAVAILABLE,
@@ -186,7 +186,7 @@ impl From<Error> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// Carries itself to where the path is known and the body is written.
+    /// Attaches the problem to a response without a body; [`Problem::answer`] writes the body later, with the path.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);

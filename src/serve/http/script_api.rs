@@ -78,7 +78,7 @@ impl SeedStep {
     }
 }
 
-/// The plan or step that an earlier request with the same key made or changed, and did not answer.
+/// The plan or step that an earlier request with the same key made or changed without being answered.
 fn earlier(context: &Context) -> Option<String> {
     let key = context.key.as_ref()?;
     let id = key.made()?.first_id()?;

@@ -185,7 +185,7 @@ fn router(app: &App, pages: &Pages) -> Router {
     (pages.0)(app).route_layer(around_pages).merge(api)
 }
 
-/// Answers from outside our handlers keep their connection like others.
+/// Keeps the connection of an MCP request open while it is worked on; other handlers do this in [`App::ask`].
 async fn at_work(request: Request, next: Next) -> Response {
     let _busy = connections::busy();
     next.run(request).await

@@ -1,4 +1,4 @@
-//! The bodies that are not the request of a verb as it is in `api::requests`.
+//! The bodies of routes that have no type of their own in `api::requests`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;

@@ -44,7 +44,7 @@ impl Reply {
         Self { etag_at, ..Self::of("change", report.to_json()) }
     }
 
-    /// As [`Self::changed`], where something is made.
+    /// As [`Self::changed`], for a route that makes something.
     pub(crate) fn made(report: &ChangeReport) -> Self {
         let status = if report.is_dry_run { 200 } else { 201 };
         Self { status, ..Self::changed(report) }
@@ -75,13 +75,13 @@ impl Call {
         self.query.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok())
     }
 
-    /// The request that the query is.
+    /// Reads the query as a request of the engine.
     pub(crate) fn asked<R: DeserializeOwned>(&self) -> Result<R, Problem> {
         serde_json::from_value(Value::Object(self.query.clone()))
             .map_err(|it| Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", it.to_string()))
     }
 
-    /// The request that the body is.
+    /// Reads the body as a request of the engine.
     pub(crate) fn body<R: DeserializeOwned>(&self) -> Result<R, Problem> {
         serde_json::from_value(self.body.clone())
             .map_err(|error| invalid_body(error.to_string()).hint("GET /openapi.json describes it"))

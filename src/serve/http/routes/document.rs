@@ -9,8 +9,8 @@ use super::route::{Link, Parameter, Route};
 use super::{script_api, table};
 use crate::api::schema::{self, PLACE};
 
-/// What every route can answer: a request that is not understood, the token, another origin, too slow or too large a body,
-/// a body that is not JSON, something that cannot be, a fault of planwatch's own, no time.
+/// The refusals that every route can answer with: a bad request, a missing or wrong token, another origin, a body
+/// that is too slow, too large or not JSON, an invalid value, an internal error, a time limit.
 const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
 
 /// The document; `needs_token` says whether every request must have the daemon's token.
@@ -120,7 +120,7 @@ fn operation(route: &Route, routes: &[Route]) -> Value {
     operation
 }
 
-/// In words, with the headers that every client may send.
+/// Describes a route in words, with the headers that it takes.
 fn described(route: &Route) -> String {
     let mut said = format!("As `planwatch {}`.", route.command);
     if route.handler.is_none() {
@@ -154,7 +154,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
             response["headers"] = Value::Object(named);
         }
         let links = links(route, routes);
-        // Of what was made, not of what would have been.
+        // If a route answers 200 and 201, only 201 has links: a dry run makes nothing to link to.
         let is_best = route.success.iter().map(|(it, _)| it).max() == Some(status);
         if !links.is_empty() && is_best {
             response["links"] = Value::Object(links);
@@ -178,7 +178,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
     responses
 }
 
-/// Each link to a route that is there and has the parameter.
+/// Each link to a route that exists.
 fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
     let of = |it: &Link| {
         let (parameter, from) = (it.parameter, it.from);
@@ -193,8 +193,8 @@ fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
     route.links.iter().flat_map(of).collect()
 }
 
-/// A name in a path: every name that a plan's directory can have, and no other one. What a URL cannot hold in a path, slashes,
-/// backslashes and control characters, `guard` refuses.
+/// A name in a path: every name that a plan's directory can have, and no other. `guard` refuses what a name in a path
+/// cannot contain: slashes, backslashes and control characters.
 const NAME: &str = "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*$";
 /// A plan's name and a step number, as [`StepNumber`](crate::plan::step_number::StepNumber) reads it.
 const STEP_ID: &str =
@@ -227,7 +227,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     route.path_names().map(in_path).chain(query).chain(in_header(route)).collect()
 }
 
-/// The headers that a request may have beside those of every request.
+/// The headers that a request may have in addition to those of every request.
 fn in_header(route: &Route) -> Vec<Value> {
     let header = |name: &str, about: &str, pattern: &str| {
         json!({

@@ -1,4 +1,4 @@
-//! The routes of every verb except those for scripts, and the document that describes all of them.
+//! The routes of the verbs, except those of the script API, and the document that describes all routes.
 //!
 //! One table (`table`) lists the routes. The router, `GET /openapi.json` and the table in docs/http-routes.md are made from
 //! it. Handlers only translate; they run in a thread that may block.
@@ -44,7 +44,7 @@ pub use document::markdown;
 
 use document::document;
 
-/// Every route, those of the scripts among them.
+/// Every route, including those of the script API.
 fn table() -> Vec<Route> {
     [
         script_api::routes(),
@@ -133,8 +133,8 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
     app.ask_if(condition, answer).await
 }
 
-/// The answer to a request whose change an earlier one with the same key made without answering; a claim is answered by
-/// its verb.
+/// The answer if an earlier request with the same key made the change but was not answered. A claim is answered by its
+/// verb instead.
 fn repeated(context: &Context, route: &Route) -> Option<Reply> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;

@@ -1,7 +1,7 @@
 //! Pages of lists.
 //!
-//! A cursor holds the key of the last item that was shown, and its place. The next page begins after that item, even if
-//! it has moved; if it is gone, at its place. So an item that stays in the list is never repeated.
+//! A cursor holds the key of the last item that was shown, and the number of items up to it. The next page begins after
+//! that item, even if items before it were added or removed; if it is gone or has no key, after that number of items.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use super::route::{Parameter, form, query};
 const USUAL: u32 = 50;
 const MOST: u32 = 200;
 
-/// A place, and the last key as hexadecimal digits.
+/// The number of items so far, and the last key as hexadecimal digits.
 const FORM: &str = "^[0-9]{1,9}-([0-9a-f]{2}){0,512}$";
 
 /// The parameters of a list.
@@ -43,8 +43,11 @@ pub(crate) fn page(
     let cursor = call.text("cursor").map(|it| read(&it)).transpose()?;
     let Some(items) = reply.body.get_mut(key).and_then(Value::as_array_mut) else { return Ok(reply) };
     let begin = cursor.map_or(0, |(place, last)| {
-        let behind = items.iter().position(|it| id(it) == last).map(|it| it + 1);
-        behind.unwrap_or(place)
+        let is_last = |it: &Value| !last.is_empty() && id(it) == last;
+        // Keys need not be unique: the item at its old place comes before another one with the same key.
+        let is_in_place = place.checked_sub(1).and_then(|it| items.get(it)).is_some_and(is_last);
+        let after = || items.iter().position(is_last).map(|it| it + 1);
+        if is_in_place { place } else { after().unwrap_or(place) }
     });
     items.drain(..begin.min(items.len()));
     let has_more = items.len() > limit;
@@ -134,6 +137,24 @@ mod tests {
                 cursor = next;
             }
             assert_eq!(all, "aécde", "{limit}");
+        }
+    }
+
+    #[test]
+    fn items_without_a_key_or_with_the_same_key_are_each_shown_once() {
+        let rows: Vec<_> = (0..5).map(|it| json!([it])).collect();
+        for key in ["", "same"] {
+            let (mut shown, mut cursor) = (Vec::new(), None::<String>);
+            for _ in 0..3 {
+                let mut call = Call::default();
+                call.query.insert("limit".to_owned(), 2.into());
+                cursor.iter().for_each(|it| _ = call.query.insert("cursor".to_owned(), it.as_str().into()));
+                let reply = Reply::of("table", json!({"rows": rows}));
+                let reply = page(&call, reply, "rows", |_| key.to_owned()).unwrap();
+                shown.extend(reply.body["rows"].as_array().unwrap().clone());
+                cursor = reply.next_cursor;
+            }
+            assert_eq!((shown, cursor), (rows.clone(), None), "{key:?}");
         }
     }
 

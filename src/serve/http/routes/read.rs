@@ -28,7 +28,7 @@ use crate::store::transaction::Mode;
 /// Words of plans and of steps; the configuration may know more of them.
 const STATUS: &str = "Only what has this status; several are separated by commas";
 
-/// Keys of `api::sort`, each with its direction; an empty text is none.
+/// Keys of `api::sort`, each with its direction; an empty text has no keys.
 const SORT: &str = "^(-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*)?$";
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -199,7 +199,7 @@ fn shown(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let show = |id: String| show::show(context, &ShowRequest { id, ..request.clone() });
     let name = call.name("id");
     let report = match call.step().or_else(|_| call.plan()).map(show)? {
-        // The ids of decisions and insights are no names of plans.
+        // A decision or an insight is looked up only if no plan or step has this name.
         Err(error) if error.code() == "not-found" && is_record(name) => {
             show(name.to_owned()).map_err(|_| error)?
         }

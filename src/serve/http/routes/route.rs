@@ -57,7 +57,7 @@ pub(crate) struct Route {
     pub(crate) success: Vec<(u16, Value)>,
     /// The media type of that body.
     pub(crate) media: &'static str,
-    /// The statuses that it can answer beside those that every route can.
+    /// The statuses that it can answer in addition to those of every route.
     pub(crate) errors: &'static [u16],
     pub(crate) links: Vec<Link>,
     /// The path before the id of what it makes.
@@ -66,7 +66,7 @@ pub(crate) struct Route {
     pub(crate) handler: Option<Handler>,
 }
 
-/// The errors of a write: a conflict, a precondition, a file that cannot be written.
+/// The errors of a write: nothing found, a conflict, a failed precondition.
 pub(crate) const WRITING: &[u16] = &[404, 409, 412];
 /// As [`WRITING`], of requests that change no existing file.
 pub(crate) const MAKING: &[u16] = &[404, 409];
@@ -176,7 +176,7 @@ impl Route {
         self.answers(201, schema.clone()).makes_at(path).does(schema, MAKING, handler)
     }
 
-    /// Whether it decides on `If-Match`.
+    /// Whether it takes `If-Match`.
     pub(crate) fn takes_condition(&self) -> bool {
         self.errors.contains(&412)
     }
@@ -186,7 +186,7 @@ impl Route {
         self.verb == Method::GET && self.media == "application/json" && !self.takes_key()
     }
 
-    /// Whether it is done once for each `Idempotency-Key`: what changes something without saying what it is to be.
+    /// Whether it is done once for each `Idempotency-Key`. This holds for every route that writes.
     pub(crate) fn takes_key(&self) -> bool {
         self.verb != Method::GET || self.path.ends_with("/next-step")
     }

@@ -64,7 +64,8 @@ pub(crate) fn routes() -> Vec<Route> {
         get("/api/events", "follow_events", "watch")
             .about("Changes as server-sent events, without an end")
             .media("text/event-stream")
-            // One event; what it holds OpenAPI 3.1 cannot say of a stream, and generated clients judge each by this.
+            // The schema of one event, because generated clients check each event against it. OpenAPI 3.1 cannot
+            // describe the events of a stream.
             .answers(200, json!({})),
     ]
 }

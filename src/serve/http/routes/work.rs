@@ -183,7 +183,7 @@ fn noted(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     Ok(Reply::changed(&note::note(context, &request)?))
 }
 
-/// The client is not known to be a person, so that nothing is written.
+/// The client is not known to be a person, so nothing is written.
 fn confirmed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     let request = ConfirmRequest { id, ..call.body()? };
     confirm::confirm(context, &request).map(|it| Reply::changed(&it)).map_err(|error| match error {
