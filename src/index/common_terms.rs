@@ -5,8 +5,9 @@
 //! listing order. This does not depend on the document numbers of this index, so every index gives the same answer.
 //!
 //! Most documents are numbered in listing order, because the full text is filled that way. Below the [border](Listing)
-//! the first matches are therefore the first listed ones, and SQLite can stop there. Changed plans get numbers above it;
-//! of those, only the plans that are listed before the last result are looked at.
+//! the first matches are therefore the first listed ones, and SQLite can stop there. Changed plans get numbers from the
+//! border on. If enough documents below it match, only those changed plans are searched that are listed before the last
+//! of these matches, or all of them if they are more than [`FEW_OWNERS`].
 
 use std::ops::Range;
 
@@ -19,7 +20,7 @@ use crate::index::search::{self, Match, Query, Scope};
 /// With more matches than this, not all are ranked.
 pub(super) const MANY: usize = 1000;
 
-/// The matches of so few plans are looked for in each of them, instead of all from the border on.
+/// Up to this many changed plans are searched one by one. For more, all matches from the border on are read.
 const FEW_OWNERS: usize = 16;
 
 /// How far the document numbers are in the order of [`search::order`].
@@ -112,7 +113,7 @@ struct Often<'a> {
 
 struct Matches {
     table: &'static str,
-    /// Below the border, in listing order; at most [`MANY`] and one.
+    /// Below the border, in listing order; at most [`MANY`] + 1.
     listed: Vec<i64>,
     /// From the border on; `None` if they were not looked for, because there are enough below it.
     others: Option<Vec<i64>>,
@@ -154,7 +155,7 @@ impl Often<'_> {
     }
 
     /// The matches from the border on in the plans that are listed before this one; sometimes more of them.
-    fn listed_before(&self, table: &str, plan: &str) -> Result<Vec<Match>, IndexError> {
+    fn listed_before(&self, table: &str, plan: &str, most: usize) -> Result<Vec<Match>, IndexError> {
         let owners = format!(
             "SELECT first, first + n FROM searched WHERE archived = 0 AND name < ?1 AND instr(name, '/') = 0
                 AND first >= ?2 ORDER BY name LIMIT {FEW_OWNERS} + 1"
@@ -167,7 +168,7 @@ impl Often<'_> {
         }
         let mut found = Vec::new();
         for range in owners {
-            for id in self.numbers(table, range, -1)? {
+            for id in self.numbers(table, range, i64::try_from(most).unwrap_or(i64::MAX))? {
                 found.push(search::found(self.connection, 0.0, id)?);
             }
         }
@@ -192,7 +193,9 @@ impl Often<'_> {
         let mut found = first.collect::<Result<Vec<_>, _>>()?;
         let others = match (&matches.others, found.last()) {
             (Some(others), _) => self.owned(others)?,
-            (None, Some(last)) if found.len() == most => self.listed_before(matches.table, &last.key.name)?,
+            (None, Some(last)) if found.len() == most => {
+                self.listed_before(matches.table, &last.key.name, most)?
+            }
             (None, _) => self.owned(&self.others(matches.table)?)?,
         };
         found.extend(others);

@@ -10,7 +10,8 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 /// How many equal lines are shown before and after a change.
 const CONTEXT: usize = 3;
 
-/// Finds the differences with Myers' algorithm (1986), as git does. `TextDiff` would compile five others into the binary.
+/// Finds the differences with Myers' algorithm (1986), as git does. `TextDiff` would compile five other algorithms into
+/// the binary.
 fn ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     let mut found = Compact::new(Replace::new(Capture::new()), old, new);
     let Ok(()) = myers::diff(&mut found, old, 0..old.len(), new, 0..new.len());
@@ -110,8 +111,9 @@ fn marked(old: &[&str], new: &[&str]) -> [Marked; 2] {
     let is_short = a.len().saturating_mul(b.len()) <= MAX_PAIRS;
     let ops = if is_short { ops(&a, &b) } else { Vec::new() };
     let equal = || ops.iter().filter(|it| it.tag() == DiffTag::Equal);
-    let n_equal: usize = equal().map(|it| it.old_range().len()).sum();
-    let is_alike = n_equal * 4 >= a.len() + b.len();
+    let n_words = |it: &[&str]| it.iter().filter(|it| !it.trim().is_empty()).count();
+    let n_equal: usize = equal().map(|it| n_words(&a[it.old_range()])).sum();
+    let is_alike = n_equal * 4 >= n_words(&a) + n_words(&b);
     let mut differs = [vec![is_alike; a.len()], vec![is_alike; b.len()]];
     for op in equal() {
         differs[0][op.old_range()].fill(false);
@@ -233,6 +235,8 @@ mod tests {
             found[3].parts.iter().any(|(differs, text)| !*differs && text.contains("words")),
             "{found:?}"
         );
+        let found = lines("alpha beta gamma delta same\n", "one two three four same\n");
+        assert!(found.iter().all(|it| it.parts.len() == 1 && !it.parts[0].0), "{found:?}");
     }
 
     #[test]

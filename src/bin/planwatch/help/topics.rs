@@ -144,7 +144,8 @@ const JSON: &str = "\
   all verbs that write: change: {verb, dry_run, changes, refused, diff}
 
 Errors are one object on stderr: {\"error\": {\"code\", \"message\", \"hint\", \"details\"}}
-The same files give the same bytes: no field holds the time of the answer.
+No field holds the time of the answer. Apart from what is overdue, stale or
+lapsed, the same files give the same bytes.
 ";
 
 const EXIT_CODES: &str = "\
@@ -158,7 +159,7 @@ The exit codes:
   6    `check` found errors, or a file with an error would have been written
   7    `next`, `claim`, `run`: nothing is ready
   8    `watch`: no daemon watches the plans, or it ended unexpectedly
-  124  a time limit is exceeded
+  124  `draft`: a time limit is exceeded
   130  interrupted
 ";
 
@@ -180,8 +181,8 @@ Variables, which override the configuration:
 planwatch.toml, at the repository's root or beside the plans directory:
   plans_dir = \"docs/plans\"     where the plans are
   by = \"ann\"                   the name to record
-  lease = \"30m\"                the duration of a claim
-  max_attempts = 3             failed attempts after which a step becomes failed
+  lease = \"30m\"                after that a claim lapses unless it is renewed
+  max_attempts = 3             failed attempts of runs after which a step becomes failed
   stale_days = 7               days after which a step is stale
   order = \"sequential\"         for new plans: each step waits for the one before
   [words]
@@ -203,7 +204,7 @@ fn sql() -> String {
     text
 }
 
-/// Names in lines of at most `width`, set in by two.
+/// Names in lines of at most `width`, indented by two.
 fn wrapped(names: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for name in names.split(' ') {
