@@ -1,4 +1,4 @@
-//! Where HTTP listens, as people write it.
+//! The address where HTTP listens, as people write it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,7 +6,8 @@ const PORT: u16 = 4001;
 
 pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
-/// Reads an address as people type it: `4001`, `localhost:4001`, `127.0.0.1`, `[::1]:4001`; none if it is none.
+/// Reads an address as people type it: `4001`, `localhost:4001`, `127.0.0.1`, `[::1]:4001`. An empty text is
+/// [`DEFAULT`]; `None` if it is no address.
 pub fn read_address(text: &str) -> Option<SocketAddr> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let port =

@@ -10,16 +10,16 @@ pub struct AgentConfig {
     /// Seconds.
     pub timeout: Option<i64>,
     pub idle: Option<i64>,
-    /// The key of its JSON answer that holds US dollars.
+    /// The key of the agent's JSON answer that holds the cost in US dollars.
     pub cost: Option<String>,
 }
 
 pub type Agents = BTreeMap<String, AgentConfig>;
 
-/// How a prompt comes to its agent; never as an argument.
+/// How the agent gets the prompt; never as an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptBy {
     Stdin,
-    /// The words `{prompt}` of its command are the path of a file with the prompt.
+    /// `{prompt}` in the command is replaced by the path of a file with the prompt.
     File,
 }

@@ -29,7 +29,7 @@ pub(crate) fn of_plan(plans: &Plans, plan: &Plan, now: Time, stale_seconds: i64)
     found
 }
 
-/// The reason of a step of an active plan, and since when it stands.
+/// Why a step of an active plan needs attention, and since when.
 pub(crate) fn of_step(
     plans: &Plans,
     plan: &Plan,

@@ -14,7 +14,7 @@ pub enum Column {
 impl Column {
     pub const ALL: [Self; 5] = [Self::Waiting, Self::Ready, Self::Doing, Self::Stuck, Self::Done];
 
-    /// A step whose file cannot be read, or has an unknown status, needs a person, as one that failed does.
+    /// A step whose file cannot be read or has an unknown status is stuck, like a failed one: it needs a person.
     pub fn of(step: &StepShape) -> Self {
         match step.status.as_str() {
             "in_progress" => Self::Doing,

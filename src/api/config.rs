@@ -10,7 +10,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::time;
 use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
 
-/// The name of the configuration file, beside the plans directory or at the repository's root.
+/// The name of the configuration file, next to the plans directory or at the repository's root.
 pub const CONFIG_FILE: &str = "planwatch.toml";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub struct Config {
     pub words: Words,
     /// Commands that work on steps, by their names.
     pub agents: Agents,
-    /// Where HTTP listens if the command line says nothing; on this machine's own addresses alone.
+    /// Where HTTP listens if the command line says nothing; only a loopback address.
     pub http_address: Option<SocketAddr>,
     /// The subject of commits, with `{plan}`, `{step}`, `{status}` and `{what}`.
     pub commit_template: Option<String>,
-    /// Where claims are shared with other machines; none: they are not.
+    /// Where claims are shared with other machines; `None` if they are not.
     pub sync: Option<SyncConfig>,
 }
 
@@ -84,7 +84,8 @@ impl Config {
         self.max_attempts.unwrap_or(MAX_ATTEMPTS)
     }
 
-    /// Reads a file; what cannot be read is a problem of `path`, and its default holds, the other keys' do not.
+    /// Reads a configuration. A value that cannot be read is reported as a problem of `path`, and its default applies;
+    /// the other keys are kept.
     pub fn read(path: &str, text: &str) -> (Self, Vec<Problem>) {
         let mut reader = Reader { path, text, table: toml::Table::new(), problems: Vec::new() };
         match toml::from_str(text) {
@@ -234,7 +235,7 @@ impl Reader<'_> {
         agent
     }
 
-    /// A file that came with a repository opens nothing to other machines.
+    /// Only loopback addresses are taken: a file that came with a repository must not open a port to other machines.
     fn http_address(&mut self) -> Option<SocketAddr> {
         let table = self.table.get("http")?.as_table().cloned();
         let Some(table) = table else {

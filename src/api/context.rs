@@ -27,19 +27,19 @@ pub struct Context {
     pub reading: Reading,
     pub freshness: Freshness,
     pub here: Here,
-    /// The condition on which a change is made; none: on none.
+    /// The precondition of a change, if it has one.
     pub expected: Option<Expected>,
     /// The key of a request that must not be carried out twice.
     pub key: Option<Arc<RequestKey>>,
     /// Receives notices as they happen; [`Context::notify`] calls it.
     pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
-    /// The saves of others that were kept beside their files during this request, for its answer.
+    /// Saves by other programs that were kept next to their files during this request; the answer lists them.
     pub kept: KeptSaves,
     /// Receives the changes of files that a request makes, for a caller that makes them itself after a dry run.
     pub planned: Option<Planned>,
 }
 
-/// The changes of files in their order; copies are the same.
+/// The changes of files in their order. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Planned(Arc<Mutex<Vec<FileOp>>>);
 
@@ -65,7 +65,7 @@ pub struct KeptSave {
     pub why: String,
 }
 
-/// The saves that were kept during a request, and whether it changed anything; copies are the same.
+/// The saves that were kept during a request, and whether it changed anything. Clones share this.
 #[derive(Debug, Clone, Default)]
 pub struct KeptSaves {
     saves: Arc<Mutex<Vec<KeptSave>>>,
@@ -74,13 +74,13 @@ pub struct KeptSaves {
 }
 
 impl KeptSaves {
-    /// A list of `{path, kept, why}`; none if nothing was kept.
+    /// A list of `{path, kept, why}`; `None` if nothing was kept.
     pub fn to_json(&self) -> Option<Value> {
         let kept = self.saves.lock().unwrap_or_else(PoisonError::into_inner);
         (!kept.is_empty()).then(|| serde_json::to_value(&*kept).unwrap_or_default())
     }
 
-    /// As [`Self::put_into`], for an answer of this kind, if it is one of a verb that writes.
+    /// Like [`Self::put_into`], but only if `kind` is the answer of a verb that writes.
     pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
         if ["change", "claim", "import", "init", "git-resolve"].contains(&kind) {
             self.put_into(object);
@@ -158,13 +158,13 @@ pub enum Reading {
 pub struct Here {
     /// The absolute working directory.
     pub directory: PathBuf,
-    /// The repository's root, else the directory above the plans directory: where scripts begin.
+    /// The repository's root, else the parent of the plans directory. Scripts run here by default.
     pub root: PathBuf,
     /// The root of the repository around the plans, if they are in one.
     pub repository: Option<PathBuf>,
     /// The configuration in force.
     pub config_file: Option<PathBuf>,
-    /// What is wrong in it, with its path as it was found.
+    /// The problems in that file; they name its path as it was found.
     pub config_problems: Vec<Problem>,
     /// `PLANWATCH_PLAN`.
     pub plan: Option<String>,
@@ -184,17 +184,18 @@ pub enum Notice {
     IndexRebuilt { why: String },
     /// The index could not be kept on disk; it is in memory for this answer.
     IndexInMemory { why: String },
-    /// A save that raced with planwatch was kept beside the file.
+    /// A save that raced with planwatch was kept next to the file.
     Kept { path: String, kept: String, why: String },
     /// A change was made whose record for `undo` could not be written.
     NotRecorded,
-    /// Claims cannot be recorded where other working trees would see them; there are none yet.
+    /// Claims cannot be recorded where other working trees would see them. A new claim without `--force` is refused
+    /// instead if there are other working trees.
     ClaimsNotShared { path: String, why: String },
     /// The remote has not confirmed a claim or the end of one; it is sent again later.
     Unsettled { step: String, why: String },
     /// Steps whose claims the remote has not confirmed.
     UnsettledClaims { steps: Vec<String> },
-    /// A change of several files was interrupted, and is as it was left.
+    /// A change of several files was interrupted, and stays unfinished.
     Interrupted { what: String },
     /// An unfinished change of several files was finished or taken back.
     Recovered { what: String },

@@ -23,13 +23,13 @@ pub trait DaemonClient: Send + Sync {
     /// The commit of the index that is current, if the daemon knows one. Called at most once for each answer of a verb.
     fn commit(&self) -> Option<Generation>;
 
-    /// As [`Self::commit`], but none while a problem is known that belongs to no plan, such as a broken link: the index
-    /// does not hold it.
+    /// Like [`Self::commit`], but `None` while a problem is known that belongs to no plan, such as a broken link: the
+    /// index does not hold such problems.
     fn complete_commit(&self) -> Option<Generation> {
         None
     }
 
-    /// As [`Self::commit`], with the answer that [`Self::cache_next`] was last called with.
+    /// Like [`Self::commit`], and also returns the answer that was last passed to [`Self::cache_next`].
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
         (self.commit(), None)
     }
@@ -58,14 +58,14 @@ impl<F: Fn() -> Option<Generation> + Send + Sync> DaemonClient for F {
     }
 }
 
-/// The directories that an answer about one plan depends on, beside those that the plan itself names.
+/// The directories that an answer about one plan depends on, besides those that the plan itself names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependents {
-    /// Those whose names equal the plan's on some file systems, with its own.
+    /// The plan's own directory, and those whose names are equal to its name on some file systems.
     pub spellings: Vec<Key>,
-    /// All with names that are not ASCII: an id may spell them in another Unicode form.
+    /// All directories with names that are not ASCII: an id may spell them in another Unicode form.
     pub odd: Vec<Key>,
-    /// Live plans with steps that wait for one of its steps.
+    /// Live plans with steps that wait for a step of this plan.
     pub waiting: Vec<Key>,
 }
 
@@ -75,7 +75,7 @@ pub enum DaemonStatus {
     None,
     /// The directory for its socket is not used, because another user could have put one there.
     Unreachable { why: String, hint: String },
-    /// It holds the lock and does not answer.
+    /// The daemon holds the lock and does not answer.
     Silent { pid: Option<u32> },
     Running {
         pid: u32,
@@ -103,7 +103,7 @@ pub struct DelegatedClaim {
     pub(crate) lease: i64,
     /// When the caller asked.
     pub(crate) at: Time,
-    /// In nanoseconds since 1970, on the disk's clock.
+    /// The daemon must begin before this time: nanoseconds since 1970, on the disk's clock.
     pub(crate) begin_before: i64,
     /// A hash of the configuration that the caller and the daemon must share.
     #[serde(rename = "surroundings")]

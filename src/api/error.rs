@@ -12,7 +12,7 @@ use crate::text::placeholders::Broken;
 use crate::text::typed::quoted;
 use crate::text::typed::{escaped, shell_word};
 
-/// Why a request was refused. Nothing was changed, unless the report beside it says so.
+/// Why a request was refused. Nothing was changed, unless the report that comes with it says so.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -73,7 +73,7 @@ pub enum Error {
     /// The dependencies on a step that is to be removed cannot be redirected.
     #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
     NotRelinked { problem: Box<Problem>, steps: Vec<String> },
-    /// The place where the edit would go cannot be edited surely.
+    /// The place where the edit would go cannot be edited safely.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
     /// A template of the project cannot be filled in.
@@ -114,7 +114,7 @@ impl Error {
         Self::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
     }
 
-    /// Puts the plans directory's own name before the path of a refused edit, as everywhere.
+    /// Puts the plans directory's own name before the path of a refused edit, as in all shown paths.
     #[must_use]
     pub(crate) fn below(self, root: &str) -> Self {
         match self {
@@ -150,7 +150,7 @@ impl Error {
         }
     }
 
-    /// What to do about it: a sentence, or a command to type; on every surface without what acts on a terminal.
+    /// What to do about the error: a sentence, or a command to type. Characters that act on a terminal are escaped.
     pub fn hint(&self) -> Option<String> {
         self.advice().map(|it| escaped(&it).into_owned())
     }
@@ -237,7 +237,7 @@ impl Error {
         (!hint.is_empty()).then_some(hint)
     }
 
-    /// Facts for machines beside the sentence.
+    /// Facts for machines, in addition to the sentence.
     pub fn details(&self) -> Value {
         match self {
             Self::NotFound { name, nearest, .. } => json!({"name": name, "nearest": nearest}),

@@ -51,7 +51,7 @@ pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     }
 }
 
-/// One line a step, with what it waits for.
+/// One line per step, with what it waits for.
 fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
     let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);

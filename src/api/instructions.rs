@@ -1,4 +1,4 @@
-//! `instructions`: how agents use planwatch, as Markdown for the terminal.
+//! `instructions`: how agents use planwatch, as Markdown.
 
 use serde_json::{Value, json};
 

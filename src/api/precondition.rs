@@ -10,7 +10,7 @@ use crate::api::views::{Views, value};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 
-/// The etags of which the file must have one; for a plan, the etag of its `plan.md`.
+/// The etags that are accepted: the file must have one of them; for a plan, the etag of its `plan.md`.
 #[derive(Debug)]
 pub struct Expected {
     etags: Vec<String>,

@@ -40,9 +40,9 @@ pub struct Made {
     pub(crate) verb: String,
     /// The files that it made, or else those that it changed or renamed, relative to the plans directory.
     pub(crate) paths: Vec<String>,
-    /// As the report of a change has them; empty where they are found by the paths.
+    /// As in the report of a change; empty if they are found by the paths.
     pub(crate) changes: Vec<Value>,
-    /// What an import answers beside its change.
+    /// What an import answers in addition to its change.
     #[serde(default)]
     pub(crate) import: Map<String, Value>,
     pub(crate) diff: String,
@@ -114,7 +114,7 @@ impl RequestKey {
         self.keyed.clone()
     }
 
-    /// What an earlier request with this key did and did not answer.
+    /// What an earlier request with this key did without having answered.
     pub fn made(&self) -> Option<&Made> {
         self.made.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The order in which lists of plans and steps are asked for: `-updated,title`. The same keys on every surface.
+//! The requested order of a list of plans or steps, such as `-updated,title`. All surfaces have the same keys.
 
 use std::cmp::Ordering;
 
@@ -45,7 +45,7 @@ enum Direction {
     Descending,
 }
 
-/// Keys, the first of which decides; none leaves a list as it is.
+/// Sort keys, the most significant first. Without keys, a list keeps its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sort(Vec<(Key, Direction)>);
 
@@ -135,7 +135,7 @@ fn step_by(key: Key, a: &StepShape, b: &StepShape) -> Compared {
     }
 }
 
-/// Capital letters are no reason for another place.
+/// Titles are compared without case.
 fn folded(text: &str) -> String {
     text.to_lowercase()
 }

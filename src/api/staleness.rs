@@ -1,4 +1,4 @@
-//! Since when a step is as it is, and which ones are stale for it.
+//! Since when a step has been in its state, and which steps are stale.
 
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -7,7 +7,7 @@ use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// Since when a ready or in-progress step of an active plan has been left alone, if for longer than so many seconds.
+/// Since when a ready or in-progress step of an active plan has been left alone, if for more than `seconds`.
 pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
     let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
@@ -17,7 +17,8 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds:
     (now.seconds_since(since) > seconds).then_some(since)
 }
 
-/// The day that is over for an open step: its own, else its plan's, which counts for the first open step without one.
+/// The due day of an open step, if it is over: its own, else its plan's. The plan's counts only for the first open step
+/// without a due day.
 pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     let is_open = |it: &Step| !it.is_closed();
     let of_plan = || {

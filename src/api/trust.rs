@@ -23,12 +23,12 @@ pub struct Subject {
     pub what: String,
     /// What `planwatch trust` calls it.
     pub name: String,
-    /// The file that says so, absolute.
+    /// The absolute path of the file with the command; for an agent, the configuration's path and `agents/NAME`.
     pub path: PathBuf,
     pub command: String,
-    /// From the repository's root; `.` is that itself.
+    /// Relative to the repository's root; `.` is the root itself.
     pub directory: String,
-    /// Of exactly what would run; the same in every copy of the repository.
+    /// A hash of exactly what would run; the same in every copy of the repository.
     pub hash: String,
     /// What of the repository the hash covers ([`Covered::files`]).
     pub files: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Covered {
     pub fault: Option<String>,
 }
 
-/// Looks at what a line for a shell would run in a directory of the repository; `real` is where that is.
+/// Looks at what a line for a shell would run in a directory of the repository; `real` is that directory's path.
 ///
 /// The hash covers the line, the directory, and the contents of every file and directory of the repository that a word of
 /// the line names, from the directory, the repository's root or a directory that another word names. Where words are known
@@ -74,7 +74,7 @@ pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Opti
     Covered { hash: hash(&parts), files: coverage.named, fault }
 }
 
-/// The hash of parts, each with its length, so that none can pass for the other.
+/// The hash of parts, each with its length, so that different parts never hash as the same bytes.
 pub(crate) fn hash(parts: &[impl AsRef<[u8]>]) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("planwatch 2026-12 trust: command, directory, files");
     for part in parts.iter().map(AsRef::as_ref) {
@@ -199,7 +199,7 @@ pub fn list(context: &Context) -> Vec<Trusted> {
     all
 }
 
-/// Forgets everything that was said of these files, whatever their hash was; returns what that was.
+/// Removes all trust in these files, whatever their hash was; returns what was removed.
 pub fn revoke(context: &Context, is_meant: &dyn Fn(&Path) -> bool) -> Result<Vec<Trusted>, Error> {
     let Some(store) = store(context) else { return Ok(Vec::new()) };
     let mut gone = Vec::new();

@@ -68,9 +68,10 @@ impl Locked<'_> {
     /// Runs `edit` on the file's current text and replaces the file with the result.
     ///
     /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
-    /// an earlier run if that was in the file. `edit` must recognize this and return the same bytes. If the result equals the text, nothing is written. After three attempts the other text stays and
-    /// the error is [`DiskError::FileChanged`]. After any error the file is as its editors saved it. A file that looks
-    /// truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
+    /// an earlier run if that was in the file. `edit` must recognize this and return the same bytes. If the result
+    /// equals the text, nothing is written. After three attempts the other text stays and the error is
+    /// [`DiskError::FileChanged`]. After any error the file is as its editors saved it. A file that looks truncated by
+    /// a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
         if self.is_keyed() {
             return self.change_keyed(relative, edit);

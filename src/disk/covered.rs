@@ -258,7 +258,7 @@ impl Covered<'_> {
     }
 }
 
-/// A path by its names alone, without each `..` and what that leaves; none: there is no `..` in it.
+/// A path with each `..` resolved by the names alone; `None` if it has no `..`.
 fn without_parents(path: &Path) -> Option<PathBuf> {
     path.components().any(|it| it == Component::ParentDir).then(|| {
         let mut rest = PathBuf::new();

@@ -140,7 +140,7 @@ impl Worktree {
             }
             FileKind::Other => return None,
         };
-        // Most have none, which a stat says with one call.
+        // Most git directories have no such file; a single `lstat` shows that.
         let common = own.join("commondir");
         let common = match disk.lstat(&common).ok().and_then(|_| line(disk, &common)) {
             Some(path) => disk.canonical(&own.join(path)).ok()?,

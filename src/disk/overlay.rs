@@ -23,8 +23,7 @@ const AGE_NS: i128 = 10_000_000_000;
 struct OpenText {
     bytes: Arc<[u8]>,
     modified_ns: i128,
-    /// The time of the last change of its stat: not of a clock, but another one for each text, so that two texts are never taken
-    /// for one.
+    /// The change time in its stat. It is a counter, not the time of a clock, so that two texts never look like one.
     changed_ns: i128,
 }
 
@@ -44,7 +43,7 @@ impl OpenTexts {
         Arc::make_mut(&mut self.by_path).insert(path.to_path_buf(), text);
     }
 
-    /// From here on the file counts.
+    /// Forgets the text of a file; from here on the file's own content counts.
     pub fn remove(&mut self, path: &Path) {
         if self.by_path.contains_key(path) {
             Arc::make_mut(&mut self.by_path).remove(path);
@@ -129,7 +128,7 @@ impl Disk for Overlay {
         let below = self.below.lstat(path);
         if let Some(text) = self.texts.by_path.get(path) {
             return match below {
-                // What is no file cannot be saved to, so it counts as it is.
+                // An editor saves only to regular files, so anything else keeps its own stat.
                 Ok(stat) if stat.kind != FileKind::File => Ok(stat),
                 found => Ok(self.stat(path, text, found.ok())),
             };

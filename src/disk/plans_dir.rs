@@ -18,7 +18,7 @@ use super::fs_ops::is;
 use super::names::{RUNTIME, checked, is_closed_name};
 use super::runtime::{self, Home, Trust};
 
-/// The size limit of plan files (FORMAT.md, section 2).
+/// The size limit of plan files (see `docs/format.md`).
 pub const FILE_LIMIT: u64 = 4 << 20;
 
 /// Links followed in one path before it counts as a cycle.

@@ -1,8 +1,9 @@
 //! A project around the plans: the few files in it that a user asks planwatch to write.
 //!
-//! They are the user's, and may be open in an editor, so they are written as plan files are: under a lock, as one batch with
-//! a journal, and displaced versions are stored and compared again later. They are in the plans directory's own
-//! state, or in a hidden directory of the project. Symbolic links are followed inside the project, and never out of it.
+//! They are the user's, and may be open in an editor, so they are written as plan files are: under a lock, as one batch
+//! with a journal, and displaced versions are stored and compared again later. Journal and versions are in the plans
+//! directory's own state, or in a hidden directory of the project. Symbolic links are followed inside the project, and
+//! never out of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,11 +28,11 @@ const HIDDEN: &str = ".planwatch-init";
 #[derive(Debug)]
 pub struct Project {
     files: PlansDir,
-    /// Where the state belongs in that of the plans directory.
+    /// Where the project's state belongs in the plans directory's state.
     place: Option<PathBuf>,
 }
 
-/// What a call found or did beside its task; to be reported also if it failed.
+/// What a call found or did besides its task; to be reported also if it failed.
 #[derive(Debug, Default)]
 pub struct ProjectNews {
     /// The change that a crash had interrupted and that this call finished or took back.
@@ -145,7 +146,7 @@ impl Project {
 
     /// Completes or rolls back what a crash interrupted, and removes displaced versions that nothing needs any more.
     ///
-    /// Without any state it makes none.
+    /// Creates no state if there is none.
     pub fn settle(&self, waiting: &mut dyn FnMut(), news: &mut ProjectNews) -> Result<(), DiskError> {
         if self.files.found_home().is_none() {
             return Ok(());
@@ -157,7 +158,7 @@ impl Project {
         Ok(())
     }
 
-    /// The hidden directory goes as soon as nothing is in it. The caller holds the lock.
+    /// Removes the hidden directory if it is empty. The caller holds the lock.
     fn remove_if_unused(&self) {
         let hidden = self.files.root.join(HIDDEN);
         if self.files.known_state_dir() == hidden {

@@ -126,7 +126,7 @@ impl Records {
         names.filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
     }
 
-    /// Whether there may be any: the directory exists, or cannot be looked for.
+    /// Whether there may be records: the directory exists, or its existence cannot be determined.
     pub fn may_exist(&self) -> bool {
         !self.disk.lstat(&self.dir).is_err_and(|error| is(&error, Errno::NOENT))
     }

@@ -345,7 +345,7 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     disk.remove_dir(fresh)
 }
 
-/// Removes own state in which nothing lies but what a new one has. The caller holds the lock of the root.
+/// Removes own state that holds only what a new state directory holds. The caller holds the lock of the root.
 pub(super) fn remove_if_unused(disk: &dyn Disk, dir: &Path) {
     let is_new = |name: &OsString| [IGNORE, LOCK, STAMP].iter().chain(&PARTS).any(|it| name == *it);
     let is_unused = disk.names(dir).is_ok_and(|it| it.iter().all(is_new))

@@ -1,6 +1,6 @@
-//! The write lock, and creating files and directories.
+//! The write lock, the drafts of new versions, and reading a file before it is changed.
 //!
-//! New files and directories appear whole or not at all. Changing existing files is in `change`.
+//! Creating files and directories is in `create`, changing existing files in `change`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ pub(super) struct Version {
 #[derive(Clone, Debug)]
 pub(super) struct Withdrawn {
     pub ours: Vec<u8>,
-    /// What it had replaced, saved before it was there, and what was put back.
+    /// The text that it had replaced and that was put back; it was saved before `ours` was in the file.
     pub theirs: Option<Vec<u8>>,
 }
 

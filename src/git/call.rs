@@ -14,7 +14,7 @@ use super::pipes::Pipes;
 /// The time limit of a call that names no other.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The most bytes that a call prints that names no other limit.
+/// The output limit in bytes of a call that names no other.
 const MOST: usize = 256 << 20;
 
 /// Variables that select another repository, another index or other rules for paths. A hook or an alias passes them on.
@@ -53,7 +53,7 @@ pub struct Call {
     variables: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
     limit: Duration,
-    /// The limit is for silence only.
+    /// The limit applies to silence, not to the whole call.
     is_patient: bool,
     most: usize,
     is_shielded: bool,
@@ -205,7 +205,7 @@ impl Call {
         Ok(stream)
     }
 
-    /// As [`Self::stream`], and standard input stays open.
+    /// Like [`Self::stream`], but standard input stays open.
     pub(super) fn open(self) -> Result<Stream, GitError> {
         let started = Pipes::start(&mut self.command(), self.limit, self.is_patient);
         let mut pipes = started.map_err(|error| match error.kind() {
@@ -243,7 +243,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// All output of a command that was started earlier, such as beside another one.
+    /// All output of a command that was started earlier, for example in parallel with another one.
     pub fn output(mut self) -> Result<Output, GitError> {
         let mut stdout = Vec::new();
         let mut buffer = vec![0; 64 << 10];

@@ -9,7 +9,7 @@ use crate::disk::{Disk, RealDisk};
 
 use super::call::Call;
 
-/// With more untracked files than this they are not hashed one by one.
+/// Untracked files beyond this number count only by their names, not by size and time.
 const MAX_UNTRACKED: usize = 10_000;
 
 /// A large tree is read from the disk.

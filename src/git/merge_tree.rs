@@ -35,7 +35,7 @@ fn read_merge(code: i32, stdout: &[u8]) -> Result<TreeMerge, GitError> {
 }
 
 impl Git {
-    /// Merges two commits. Attributes are those of `ours`. `search` is where drivers are looked for; none: as inherited.
+    /// Merges two commits. Attributes are those of `ours`. `search` is the `PATH` for drivers; `None`: as inherited.
     pub fn merge_trees(
         &self,
         ours: &Oid,
@@ -61,7 +61,7 @@ impl Git {
         self.commit_tree(tree, parents, message, is_signed)
     }
 
-    /// The tree of a commit in which everything below `path` is as in another one; none: it is so already.
+    /// The tree of a commit with everything below `path` as in another commit; `None` if it already is.
     pub fn tree_with_path_of(
         &self,
         commit: &Oid,
@@ -97,7 +97,7 @@ impl Git {
         read_branches(&self.call(&["for-each-ref", FORMAT]).arg(name).run()?)
     }
 
-    /// Moves a reference from `old`, or makes it if that is none; an error if it is not there any more.
+    /// Moves a reference from `old` to `new`, or creates it if `old` is `None`; fails if it has another value.
     pub fn move_ref(&self, name: &str, old: Option<&Oid>, new: &Oid, why: &str) -> Result<(), GitError> {
         let old = old.map_or_else(|| new.null(), Clone::clone);
         let call = self.call(&["update-ref", "-m"]).arg(why).arg(name).oids([new, &old]);

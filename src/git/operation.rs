@@ -34,8 +34,8 @@ impl Git {
         Ok(None)
     }
 
-    /// If the last change of `HEAD` was the end of a rebase: the commit that it started from, and the former one of
-    /// the branch.
+    /// If the last change of `HEAD` was the end of a rebase: the commit onto which it rebased, and the former commit
+    /// of the branch.
     pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
         Ok(read_last_rebase(&self.reflog("--max-count=10000")?))
     }
@@ -59,7 +59,7 @@ impl Git {
     }
 }
 
-/// Reads the commits of `HEAD` and the reasons, newest first.
+/// Finds the last rebase, as in `last_rebase`; each line has a commit of `HEAD` and a reason, newest first.
 fn read_last_rebase(log: &str) -> Option<(Oid, Oid)> {
     let mut entries = log.lines().filter_map(|it| it.split_once(' '));
     entries.next().filter(|(_, why)| why.starts_with("rebase (finish)"))?;

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// The last bytes of standard error are kept.
+/// How many bytes of standard error are kept: the last ones.
 const MOST_ASIDE: usize = 16 << 10;
 
-/// How long a process may take to end after it closed its output.
+/// The longest pause between checks whether a process has ended, after it closed its output.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Pipes {

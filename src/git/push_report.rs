@@ -117,7 +117,7 @@ const AWAY: [&str; 8] = [
 /// The beginning of the text for a time limit that is over.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
-/// Whether a connection broke that had been made: the request may have been carried out, and a repetition shows it.
+/// Whether an established connection broke. The request may have been carried out; repeating it shows whether.
 pub fn is_broken(silence: &str) -> bool {
     AWAY.iter().all(|it| !silence.contains(it))
 }

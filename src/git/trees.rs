@@ -75,7 +75,7 @@ pub fn read_index_entries(bytes: &[u8]) -> Result<Vec<IndexEntry>, GitError> {
 }
 
 impl Git {
-    /// All files below `paths` in a commit or tree; of all paths, if there are none.
+    /// All files below `paths` in a commit or tree; all files if `paths` is empty.
     pub fn tree_entries(&self, tree: &Oid, paths: &[impl AsRef<Path>]) -> Result<Vec<TreeEntry>, GitError> {
         let call = self.call(&["ls-tree", "-r", "-z", "--full-tree"]).oids([tree]);
         // An empty path would be refused; the repository's root is all paths.

@@ -40,7 +40,8 @@ fn hash(row: &[ValueRef<'_>]) -> u128 {
     u128::from_le_bytes(half)
 }
 
-/// The location of a table's root is part of the table's own rows; its statistics are not covered.
+/// Without `rootpage`: with a wrong root, other rows would be read, and their own checksums show that. Statistics of
+/// tables are not covered.
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
 
 /// The sum of all rows of a query.
@@ -83,14 +84,14 @@ pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
 }
 
 /// A table of the full text, or an index that queries use. A part consists of the rows whose numbers differ only in
-/// the last bits.
+/// the last `bits` bits.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     name: &'static str,
     select: &'static str,
     /// The table and a condition.
     from: &'static str,
-    /// The number.
+    /// The column with the row's number.
     column: &'static str,
     bits: u32,
 }
@@ -144,7 +145,7 @@ impl Touched {
         if let Some((data, idx)) = of_segments.into_iter().find(|it| it.0.name == table) {
             let segment = id >> data.bits;
             note(data, segment);
-            // Rows of the other table are only written together with a row of its segment.
+            // Rows of `idx` are only written together with a row of the same segment in `data`.
             note(idx, segment % TOMBSTONES);
         } else if let Some(size) = of_sizes.into_iter().find(|it| it.name == table) {
             note(size, id >> size.bits);

@@ -1,7 +1,7 @@
 //! The index's files on disk, and moving damaged ones out of the way.
 //!
-//! This is the only place outside `src/disk` that touches files: SQLite opens its file by name, and nothing here
-//! belongs to the user.
+//! This file and `verified_stamp.rs` may touch files although they are outside `src/disk`: SQLite opens its file by
+//! name, and nothing here belongs to the user.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -23,8 +23,8 @@ pub(super) struct IndexFile {
 /// An index that was not written for this many seconds counts as unused.
 const LONG_UNUSED: u64 = 30 * 24 * 60 * 60;
 
-/// The name of this release's file. Its number combines the versions of schema, release and reader, so that two that
-/// differ have different names.
+/// The name of this release's file. Its number combines the versions of schema, release and reader, so that programs
+/// that differ in one of these use different files.
 pub(super) fn name(content: Content) -> String {
     format!("index-v{}{}{}.db", schema::VERSION, schema::reader_digits(), content.word())
 }
@@ -99,8 +99,8 @@ impl IndexFile {
 
     /// Waits for other processes that create or move the file.
     ///
-    /// The lock is released with the handle. SQLite's own locks are in the database file itself, so it must not be
-    /// opened a second time.
+    /// The lock is released when the handle is dropped. It is on a file of its own: opening and closing the database
+    /// file a second time would release SQLite's locks on it.
     pub(super) fn lock(&self) -> Result<File, IndexError> {
         let unwritable = |source| IndexError::unwritable(&self.dir, source);
         let lock = open_own(OpenOptions::new().write(true).truncate(true), &self.named(".lock"))
@@ -140,8 +140,8 @@ impl IndexFile {
         removed.map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// Moves the file aside as the one `.bad` file. The lock must be held; processes that have it open continue to
-    /// read it.
+    /// Renames the file to `.bad`, in place of an earlier `.bad` file. The lock must be held; processes that have the
+    /// file open continue to read it.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a database without its log is an older index, but a log beside another database would
         // damage that one.
@@ -194,7 +194,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     accept_missing(fs::rename(from, to))
 }
 
-/// It has the name of the index's own file.
+/// The directory has a name that belongs to the index.
 fn remove_empty(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
@@ -204,7 +204,7 @@ fn accept_missing(result: io::Result<()>) -> io::Result<()> {
 }
 
 fn identity(metadata: &Metadata) -> Identity {
-    // An inode is reused as soon as no process has it open, but by a younger file.
+    // A deleted file's inode is reused as soon as no process has it open, but the new file was created later.
     Identity(metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 

@@ -63,9 +63,9 @@ impl FullText {
 
     /// Adds texts and removes those of deleted keys: all or, on an error, none.
     ///
-    /// `texts` are taken one by one while the file is locked for writing. At the end the callback says whether they
-    /// are all that was missing, and of which rows; only then the file counts as filled from there. Returns false, and
-    /// changes nothing, if another process has written since `seen`.
+    /// `texts` are taken one by one while the file is locked for writing. If they were all that was missing, `origin`,
+    /// which is called at the end, returns the rows that the file is now filled from; otherwise `None`. Returns false,
+    /// and changes nothing, if another process has written since `was_seen`.
     pub fn write(
         &mut self,
         texts: &mut dyn Iterator<Item = Texts>,
@@ -90,7 +90,7 @@ impl FullText {
         });
         self.store.connection.update_hook(None::<fn(Action, &str, &str, i64)>)?;
         let Some(now) = written? else { return Ok(false) };
-        // Another process has written since, which is not covered by this comparison.
+        // If another process has written since, the stamps are those of a file that was not verified here.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
             verified_stamp::note(&file);

@@ -16,7 +16,7 @@ pub struct History {
     store: Store,
 }
 
-/// What was read of one repository, as bytes of the caller's.
+/// What was read of one repository, as bytes that the caller encodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commits {
     /// Describes the newest commit and the order; empty if nothing was read.

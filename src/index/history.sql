@@ -1,6 +1,6 @@
 -- The tables of the history, in a file of their own: it is written when commits are read, not when plans change.
 --
--- Every row proves itself: its value ends with a hash of its key and its data (history.rs).
+-- Each row of `history`, and the list in `meta`, ends with a hash of the scope, its key and its data (history.rs).
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,

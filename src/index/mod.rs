@@ -111,10 +111,10 @@ impl Index {
         self.store.put(|it| write::write(it, changes))
     }
 
-    /// As [`Self::write`], directly after this commit; returns `None`, and changes nothing, if it is no longer the
-    /// last one.
+    /// Does the same as [`Self::write`] if `before` is still the last commit. Otherwise returns `None` and changes
+    /// nothing.
     ///
-    /// Otherwise the caller, who compared that commit with the files, would not know what the index holds: another
+    /// In that case the caller, who compared `before` with the files, does not know what the index holds: another
     /// process may have written what an older scan found.
     pub fn write_after(
         &mut self,
@@ -127,7 +127,8 @@ impl Index {
         })
     }
 
-    /// Ensures that this is the file that has the name now, for a connection that was open longer.
+    /// Prepares a write with a connection that has been open for a while: reopens the file if one of its names leads to
+    /// another file now.
     pub fn ready(&mut self) -> Result<(), IndexError> {
         self.store.ready()
     }

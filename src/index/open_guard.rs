@@ -3,8 +3,8 @@
 //! SQLite opens the log's shared memory by name when a file is first read, and POSIX locks do not exclude threads of
 //! the same process. If two files had one name in turn and shared their memory file, the reader of the second would
 //! truncate the memory mapped by readers of the first (SIGBUS). So one thread at a time opens and first reads a file.
-//! If the files beside it belong to another file that is still open here, or have changed, that file is given up
-//! first.
+//! If the log or the shared memory next to it was replaced, or belongs to another file that this process still has
+//! open, the file counts as damaged and is not opened.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +25,8 @@ pub(super) fn alone() -> Alone {
 }
 
 impl Alone {
-    /// Whether one of these is open here in another combination: SQLite would then mix up the two files' memory.
+    /// Whether this process has the database or its shared memory open in another combination: SQLite would then mix up
+    /// the two files' memory.
     pub(super) fn is_of_another(&self, now: Names) -> bool {
         let is_shared =
             |it: &Names| it.database == now.database || (now.shared.is_some() && it.shared == now.shared);

@@ -44,7 +44,7 @@ pub(super) fn connection<'a>(
     Ok(connection)
 }
 
-/// Whether a query, in small letters, can read a table: a view is read only if its name occurs in the query.
+/// Whether a query, in lower case, can read a table: a view is read only if its name occurs in the query.
 fn reads(query: &str, view: &str) -> bool {
     query.contains(view) || query.contains("_row")
 }
@@ -91,7 +91,7 @@ impl<'a> Owner<'a> {
     }
 }
 
-/// The tables that plans go to; `None`: the query cannot read it.
+/// The tables that plans are inserted into; `None` for a table that the query cannot read.
 struct PlanRows<'a> {
     plans: Option<Table<'a>>,
     steps: Option<Table<'a>>,

@@ -55,7 +55,7 @@ pub enum Change {
 struct Beginning {
     /// The vocabulary and release that files are read with.
     reader: u64,
-    /// A file could change without a new stamp.
+    /// The stamp of one of the files does not show whether its content is unchanged.
     in_doubt: bool,
     version: Version,
     summary_version: Version,
@@ -65,7 +65,7 @@ struct Beginning {
 type FilesOfHead = (Vec<u8>, Vec<(String, bool, u64)>);
 
 impl Packed {
-    /// Encodes a plan that was read, unjudged, with these files in the order of their names.
+    /// Encodes a plan as it was read, without the problems between plans. `files` are in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
         let (data, summary) = (encode(plan), encode(plan.summary().stored()));
         let versions = [&data, &summary].map(|it| half(&blake3::hash(it)));
@@ -111,7 +111,7 @@ impl Head {
         is_sure && len.and_then(|it| rest.get(..it)) == Some(stamps)
     }
 
-    /// What the files were read with.
+    /// Returns the reader with which the files were read.
     pub fn reader(&self) -> u64 {
         beginning(&self.bytes).map_or(0, |(it, _)| it.reader)
     }

@@ -6,7 +6,7 @@ use crate::index::checksums;
 use crate::index::error::IndexError;
 use crate::index::file::Identity;
 
-/// Raised with every change of `schema.sql`, of `texts.sql` or of what is in `meta`.
+/// Raised with every change of the tables in `schema.sql`, `texts.sql` or `history.sql`, or of what is in `meta`.
 pub const VERSION: i32 = 6;
 
 /// "plan", so that `file` and an SQLite shell can identify the file.
@@ -69,7 +69,8 @@ pub(super) enum FileState {
     Empty,
 }
 
-/// Determines the state of a file with a log, or, with `None`, of another database. Anything else is damaged.
+/// Determines the state of a database. `file` is its identity if it has a log, otherwise `None`. A database in any
+/// other state is damaged.
 pub(super) fn look_at(connection: &Connection, file: Option<Identity>) -> Result<FileState, IndexError> {
     if n_objects(connection)? == 0 {
         return Ok(FileState::Empty);

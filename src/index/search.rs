@@ -1,4 +1,5 @@
-//! Ranked full text over plans, steps, decisions and insights: what of them is searched, and what a person's query means.
+//! Ranked full-text search over plans, steps, decisions and insights: which of their texts are searched, and what a
+//! query means.
 //!
 //! A query is never used as FTS5 syntax: its words become quoted strings, so that no text is a syntax error or an
 //! operator.
@@ -17,8 +18,8 @@ use crate::plan::records::Note;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Words that all must be there, `"a phrase"`, `-word` and `-"a phrase"` that must not; the last wanted word may be
-    /// the beginning of one. Case and accents do not matter.
+    /// Each `word` and `"a phrase"` must occur, each `-word` and `-"a phrase"` must not. If the last wanted term is a
+    /// word, it also matches the beginning of a longer word. Case and accents do not matter.
     pub text: String,
     pub kind: Option<Kind>,
     pub scope: Scope,
@@ -45,8 +46,8 @@ pub struct Match {
     pub key: Key,
     /// A step's place in its plan; none for the plan itself.
     pub place: Option<usize>,
-    /// BM25 (Robertson and Zaragoza 2009) as SQLite has it: the smaller, the better; 0 where so many match that they are
-    /// not all ranked.
+    /// BM25 (Robertson and Zaragoza 2009) as SQLite computes it: the smaller, the better. 0 for a match that was not
+    /// ranked because there are too many (`common_terms.rs`).
     pub rank: f64,
 }
 
@@ -148,7 +149,7 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
 /// Replaces the marks of matches, and NUL, at which SQLite would end the text. Puts [`BETWEEN`] around characters of
 /// scripts without spaces.
 fn plain(text: &str) -> String {
-    // Nearly no text has any; one look at the smallest byte is several times as fast as looking for each.
+    // Nearly no text has any. Finding the smallest byte is several times as fast as searching for each of them.
     let (smallest, largest) = text.bytes().fold((u8::MAX, 0), |(a, b), it| (a.min(it), b.max(it)));
     let text = if largest < FIRST_BYTE_WITHOUT_SPACES { text.to_owned() } else { apart(text) };
     if smallest > 3 { text } else { text.replace(['\0', MATCH_START, MATCH_END], " ") }
@@ -184,7 +185,7 @@ fn apart(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
     pub(super) key: Key,
-    /// Of the plan that they were read with.
+    /// That of the plan's data when the texts were read; for a record, that of its document.
     pub(super) version: Version,
     pub(super) documents: Vec<Document>,
 }
@@ -214,7 +215,7 @@ impl Texts {
     }
 }
 
-/// Puts texts in the place of those of the same plans and records, and takes those out that are gone.
+/// Replaces the texts of the same plans and records, and removes those of `gone`.
 pub(super) fn put(
     connection: &Connection,
     texts: &mut dyn Iterator<Item = Texts>,
@@ -302,9 +303,9 @@ pub(super) fn unsearched<'h>(
 /// What has to be done before the full text can be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unsearched<'h> {
-    /// Plans whose present texts are not in it.
+    /// Plans whose present texts are not in the full text.
     pub missing: Vec<&'h Head>,
-    /// Plans and records that are gone, while it holds their texts.
+    /// Plans and records that are gone, but whose texts are still in it.
     pub gone: Vec<Key>,
     /// Records whose present texts are not in it.
     pub records: Vec<Texts>,
@@ -367,8 +368,8 @@ pub(super) fn found(connection: &Connection, rank: f64, id: i64) -> Result<Match
     Ok(Match { key, place: usize::try_from(id - first - 1).ok(), rank })
 }
 
-/// Returns for each document the best place in one line, every match between [`MATCH_START`] and [`MATCH_END`];
-/// nothing for a document that does not match.
+/// Returns the best snippet of each document in one line, with every match between [`MATCH_START`] and [`MATCH_END`];
+/// `None` for a document that does not match.
 pub fn snippets(query: &Query, documents: &[Document]) -> Result<Vec<Option<String>>, IndexError> {
     let Some(wanted) = expression(&query.text) else { return Ok(vec![None; documents.len()]) };
     let connection = Connection::open_in_memory()?;
@@ -407,15 +408,15 @@ struct Term<'a> {
     is_phrase: bool,
 }
 
-/// Writes a query in FTS5's language; none if nothing is wanted.
+/// Writes a query in FTS5's language; `None` if it has no wanted terms.
 ///
-/// The last word may be the beginning of one. If the last word has a digit, as in `step 7`, exact matches rank higher
+/// The last word also matches longer words. If the last word has a digit, as in `step 7`, exact matches rank higher
 /// than longer words. Otherwise they do not, or `token` in a text would come before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     expression_of(text, LastWord::MayBeBegun)
 }
 
-/// How the last word of a query is matched if it is in no phrase.
+/// How the last word of a query is matched if it is not in a phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastWord {
     MayBeBegun,

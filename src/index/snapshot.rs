@@ -52,7 +52,7 @@ impl<'a> Snapshot<'a> {
         self.noted(heads_named(&self.transaction, name))
     }
 
-    /// Returns the plan of a head of this snapshot, unjudged, without bodies.
+    /// Returns the plan of a head of this snapshot, without bodies and without the problems between plans.
     pub fn plan(&self, head: &Head) -> Result<Plan, IndexError> {
         self.noted(with_data(&self.transaction, head, |it| head.plan(it)))
     }
@@ -72,7 +72,7 @@ impl<'a> Snapshot<'a> {
         self.noted(made)
     }
 
-    /// Returns all plans, unjudged, in the order of [`Plans`], without bodies.
+    /// Returns all plans in the order of [`Plans`], without bodies and without the problems between plans.
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
         let plans = self.heads()?.iter().map(|it| self.plan(it)).collect::<Result<Vec<_>, _>>()?;
         Ok(Plans::new(plans).into_vec())

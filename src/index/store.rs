@@ -36,7 +36,7 @@ struct OpenedFile {
 /// How long to wait for another process's write.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest single wait while other threads of this process wait, too.
+/// How long one attempt to open waits for another process. Meanwhile, other threads of this process wait for `Alone`.
 const TURN: Duration = Duration::from_millis(50);
 
 impl Store {
@@ -75,7 +75,8 @@ impl Store {
         Self::of(connection, content)
     }
 
-    /// Opens a file that has its schema already; `None` if there is none yet, or if it lost its name meanwhile.
+    /// Opens a file that already has its schema. `None` if there is no file or no schema yet, or if the file lost its
+    /// name meanwhile.
     fn kept(
         file: &IndexFile,
         content: Content,
@@ -102,7 +103,7 @@ impl Store {
         let found = schema::look_at(&connection, Some(identity).filter(|_| content.has_log()))?;
         let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         let names = file.names();
-        // The log was opened by name after the file, so it may belong to the next file.
+        // The log was opened by name after the file, so it may belong to a new file that replaced this one.
         if found == FileState::Empty || journal != content.journal() || names.database != Some(identity) {
             return Ok(None);
         }
@@ -194,7 +195,7 @@ impl Store {
         written.map_err(|error| error.in_dir(dir))
     }
 
-    /// Reopens the file that has the name now; a damaged file is never written.
+    /// Prepares a write: fails if the file is damaged, and reopens it if one of its names leads to another file now.
     pub(super) fn ready(&mut self) -> Result<(), IndexError> {
         if self.is_damaged.get() {
             return Err(IndexError::damaged("nothing is written into it"));
@@ -204,7 +205,8 @@ impl Store {
         if now == *names {
             return Ok(());
         }
-        // Without its log, or with another one, other processes do not see this process's locks.
+        // If the database is the same, its log or shared memory was deleted or replaced. Other processes then do not
+        // see this process's locks, so the file counts as damaged.
         self.is_damaged.set(now.database == names.database);
         self.reopen()
     }
@@ -226,7 +228,7 @@ impl Store {
 
     /// Reopens the place, with a new file if this one is damaged.
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
-        // The file is closed before it is moved; without a new one the index continues in memory.
+        // The file is closed before it is moved. If no new one can be opened, the index continues in memory.
         let memory = Self::in_memory(self.content)?;
         let Self { content, connection, opened, is_damaged } = std::mem::replace(self, memory);
         drop(connection);
@@ -264,7 +266,7 @@ pub(super) fn configured(connection: Connection, patience: Duration) -> Result<C
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // A power cut may damage the file; torn rows fail their hash, and the files still exist.
+    // A power cut may damage the file. Torn rows then fail their hash check, and the file can be recreated.
     connection.pragma_update(None, "synchronous", "OFF")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

@@ -171,7 +171,7 @@ fn claimed_twice(step: &Step) -> Option<Problem> {
     Some(Problem::of_file(&step.path, Code::ClaimedTwice, message, hint))
 }
 
-/// Reports a completed step with an open dependency: two branches can make one, and neither shows it.
+/// Reports a completed step with an open dependency: a merge of two branches can cause it, and neither branch shows it.
 fn waits_for_open(plans: &Plans, step: &Step) -> Option<Problem> {
     if !step.status.is(StepStatus::Completed) {
         return None;

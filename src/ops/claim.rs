@@ -59,7 +59,8 @@ pub struct ClaimReport {
     pub plan: Option<String>,
     pub is_dry_run: bool,
     pub diff: String,
-    /// Until when other machines respect it if nothing renews it; none: claims are not shared, or it is not confirmed.
+    /// Until when other machines respect the claim if nothing renews it. None if claims are not shared, or if the
+    /// registry has not confirmed the claim.
     pub until_elsewhere: Option<Time>,
     /// It was made on this machine alone, and is not known to others yet.
     pub is_offline: bool,

@@ -101,7 +101,7 @@ pub struct DecisionsReport {
     pub n_more: usize,
     /// The topics that may have been meant, if there is none of this name; best first.
     pub near: Vec<String>,
-    /// For each decision those that stand in its place.
+    /// For each decision, the decisions that supersede it.
     superseded: BTreeMap<String, Vec<String>>,
     root: String,
 }
@@ -168,7 +168,7 @@ fn near_topics(topic: &str, decisions: &[Decision]) -> Vec<String> {
     found.filter_map(|it| written.get(&it).map(|it| (*it).to_owned())).take(MOST_NEAR).collect()
 }
 
-/// The decision with this id or path, and what it has to do with others.
+/// The decision with this id or path, and the decisions that supersede it.
 pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
     let wanted = entry::named_in(name, decision::DIRECTORY)?;
     let all = knowledge::decisions(context);
@@ -190,7 +190,7 @@ pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec
     all.into_iter().rev().filter(is_meant).collect()
 }
 
-/// For each decision those that stand in its place.
+/// For each decision, the decisions that supersede it.
 fn superseded(all: &[Decision]) -> BTreeMap<String, Vec<String>> {
     let mut superseded: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for decision in all {

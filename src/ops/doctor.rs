@@ -26,7 +26,7 @@ pub struct DoctorRequest {
 #[serde(rename_all = "snake_case")]
 pub enum State {
     Ok,
-    /// It works, with less than could be had.
+    /// It works, but not as well as it could.
     Note,
     /// The user should act.
     Problem,
@@ -37,7 +37,7 @@ pub struct Check {
     pub name: &'static str,
     pub state: State,
     pub value: String,
-    /// What to do, or what follows; empty if nothing does.
+    /// What to do, or what the consequence is; may be empty.
     pub hint: String,
 }
 
@@ -47,15 +47,15 @@ pub struct DoctorReport {
     pub discarded: Option<DiscardReport>,
 }
 
-/// What giving up an unfinished change came to.
+/// The result of discarding an unfinished change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiscardReport {
     pub id: String,
     pub verb: String,
     pub at: String,
-    /// All that it was to do, as a diff; what was done of it stays.
+    /// The whole intended change as a diff. The part that was already made stays.
     pub diff: String,
-    /// Where texts are kept that are in no file.
+    /// The paths where texts are stored that are in no other file.
     pub kept: Vec<String>,
 }
 
@@ -252,7 +252,7 @@ fn daemon(context: &Context) -> Check {
     }
 }
 
-/// Half of the limit and more is worth a word, because other programs watch too.
+/// Half of the limit or more is reported, because other programs watch too.
 fn watches(context: &Context) -> Check {
     let name = "watched directories";
     let n = context.plans.n_directories();
@@ -286,7 +286,7 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
     check(name, State::Problem, value, hint)
 }
 
-/// What another user or state directory left half-way.
+/// Changes that another user, or the same user with another state directory, left unfinished.
 fn unfinished(context: &Context, of_project: Option<String>) -> Check {
     let name = "unfinished changes";
     if let Some(what) = of_project {

@@ -64,7 +64,7 @@ impl AgentOutput {
 
 #[derive(Debug, Clone, Default)]
 pub struct Source {
-    /// As it was said.
+    /// The text of the conversation.
     pub conversation: String,
     /// The recorded source of the plan: a path from the repository's root, or `-`.
     pub name: String,
@@ -72,7 +72,7 @@ pub struct Source {
 
 #[derive(Debug, Clone, Default)]
 pub struct DraftRequest {
-    /// A name or a title for a new draft; the id of one that is there.
+    /// A name or a title for a new draft, or the id of an existing one.
     pub name: String,
     /// None for [`Aim::Steps`].
     pub source: Option<Source>,
@@ -90,7 +90,7 @@ pub struct Before {
     /// Passes in a row up to now that changed nothing.
     #[serde(rename = "unchanged")]
     pub n_unchanged: u32,
-    /// Marks of the texts that were left.
+    /// The marks of earlier texts of the draft.
     pub left: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct Before {
 pub enum Aim {
     #[default]
     Requirements,
-    /// The same, from where it was left.
+    /// The requirements of an existing draft, from its last pass on.
     GoOn,
     Steps,
 }
@@ -110,7 +110,7 @@ pub const PASSES: u32 = 5;
 pub enum Event {
     /// An agent is about to be asked.
     Asking { pass: u32, passes: u32, focus: &'static str },
-    /// A pass is over, and what it came to is on disk.
+    /// A pass is over, and its result is on disk.
     Pass {
         pass: u32,
         passes: u32,
@@ -122,7 +122,7 @@ pub enum Event {
     },
     /// The same pass is asked again.
     Again { pass: u32, why: String },
-    /// The agent's limit is waited for.
+    /// The draft waits until the agent's limit of use ends.
     Waiting { pass: u32, seconds: u64 },
     /// Something to know: a prompt that could not be used, a conversation that was cut.
     Note { text: String },
@@ -180,9 +180,9 @@ pub enum State {
     Oscillates,
     /// All passes were made.
     Finished,
-    /// It was edited meanwhile; the last answer is in a file beside it.
+    /// The draft was edited meanwhile. The last answer, if there is one, is in a file next to it.
     Edited { beside: Option<String> },
-    /// A pass did not come to an answer.
+    /// A pass got no usable answer.
     Incomplete { why: Why },
 }
 
@@ -210,7 +210,7 @@ impl Why {
 #[derive(Debug, Clone)]
 pub struct DraftReport {
     pub state: State,
-    /// None if not even the first pass came to an answer.
+    /// None if not even the first pass got an answer.
     pub plan: Option<String>,
     /// The file with the draft, with the plans directory's name.
     pub path: Option<String>,
@@ -250,7 +250,7 @@ impl DraftReport {
         matches!(self.state, State::Edited { .. } | State::Incomplete { .. })
     }
 
-    /// Why it did not come to its end, as an error; none if it did.
+    /// Why the draft was not finished, as an error; none if it was.
     pub fn error(&self) -> Option<Error> {
         let name = self.plan.clone().unwrap_or_default();
         let (word, kept_word) = (shell_word(&name), self.kept.as_ref().map(shell_word));

@@ -55,14 +55,14 @@ pub struct ExportReport {
     pub plan: String,
     pub form: ExportForm,
     pub text: String,
-    /// How many errors the plan's files have: what they mean is missing in the document.
+    /// The number of errors in the plan's files. Content that they make unreadable is missing in the document.
     pub n_errors: usize,
     /// The plan with its steps; the JSON document itself.
     object: Value,
 }
 
 impl ExportReport {
-    /// The document itself where it is JSON, else the text with what it is.
+    /// The document itself if it is JSON, else an object with the plan, the form and the text.
     pub fn to_json(&self) -> Value {
         match self.form {
             ExportForm::Json => self.object.clone(),
@@ -310,7 +310,8 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
     let own = attempt.more.get("status").and_then(Value::as_str);
     let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);
     let is_stuck = |word: &str| matches!(words.read(word), Some(StepStatus::Failed | StepStatus::Blocked));
-    // An attempt of a person may call its outcome anything; what ended the step as failed is one.
+    // A person may write any word as an outcome. The last attempt of a failed or blocked step counts as failed if its
+    // outcome is not a status.
     let is_other = words.read::<StepStatus>(outcome).is_none() && outcome != Verb::Reopen.outcome();
     let has_ended = is_last && is_stuck(&step.status) && is_other;
     let of_run = [Outcome::VerifyFailed, Outcome::TimedOut, Outcome::NoOutcome];

@@ -1,6 +1,6 @@
 //! `git resolve`: merges conflicted plan files by meaning, and stages those without a conflict left.
 //!
-//! Files that a person has edited since the merge are not written.
+//! Conflicted files that a person has edited since the merge are not merged again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -50,11 +50,11 @@ pub struct GitResolveReport {
 #[derive(Debug, Clone, Serialize)]
 pub struct ResolvedFile {
     pub path: String,
-    /// `resolved`, `conflict`, `edited`, `number-taken` or `removed`; `restored` or `carried` where a removed step is brought back.
+    /// `resolved`, `conflict`, `edited`, `number-taken` or `removed`; with `--restore`, `restored` or `carried`.
     pub state: &'static str,
     /// The decisions of the merge, for people.
     pub decided: Vec<String>,
-    /// The path that THEIRS has now.
+    /// The new path of the step of THEIRS, if it was renumbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renumbered: Option<String>,
 }
@@ -165,7 +165,7 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         let dry_run = request.mode == Mode::DryRun;
         return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
     }
-    // Git has written some of the files a moment ago, as an editor does that has not finished.
+    // Git may have written some files a moment ago, which looks like an editor that is still saving.
     let (mut done, written) = (Done::default(), Planned::default());
     let resolved = transaction::once_saved(context, || {
         let mut writing = Transaction::begin(context, "git resolve", request.mode)?;
@@ -174,7 +174,7 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         done.diff.push_str(&std::mem::take(&mut writing.diff));
         resolved
     });
-    // What a refused command has resolved is resolved.
+    // Files that were resolved before a refusal stay resolved.
     if request.mode == Mode::Write {
         resolving.stage(&done, written.take())?;
     }
@@ -282,7 +282,8 @@ impl Resolving<'_> {
         Ok(own.unwrap_or(if is_ours { picked.ours } else { picked.theirs }))
     }
 
-    /// Merges the versions of a file. Of a removed step both texts are kept, since no one works on it.
+    /// Merges the versions of a file. If those of a removed step conflict, both texts are kept, since no one works on
+    /// it.
     fn merge(&self, of: Versions<'_>) -> Merged {
         let words = &self.context.config.words;
         let merged = merge::merge(of, words, &self.lines);
@@ -378,7 +379,7 @@ impl Resolving<'_> {
         let mut paths = Vec::new();
         for path in &done.clean {
             let place = self.plans.join(path);
-            // Git knows nothing of a file that was made and joined with another one.
+            // Git does not know a file that this command created and then merged into another one.
             let may_be_unknown = done.own.contains(path) && self.context.plans.read(path).is_err();
             if !may_be_unknown || !self.git.index_entries(&[&place])?.is_empty() {
                 paths.push(place);
@@ -403,7 +404,7 @@ impl Resolving<'_> {
     }
 }
 
-/// The texts of files after some changes, as far as these tell them; none for a file that was removed.
+/// The texts of files after some changes, as far as the changes contain them; none for a file that was removed.
 fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut texts = BTreeMap::new();
     for change in changes {

@@ -32,9 +32,9 @@ Before you begin, search what was decided and learned: `planwatch recall WORDS`,
 const RECORD: &str =
     "Record what was decided and learned: `planwatch decide TOPIC TEXT`, `planwatch insight TITLE TEXT`.";
 
-/// The object that an agent reads on standard output; none where there is nothing worth a word.
+/// The object that an agent reads on standard output; none if there is nothing to report.
 ///
-/// Within a step's own process there never is: its prompt says what to do.
+/// In a step's own process it is always none: its prompt says what to do.
 pub fn hook(context: &Context, moment: Moment) -> Result<Option<Value>, Error> {
     if context.here.step.is_some() {
         return Ok(None);

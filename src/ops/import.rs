@@ -32,9 +32,9 @@ pub struct ImportReport {
     /// The files that were made, plan by plan, with their bytes.
     pub plans: Vec<(PlanId, Files)>,
     pub unmapped: Vec<Unmapped>,
-    /// Files that could not be read, beside others that could.
+    /// Files that could not be read, although others could.
     pub unread: Vec<Problem>,
-    /// Documents of which plans were made before, with these plans; nothing was made of them.
+    /// Documents that were imported before, each with the plan made from it then. They were not imported again.
     pub already: Vec<(String, PlanId)>,
 }
 
@@ -45,7 +45,7 @@ impl ImportReport {
     }
 }
 
-/// What an import answers beside its change.
+/// The keys of the report in addition to those of its change.
 fn report_keys(
     form: Form,
     unmapped: &[Unmapped],
@@ -119,7 +119,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     })
 }
 
-/// What of a source is new.
+/// The part of a source that is new.
 struct News {
     /// One for each plan that is to be made.
     sources: Vec<Option<again::Source>>,
@@ -131,7 +131,7 @@ struct News {
 ///
 /// # Errors
 ///
-/// Nothing is left.
+/// Fails if nothing is left.
 fn news(
     context: &Context,
     request: &ImportRequest,
@@ -242,7 +242,7 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile
     Ok((files.into_iter().map(file).collect(), unread.into_iter().map(problem).collect()))
 }
 
-/// Which of the files of a directory count: of a whole repository only those of its store.
+/// The filter for the files of a directory. If it contains another tool's store, only the store's files count.
 fn narrowed(all: &[String], is_beads: bool) -> fn(&str) -> bool {
     let has = |part: &str| all.iter().any(|it| it.starts_with(part));
     let has_end = |end: &str| all.iter().any(|it| it.ends_with(end));
@@ -369,7 +369,7 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
     hints
 }
 
-/// Enforces the law of every import: words that are neither in a plan nor reported yet are reported with their line.
+/// Enforces the rule of every import: words that are neither in a plan nor reported yet are reported with their line.
 fn with_lost_words(
     form: Form,
     sources: &[&SourceFile],

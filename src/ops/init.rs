@@ -41,7 +41,7 @@ pub struct Around<'a> {
 
 #[derive(Debug, Clone, Default)]
 pub struct InitRequest {
-    /// None: the plans directory. With `is_undo`: all of it.
+    /// Without agents and editors, only the plans directory is prepared. With `is_undo`, everything is undone then.
     pub agents: Vec<Agent>,
     pub editors: Vec<Editor>,
     pub is_undo: bool,
@@ -53,7 +53,7 @@ pub struct InitReport {
     /// The plans directory and what became of it; none where it was not asked for.
     pub plans: Option<FileReport>,
     pub files: Vec<FileReport>,
-    /// What is left to type, and what for.
+    /// The commands that the user still has to type, each with its purpose.
     pub commands: Vec<(String, String)>,
     pub begin: Vec<&'static str>,
     pub diff: String,
@@ -115,13 +115,13 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
         is_dry_run: request.mode == Mode::DryRun,
     };
     if request.is_undo {
-        // What never was there is not worth a word.
+        // Files in which there was nothing to undo are not reported.
         report.files.retain(|it| it.did != Did::Nothing);
     } else {
         report.begin =
             agents.iter().map(|it| it.begin()).chain(editors.iter().map(|it| it.begin())).collect();
     }
-    // Of all agents only those are worth a word that were there.
+    // If no agent was named, only agents with reported files get a command.
     let is_there = |it: &Agent| report.files.iter().any(|file| file.path.starts_with(it.place()));
     let told = agents.iter().filter(|it| !request.agents.is_empty() || is_there(it));
     let told = told.filter_map(|it| it.command(request.is_undo));
@@ -179,7 +179,8 @@ fn write(
     if plans.is_some() {
         wanted.extend(above(&inside));
     }
-    // Recorded first: after a crash a directory too many is tried to be taken away, and stays if it is not empty.
+    // Recorded first: after a crash the record may name a directory that was not made. `--undo` removes only empty
+    // ones.
     let missing: BTreeSet<_> =
         wanted.into_iter().filter(|it| !project.is_dir(it)).map(Path::to_path_buf).collect();
     record.put(&record.directories.iter().chain(&missing).cloned().collect())?;

@@ -46,7 +46,8 @@ impl ListReport {
     }
 }
 
-/// Lists active and draft plans unless something else is asked for; a plan's steps are always all listed.
+/// Lists the plans, or the steps of one plan. Without filters, these are the plans that are neither closed nor
+/// archived, or all steps of the plan.
 pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     match &request.plan {
         Some(plan) => steps(context, request, &resolve::plan_for_reading(context, plan)?),

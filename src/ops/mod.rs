@@ -1,7 +1,7 @@
-//! One file per verb: a request in, a report out, the same for every surface.
+//! One module for each verb, or for several similar ones: a request in, a report out, the same for every surface.
 //!
 //! Nothing here prints, reads the environment or asks for the time: all of that is in the [`Context`](crate::api::context::Context).
-//! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
+//! Each verb loads only the plans that it needs, as they are now.
 
 pub mod add;
 pub mod archive;

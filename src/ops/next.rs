@@ -97,7 +97,7 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
         CacheReply::Look(told, records) => (told, records),
     };
     let loaded = LoadQuery::all().attested_by(told).without_claims().load_summaries(context);
-    // Without a daemon that attests a commit there is none to cache an answer of.
+    // An answer is cached only for a commit that a daemon attests.
     let commit = loaded.commit.filter(|_| told.is_some());
     let leases = Leases::of(context);
     let summaries = loaded.plans.map(|it| leases.annotate(it));

@@ -28,7 +28,7 @@ const ENDING: &str = ".pmt";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// In the project's `_templates/`.
+    /// In the project's `_prompts/`, or `_templates/` for a template.
     Own,
     BuiltIn,
 }
@@ -176,18 +176,18 @@ pub fn render(context: &Context, name: &str, values: &Value) -> Result<Rendered,
     Ok(Rendered { text, notes })
 }
 
-/// All prompts, each as it would be used but for what is wrong with it.
+/// All prompts: the project's own where it has one, even if that cannot be used, else the built-in one.
 pub fn list(context: &Context) -> Vec<Prompt> {
     ALL.iter().map(|it| own(context, it).unwrap_or_else(|| shown(it))).collect()
 }
 
-/// One prompt as it is written; none of that name: none.
+/// One prompt as it is written; none if no prompt has that name.
 pub fn show(context: &Context, name: &str) -> Option<Prompt> {
     let built_in = ALL.iter().find(|it| it.name == name)?;
     Some(own(context, built_in).unwrap_or_else(|| shown(built_in)))
 }
 
-/// A built-in prompt filled in with its sample values; none of that name: none.
+/// A built-in prompt filled in with its sample values; none if no prompt has that name.
 pub fn sample_text(name: &str) -> Option<String> {
     let built_in = find(name).ok()?;
     placeholders::fill(built_in.text, &(built_in.sample)()).ok()
@@ -197,7 +197,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|it| it.name)
 }
 
-/// Fills a prompt in to look at: `step` for a step that is there, the others with a word in the place of each text.
+/// Fills in a prompt to show it, with its sample values. `about` names an existing step for the prompt `step`, and a
+/// title for the others.
 pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Rendered, Error> {
     let built_in = find(name)?;
     let sample = (built_in.sample)();

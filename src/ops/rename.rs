@@ -98,7 +98,7 @@ fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>)
         true => StepId { plan: new.clone(), number: it.number.clone() },
         false => it.clone(),
     };
-    // Read as the new plan's, a number alone stays, and only the old name is another plan's.
+    // The list is read as that of the new plan: a number alone stays, and only the old name refers to another plan.
     let relinked = |file: Vec<u8>, it: &Step| steps_list::relinked(new, &file, &it.id, &[moved(&it.id)]);
     let list = steps_list_line::edited(context, own, |it| own.steps.iter().fold(it.to_vec(), relinked))?;
     ops.extend(list.op);
@@ -113,7 +113,7 @@ fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>)
         }
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
-        // Of a file that is half saved, what names the plan would stay.
+        // In a half-saved file, references to the plan could be missed.
         if step.etag.as_ref().is_some_and(|it| *it != etag(&before)) {
             return Err(DiskError::FileChanged { path }.into());
         }

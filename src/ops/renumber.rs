@@ -157,7 +157,7 @@ fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
     }
 }
 
-/// Returns the plan as it is then, and hints at what a person has to do.
+/// Returns the plan as it is after the change, and hints at what a person has to do.
 fn move_files(
     context: &Context,
     writing: &mut Transaction<'_>,

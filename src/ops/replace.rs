@@ -2,8 +2,8 @@
 //!
 //! A step that the list names keeps its file and its history; a status that the list gives it is a move by the table of
 //! [`crate::plan::transitions`], with the checks of the verb for it. The list's order decides where the step is. Steps that the
-//! list does not name move to `_archive/<plan>/removed-<time>/`, except closed steps, which stay as the plan's history. The
-//! dependants of a removed step wait for the new ones in its place, and for its own dependencies.
+//! list does not name move to `_archive/<plan>/removed-<time>/`, except closed steps, which stay as the plan's history.
+//! The dependants of a removed step then wait for the new steps in its place and for its dependencies.
 
 mod files;
 
@@ -55,14 +55,14 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     Ok(report)
 }
 
-/// What a list does with steps that have records at the shared remote.
+/// The changes by the list that other machines must see: new statuses and new numbers of existing steps.
 #[derive(Debug, Default)]
 struct Done {
     statuses: Vec<StatusMove>,
     moves: Vec<(StepId, StepId)>,
 }
 
-/// What the list would do: a list that is refused here must not end anything elsewhere.
+/// Returns what the list would do. If it is refused here, no record at the registry may be ended.
 fn tried(
     context: &Context,
     request: &ReplaceRequest,
@@ -152,14 +152,14 @@ fn refuse_doubled(plan: &Plan) -> Result<(), Error> {
     Err(Error::failed("duplicate-step-number", format!("two files have the number {}", step.id.number), hint))
 }
 
-/// A list whose items have their places.
+/// A list, with the existing step and the number of each item.
 struct Wanted<'a> {
     context: &'a Context,
     plans: &'a Plans,
     plan: &'a Plan,
     items: &'a [StepItem],
     places: &'a Places,
-    /// What each item waits for; none: the list does not say.
+    /// What each item waits for; none if the list does not state it.
     depends: Vec<Option<Vec<StepId>>>,
     /// The steps that are removed or get another number, with their replacements.
     gone: Vec<Gone>,
@@ -190,19 +190,20 @@ impl<'a> Wanted<'a> {
         StepId { plan: self.plan.id.clone(), number: self.places.numbers[item].clone() }
     }
 
-    /// The step that an item is.
+    /// The existing step of an item; none if the item is a new step.
     fn step(&self, item: usize) -> Option<&'a Step> {
         self.places.steps[item].map(|it| &self.plan.steps[it])
     }
 
-    /// The verb that gives an item's step the status that the list says; none: the step is in it already.
+    /// The verb that gives an existing step the status in the list. None if the list states no status, or if the step
+    /// already has it.
     fn verb(&self, item: usize) -> Option<Verb> {
         let (step, status) = (self.step(item)?, self.items[item].status?);
         (!step.standing().is(status)).then(|| Verb::giving(status))
     }
 
-    /// The plans as the list wants them, on which the moves are judged: a step and what it waits for may be completed
-    /// by one list. None: the list moves no step.
+    /// The plans with the statuses of the list. The changes of status are judged on them, so that one list can complete
+    /// a step together with its dependencies. None if the list changes no status.
     fn goal(&self, made: &files::Made) -> Option<Plans> {
         let verbs: Vec<_> =
             (0..self.items.len()).filter_map(|it| Some((self.id(it), self.verb(it)?))).collect();
@@ -262,8 +263,8 @@ impl<'a> Wanted<'a> {
         self.items.iter().enumerate().map(all).collect()
     }
 
-    /// The replacement of each step that is removed or moved: its new number, or else the new steps in its place that no
-    /// other of them depends on, and its own dependencies.
+    /// The replacements of each step that is moved or removed. A moved step is replaced by its new id, a removed step
+    /// by its dependencies and by the new steps in its place ([`Self::ends_around`]).
     fn with_heirs(&self) -> Vec<Gone> {
         let mut gone = Vec::new();
         for item in 0..self.items.len() {
@@ -278,7 +279,7 @@ impl<'a> Wanted<'a> {
         gone
     }
 
-    /// Returns why they may not be all, if they may not.
+    /// Adds the replacements of a removed step to `heirs`. If some may be missing, returns the problem that hides them.
     fn heirs_of(
         &self,
         step: &'a Step,
@@ -313,14 +314,15 @@ impl<'a> Wanted<'a> {
         unclear
     }
 
-    /// Steps that cannot follow; those that the list names follow, or the list says what they wait for.
+    /// The steps whose `depends` cannot be updated. A step whose dependencies the list states is not among them.
     fn left(&self, troubles: &[Problem]) -> Orphans {
         let is_said = |it: &usize| self.depends[*it].is_some();
         let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
         Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
-    /// The new steps between the same dependents as a step that goes, without those that another one of them needs.
+    /// The new steps in the place of a removed step: those between the same two steps that keep their numbers. A new
+    /// step that another of these new steps depends on is left out.
     fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
         let number = &step.id.number;
         let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));
@@ -335,12 +337,12 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Steps in progress are neither removed nor moved.
+    /// Without force, refuses to remove or move steps in progress and steps with a live record of another clone.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
-            // One that only goes need not be written.
+            // A removed step may have problems that prevent an edit of its file.
             if self.item_of(step).is_some() {
                 transaction::check_writable(self.context, &step.problems)?;
             }
@@ -372,7 +374,8 @@ impl<'a> Wanted<'a> {
         done
     }
 
-    /// The record of a claim moves with its step, and is removed with it.
+    /// Moves the claim records of moved steps. The claim of a removed step stays in force only in other working trees
+    /// that still have the step.
     fn keep_records(&self, after: &Plans) {
         let mut moves = Vec::new();
         for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {
@@ -392,7 +395,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// All plans as they are then, and what happened to each step.
+    /// All plans as they are after the change, and what happened to each step.
     fn after(&self, made: &files::Made) -> (Plans, Vec<Changed>) {
         let own = &made.plan;
         let plans = Plans::judged(self.with_plan(own)).with_claims(self.plans.claims().clone());
@@ -435,7 +438,8 @@ impl<'a> Wanted<'a> {
         self.plan.steps.iter().filter(|it| it.is_closed() && self.item_of(it).is_none())
     }
 
-    /// All plans with this one in the place of the plan, and the dependencies on removed steps relinked.
+    /// All plans, with `own` in the place of the old version. In the other live plans, dependencies on removed and
+    /// moved steps are replaced.
     fn with_plan(&self, own: &Plan) -> Vec<Plan> {
         let mut all = self.plans.clone().into_vec();
         for plan in all.iter_mut().filter(|it| !it.is_archived) {
@@ -447,7 +451,7 @@ impl<'a> Wanted<'a> {
         all
     }
 
-    /// A step that depends on the replacements of the removed steps.
+    /// A copy of a step whose dependencies on removed and moved steps are replaced.
     fn followed(&self, step: &Step) -> Step {
         Step { depends: relink::followed_depends(step, &self.gone), ..step.clone() }
     }
@@ -468,7 +472,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Refuses a list that makes a step wait for itself.
+/// Refuses a list that makes a step wait for itself, unless a step of the plan did so before.
 fn refuse_cycle(after: &Plans, before: &Plan) -> Result<(), Error> {
     let had = before.steps.iter().any(|it| it.problems.iter().any(|it| it.code == Code::DependencyCycle));
     let plan = after.get(&before.id).filter(|_| !had);

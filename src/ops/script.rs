@@ -100,7 +100,7 @@ fn one(context: &Context, name: &str) -> Result<Script, Error> {
     })
 }
 
-/// The file of a script, also of one that is there no more.
+/// The file of a script, which may no longer exist.
 pub fn file_of(context: &Context, name: &str) -> PathBuf {
     let id = one(context, name).map_or_else(|_| entry::id_of(name).to_owned(), |it| it.id);
     context.plans.root().join(script::DIRECTORY).join(format!("{id}.md"))
@@ -192,7 +192,7 @@ pub struct Runnable {
     pub directory: PathBuf,
 }
 
-/// Resolves a script that is to be started, after it is known that it may.
+/// Resolves a script that is to be started, and refuses one that is faulty or not trusted.
 pub fn runnable(context: &Context, name: &str, trust_hash: Option<&str>) -> Result<Runnable, Error> {
     let found = show(context, name)?;
     refuse_faulty(context, &found)?;
@@ -205,7 +205,7 @@ pub fn runnable(context: &Context, name: &str, trust_hash: Option<&str>) -> Resu
     Ok(Runnable { id: found.script.id, command: found.script.command, directory })
 }
 
-/// Refuses a script whose file does not say surely what would run.
+/// Refuses a script whose file has an error, because it is uncertain what would run.
 pub fn refuse_faulty(context: &Context, found: &Resolved) -> Result<(), Error> {
     let faulty = found.script.problems.iter().find(|it| it.severity() == Severity::Error);
     faulty.map_or(Ok(()), |it| Err(transaction::file_error(context, it)))

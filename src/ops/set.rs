@@ -26,15 +26,15 @@ use crate::text::yaml;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetOp {
-    /// Text, also the empty one and several lines.
+    /// Text, which may be empty or have several lines.
     Text(String),
     /// One YAML value.
     Yaml(String),
-    /// One more item of a list, unless it is in it.
+    /// Adds an item to a list, unless the list has it already.
     Add(String),
     /// As [`SetOp::Add`], the item given as YAML.
     AddYaml(String),
-    /// One item of a list less.
+    /// Removes an item from a list.
     Take(String),
     /// As [`SetOp::Take`], the item given as YAML.
     TakeYaml(String),
@@ -363,7 +363,7 @@ fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error>
 
 fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> Result<Vec<Change>, Error> {
     let plan = &step.id.plan;
-    // Only which steps there are; what this step's file says is in `step` and `bytes`.
+    // Loaded only to know which steps exist; the content of this step's file is in `step` and `bytes`.
     let whole = load::existing_plan(context, plan)?;
     let new = new_step::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };

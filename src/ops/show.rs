@@ -66,11 +66,11 @@ pub struct ShownStep {
     /// For each of these the step that it is about, if it is one.
     pub waits_on: Vec<Option<OpenStep>>,
     pub dependants: Vec<String>,
-    /// Whether a person has to say yes to it or to its phase.
+    /// Whether the step or its phase needs a person's confirmation.
     pub is_gated: bool,
     /// Those on the step that hold, newest first.
     pub decisions: Vec<Decision>,
-    /// The yes that lets it go on; a phase's has the phase.
+    /// The confirmation of the step or of its phase; the latter names the phase.
     pub confirmation: Option<Confirmation>,
     /// The claim that is in force, also where the step's file does not show it.
     pub held: Option<InForce>,
@@ -213,7 +213,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
     }
 }
 
-/// What `search` finds beside plans and steps, by the id or the path that it prints.
+/// A decision or an insight, by the id or the path that `search` prints.
 fn record(context: &Context, request: &ShowRequest) -> Option<ShowReport> {
     if request.graph.is_some() {
         return None;
@@ -255,7 +255,7 @@ fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> Shown
 }
 
 fn dependants(views: &Views<'_>, plan: &Plan, id: &StepId) -> Vec<String> {
-    // Live plans wait for a live plan of the name.
+    // The dependencies of live plans refer to the live plan of that name.
     let is_meant = views.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
     let steps = views.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
     steps.filter(|it| it.depends_on(id)).map(|it| it.id.to_string()).collect()

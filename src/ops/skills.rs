@@ -21,7 +21,7 @@ pub struct Skill {
     pub title: &'static str,
     /// The argument after the name; none for a skill that is about all plans.
     pub argument: Option<Argument>,
-    /// The commands that it may run without asking, beside those that read: `planwatch <verb>` for each.
+    /// The commands that it may run without asking, in addition to those that only read: `planwatch <verb>` for each.
     pub verbs: &'static [&'static str],
     /// Whether it edits files of plans with tools of the agent's own.
     pub edits: bool,
@@ -71,7 +71,7 @@ impl Skill {
         placeholders::comment(self.text).unwrap_or_default()
     }
 
-    /// The text for an agent; `plan` is the id that the user named, also of a plan that is not there yet.
+    /// The text for an agent; `plan` is the id that the user named. The plan may not exist yet.
     pub fn prompt(&self, plan: Option<&str>) -> Result<String, Error> {
         fill(self.name, self.text, &values(plan, &planner()?))
     }

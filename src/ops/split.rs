@@ -1,4 +1,5 @@
-//! Splits a task of a step into a step of its own, directly behind it. The task stays where it is, as a link to the new step.
+//! Splits a task of a step into a step of its own, directly after it. The task stays where it is, as a link to the new
+//! step.
 
 use std::path::PathBuf;
 
@@ -104,7 +105,7 @@ fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Er
     let outline = markdown::outline(body);
     let is_here = |at: usize| here.contains(&(at + start));
     let task = outline.tasks.iter().find(|it| is_here(it.at)).ok_or_else(none)?;
-    // Behind the box, up to the end of the line.
+    // After the box, up to the end of the line.
     let text = start + task.at + 3..here.end;
     let said = String::from_utf8_lossy(&file[text.clone()]).into_owned();
     let trimmed = said.trim();

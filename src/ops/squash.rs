@@ -91,7 +91,7 @@ fn file_of(context: &Context, step: &Step) -> Result<(Vec<u8>, Option<u32>), Err
 
 /// Refuses to put the text of a file into one that more people may read.
 fn refuse_disclosure(context: &Context, steps: &[&Step], modes: &[Option<u32>]) -> Result<(), Error> {
-    /// For the group and for everybody.
+    /// The read permissions of the group and of all other users.
     const READ: u32 = 0o044;
     let mut files = steps.iter().zip(modes).filter_map(|(step, mode)| Some((step, (*mode)?)));
     let Some((kept, open)) = files.next() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `stale`: the steps that could go on or are in progress, and that nothing was recorded of for a while.
+//! `stale`: the steps that are ready or in progress, and for which nothing was recorded for a while.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub use crate::api::requests::StaleRequest;
 
 const DAY: i64 = 86_400;
 
-/// A step, and since when it is as it is.
+/// A step, and since when nothing was recorded for it.
 #[derive(Debug, Clone)]
 pub struct StaleStep {
     pub step: StepShape,
@@ -27,7 +27,7 @@ pub struct StaleStep {
 
 #[derive(Debug, Clone)]
 pub struct StaleReport {
-    /// The one that was left alone for longest first.
+    /// Longest stale first.
     pub steps: Vec<StaleStep>,
     pub seconds: i64,
 }

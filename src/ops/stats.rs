@@ -23,7 +23,7 @@ pub use crate::api::requests::StatsRequest;
 const DAY: i128 = 86_400_000_000_000;
 /// How many of the steps that wait are listed.
 const LONGEST: usize = 10;
-/// Weeks without a closed step are listed if the first and the last week are at most so far apart.
+/// Weeks without a closed step are listed if the first and the last week are at most this many weeks apart.
 const MOST_WEEKS: i128 = 520;
 
 /// The steps that were closed in a week.
@@ -34,7 +34,7 @@ pub struct Week {
     pub closed: usize,
 }
 
-/// How many steps had so many tries, or an attempt this outcome.
+/// The number of steps that had a certain number of tries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tries {
     pub tries: usize,
@@ -253,7 +253,7 @@ impl Count {
     }
 }
 
-/// A sum of many small numbers, without the digits that adding them made.
+/// Rounds the cost, because adding many small numbers makes inexact digits.
 fn rounded(effort: &Effort) -> Effort {
     Effort { cost: (effort.cost * 1e6).round() / 1e6, ..*effort }
 }
@@ -274,7 +274,7 @@ fn weeks(closed: &BTreeMap<i128, usize>) -> Vec<Week> {
     listed.iter().map(week).collect()
 }
 
-/// The smallest value that so many percent of the sorted values do not exceed.
+/// The smallest of the sorted values that at least `percent` percent of them do not exceed.
 fn share(sorted: &[i64], percent: usize) -> Option<i64> {
     let nth = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(nth - 1).copied()

@@ -27,7 +27,7 @@ pub use elsewhere::OnBranch;
 pub struct Attention {
     pub reason: Reason,
     pub step: StepShape,
-    /// Since when; of a failed or blocked step the last attempt, of a stale one the last activity.
+    /// Since when, if a time is known: for an overdue step the end of its due day, otherwise as [`Standing::since`].
     pub since: Option<Time>,
     /// The last attempt's outcome and notes, in one line.
     pub last: Option<String>,
@@ -42,7 +42,7 @@ pub struct Finished {
     pub by: Option<String>,
 }
 
-/// How many steps each part of a report is about, also those that were left out of it.
+/// The number of steps in each part of a report, including those that were left out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     pub attention: usize,
@@ -51,12 +51,12 @@ pub struct Totals {
     pub finished: usize,
 }
 
-/// A step, and since when it is as it is.
+/// A step, and since when it has been in its state.
 #[derive(Debug, Clone)]
 pub struct Standing {
     pub step: StepShape,
-    /// Of a claim that lapsed its own time, of what was worked on the last activity, of a ready step since when it has
-    /// waited, of a closed one when it was closed.
+    /// If `held` is given, when that claim was made. Otherwise: for a step with a lapsed claim, when that was made; for
+    /// a pending step, since when it has waited; for a closed one, when it was closed; else the last activity.
     pub since: Option<Time>,
     /// The claim that is in force although the step's file does not show it: one of another working tree, or one that
     /// the file lost.
@@ -81,7 +81,7 @@ pub struct StatusReport {
     pub kept: Vec<String>,
     pub interrupted: Option<Interrupted>,
     pub days: u32,
-    /// What unmerged branches say otherwise; none: it was not asked for.
+    /// The steps with another status on unmerged branches; none if these were not requested.
     pub branches: Option<Vec<OnBranch>>,
 }
 
@@ -203,7 +203,7 @@ fn standing(views: &Views<'_>, plan: &Plan, step: &Step) -> Standing {
     Standing { step: views.step(plan, step), since, held, more_ready: 0 }
 }
 
-/// How many steps of a plan are ready beside one of them. Those whose claim lapsed need attention, and are listed there.
+/// How many other steps of a plan are ready. Steps with a lapsed claim do not count: they are listed under attention.
 fn more_ready(views: &Views<'_>, plan: &Plan, step: &Step) -> usize {
     let is_other = |it: &&Step| it.id != step.id && it.status.is(StepStatus::Pending);
     let others = plan.steps.iter().filter(is_other);

@@ -38,15 +38,15 @@ pub struct SharedClaim {
     pub branch: Option<String>,
     /// When the record was last written, by the clock of its machine.
     pub at: Option<Time>,
-    /// It is of this clone.
+    /// This clone made the claim.
     pub own: bool,
-    /// Another machine may take it over.
+    /// The claim of another clone has lapsed, so the step can be claimed.
     pub lapsed: bool,
-    /// The remote has not confirmed the last change yet.
+    /// The registry has not confirmed the last change yet.
     pub unsettled: bool,
-    /// Another machine has taken it over from this clone.
+    /// Another clone has taken the step over from this one.
     pub lost: bool,
-    /// The work has ended on a branch that the remote no longer has.
+    /// Another clone ended the work on a branch that the remote no longer has.
     pub ended_nowhere: bool,
 }
 
@@ -54,17 +54,18 @@ pub struct SharedClaim {
 pub struct SyncReport {
     pub dry_run: bool,
     pub remote: String,
-    /// Where claims are at the remote.
+    /// Where the claims are stored: a prefix of refs at the remote, or `postgres`.
     pub claims_at: String,
     pub branch: Option<String>,
     /// When the claims were last listed.
     pub listed_at: Option<Time>,
-    /// Why the remote could not be asked now.
+    /// Why the claims could not be listed now.
     pub error: Option<String>,
     pub claims: Vec<SharedClaim>,
-    /// What became of this clone's claims that were open.
+    /// The claims of this clone that were settled, are still unsettled, or turned out to be lost.
     pub settled: Vec<SettledClaim>,
-    /// Records that were removed because the branch has their work.
+    /// The number of records that were removed: those whose work is on the branch, and lapsed ones whose step is closed
+    /// there.
     pub removed: usize,
 }
 
@@ -87,7 +88,8 @@ impl SyncReport {
     }
 }
 
-/// Lists the claims, settles and renews those of this clone, and removes records whose work has arrived on the branch.
+/// Lists the claims, settles and renews those of this clone, and removes records that are no longer needed
+/// ([`SyncReport::removed`]).
 pub fn sync(context: &Context, request: &SyncRequest) -> Result<SyncReport, Error> {
     let sync = Sync::required(context)?;
     let looked = sync.look()?;
@@ -109,7 +111,7 @@ pub fn sync(context: &Context, request: &SyncRequest) -> Result<SyncReport, Erro
     Ok(SyncReport { settled: settled.chain(lost).collect(), removed, ..report(&sync, &seen) })
 }
 
-/// The claims as the remote has them now; if it does not answer, as they were last listed.
+/// The claims as the registry has them now; if it does not answer or refuses, as they were last listed.
 pub fn status(context: &Context) -> Result<SyncReport, Error> {
     let sync = Sync::required(context)?;
     match sync.look() {
@@ -122,7 +124,8 @@ pub fn status(context: &Context) -> Result<SyncReport, Error> {
     }
 }
 
-/// Claims of this machine that were made before claims were shared become known to the others.
+/// Stores a record for each claim in this working tree that has none, such as those made before claims were shared.
+/// [`Sync::settle`] then sends these records to the registry.
 fn announce_local(sync: &Sync<'_>) -> Result<(), Error> {
     for (step, claim) in sync.unknown_claims()? {
         let name = sync.state.name_of(&step);
@@ -212,7 +215,7 @@ pub enum DidElsewhere {
     Ended(&'static str),
 }
 
-/// What a process that watches has reported: the last listing, and the claims of this clone until then.
+/// What a watching process has reported: the last listing, and the claims of this clone at that time.
 ///
 /// Other commands of this clone list the claims, too, so the listing that the clone stores may be newer.
 #[derive(Debug, Default)]
@@ -221,8 +224,9 @@ pub struct Reported {
     own: HashSet<String>,
 }
 
-/// The share of a process that watches: lists the claims, renews those of this clone, and settles nothing. Returns what other
-/// machines did since the last call that succeeded.
+/// Lists the claims and renews those of this clone that are due, for a process that watches. Other unsettled changes
+/// are not sent again. Returns what other clones did since the last successful call; the first call compares with the
+/// stored listing.
 pub fn watch(context: &Context, reported: &mut Reported) -> Result<Vec<Elsewhere>, Error> {
     match Sync::of(context)? {
         Some(sync) => watch_at(&sync, reported),
@@ -230,7 +234,7 @@ pub fn watch(context: &Context, reported: &mut Reported) -> Result<Vec<Elsewhere
     }
 }
 
-/// The share of a process that serves a worker: renews the claims of this clone that are due.
+/// Renews the claims of this clone that are due, for a process that serves an agent.
 pub fn renew(context: &Context) -> Result<(), Error> {
     // Most of the time none is due, and then git is not started.
     let is_due = |it: &SyncState| it.all_own().iter().any(|own| is_due(context, own));
@@ -262,12 +266,13 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     Ok(news)
 }
 
-/// Calls `on_change` soon after another machine's change, from then on. False: this registry does not report changes.
+/// From now on, calls `on_change` soon after each change by another machine. Returns false if claims are not shared,
+/// or if the registry does not report changes.
 pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
     Sync::of(context).ok().flatten().is_some_and(|it| it.watch(on_change))
 }
 
-/// None: the step is not one of the plans here.
+/// None if the plans here do not have the step, or if it cannot be loaded.
 fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
     let id = news.record.step_id()?;
     let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;
@@ -288,7 +293,8 @@ fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
     })
 }
 
-/// The steps of this clone that the remote has not confirmed, for every command to mention.
+/// The steps of this clone with a change that the registry has not confirmed, without those that another process is
+/// changing now. Commands mention them.
 pub fn unsettled(context: &Context) -> Vec<String> {
     settling::unsettled(context).iter().map(|it| it.to_string()).collect()
 }

@@ -26,7 +26,7 @@ pub struct TickRequest {
     pub by: Option<String>,
 }
 
-/// Ticks the box if its line is still the one that was shown. A box that is already so stays.
+/// Ticks or clears the box if its line is still the one that was shown. A box in the requested state stays.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
     let mark = if request.ticked { b'x' } else { b' ' };
     let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();
@@ -64,7 +64,7 @@ fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Er
         start += lines.next().ok_or_else(changed)?.len();
     }
     let line = lines.next().and_then(|it| std::str::from_utf8(it).ok()).ok_or_else(changed)?;
-    // A box that was ticked meanwhile, and is otherwise the same, is what was asked for.
+    // If only the box has changed meanwhile, and is in the requested state, the line counts as the same.
     let other =
         |mark: &str| ["[ ]", "[x]", "[X]"].iter().map(|it| line.replacen(it, mark, 1)).collect::<Vec<_>>();
     let is_same = line_hash(line) == request.hash

@@ -12,7 +12,7 @@ pub fn token(plans: &PlansDir) -> Result<Option<String>, Error> {
     Ok(plans.token()?.filter(is_whole))
 }
 
-/// Makes a new token and stores it; an older one is valid no more.
+/// Makes a new token and stores it; an older one is no longer valid.
 pub(crate) fn renew(plans: &PlansDir) -> Result<String, Error> {
     let mut bytes = [0; BYTES];
     plans.random(&mut bytes)?;

@@ -109,7 +109,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     check_dependencies(context, &change, &ops, id)?;
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
-    // Git has the text under the path of the file itself.
+    // Git has the text under the real path of the file, without symbolic links.
     let real = |it: &Path| context.plans.read(it).map_or_else(|_| it.to_path_buf(), |found| found.real);
     let paths: Vec<_> = ops.iter().filter_map(source_of).map(real).collect();
     let committed = commit::commit_of(context, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
@@ -118,7 +118,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         let ids: BTreeSet<_> = ops.iter().filter_map(step).collect();
         let closed: Vec<_> = ids.into_iter().filter(|it| is_closed(context, it)).collect();
         writing.undo(id)?;
-        // What is done no more is done on no branch.
+        // A step that the undo reopens is no longer done on any branch.
         closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
         claimed.iter().for_each(|it| it.follow(context));
     }
@@ -252,7 +252,7 @@ impl Claimed {
         }
         let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
         let who = Caller::of(context, &step.id, by, claim, request.force);
-        // A claim that is named may be another step's.
+        // The named claim may belong to another step.
         let is_own = step.claim.as_ref().is_some_and(|it| who.claim.as_ref() == Some(&it.id));
         let who = Caller { claim: who.claim.clone().filter(|_| is_own), ..who };
         fencing::check(&self.plans, step, &who).map(drop).map_err(|error| match error {
@@ -261,7 +261,7 @@ impl Claimed {
         })
     }
 
-    /// Lets the record of the claim follow: to the step's other number, or to its end.
+    /// Updates the record of the claim: moves it to the step's new number, or ends it.
     fn follow(&self, context: &Context) {
         let before = &self.step;
         let plan = load::one_plan(context, &before.id.plan).ok().flatten().filter(|it| !it.is_archived);

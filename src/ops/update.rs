@@ -81,7 +81,8 @@ fn open_tasks(step: &Step) -> Option<String> {
     (open > 0).then(|| format!("`{}` is completed, and {tasks} open", step.id))
 }
 
-/// Appends an attempt; a pending, failed or blocked step is in progress from then on, unless its status is kept.
+/// Appends an attempt. A pending, failed or blocked step is in progress from then on, unless the request keeps its
+/// status or gives another one.
 pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeReport, Error> {
     if request.keep_status && request.status.is_some() {
         return Err(Error::usage("--status and --keep-status contradict each other", "give one of them"));

@@ -60,7 +60,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
     Ok(Put { is_new: true, now: plan_shape(context, &plan)? })
 }
 
-/// The plan that has this very name, else the one that a title of these words has.
+/// The existing plan with exactly this name, else the id that a plan with this title gets.
 fn id_of(context: &Context, title: &str) -> PlanId {
     let exact = PlanId::new(title);
     if load::exists(context, &exact) { exact } else { PlanId::new(id::slug(title, &|_| false)) }

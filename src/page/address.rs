@@ -86,7 +86,7 @@ pub fn encoded(name: &str) -> String {
     text
 }
 
-/// Replaces `%2e` and the like; `None` if that is no text, or hides a control character or backslash.
+/// Replaces `%2e` and the like; `None` if the result is not UTF-8, or contains a control character or a backslash.
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -106,7 +106,7 @@ fn decoded(path: &str) -> Option<String> {
     (!text.contains(|c: char| c.is_control() || c == '\\')).then_some(text)
 }
 
-/// The path from the plans directory; `None` if it leaves that.
+/// The path from the plans directory; `None` if it leaves that directory, or is that directory itself.
 fn joined(directory: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|it| !it.is_empty()).collect();
     for part in path.split('/') {

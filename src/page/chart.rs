@@ -28,7 +28,7 @@ impl Bar {
     }
 }
 
-/// Bars that lie: a table with a row for each, so that the numbers are beside them.
+/// Horizontal bars: a table with one row per bar, so that the numbers are next to the bars.
 pub fn bars(title: &str, columns: [&str; 2], of: &[Bar]) -> Markup {
     let most = most(of);
     html! {
@@ -52,10 +52,10 @@ pub fn bars(title: &str, columns: [&str; 2], of: &[Bar]) -> Markup {
     }
 }
 
-/// The room of a label, in pixels.
+/// The width of a label, in pixels.
 const LABEL: f64 = 70.0;
 
-/// Bars that stand, for times: a drawing, and below it the table of the numbers.
+/// Vertical bars, for values over time: a drawing, and below it the table of the numbers.
 pub fn columns(title: &str, columns: [&str; 2], of: &[Bar]) -> Markup {
     let most = most(of);
     let count = u32::try_from(of.len()).unwrap_or(u32::MAX).max(1);
@@ -115,7 +115,7 @@ fn most(of: &[Bar]) -> f64 {
     of.iter().map(|it| it.value).filter(|it| it.is_finite()).fold(0.0, f64::max)
 }
 
-/// The length of a bar; a value above nothing is always seen.
+/// The length of a bar; a value above zero is always visible.
 fn length(value: f64, most: f64, whole: f64) -> f64 {
     if value <= 0.0 || most <= 0.0 || !value.is_finite() {
         return 0.0;

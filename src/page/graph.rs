@@ -32,7 +32,7 @@ pub enum Kind {
     Step,
     /// A step of another plan, of which only the id is known, or one that does not exist.
     Foreign,
-    /// A phase with its closed steps and all of them.
+    /// A phase, with the number of its closed steps and of all its steps.
     Phase {
         closed: usize,
         total: usize,
@@ -54,11 +54,11 @@ pub struct Node {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Graph {
     pub nodes: Vec<Node>,
-    /// Without those that follow from others.
+    /// Without the edges that follow from others.
     pub edges: BTreeSet<(usize, usize)>,
-    /// Nodes of a step's neighbourhood that were too many to draw.
+    /// How many steps were left out because the drawing is full.
     pub left_out: usize,
-    /// The node whose neighbourhood it is.
+    /// The node whose neighbourhood is drawn, if the drawing shows one.
     pub centre: Option<usize>,
 }
 
@@ -86,7 +86,7 @@ impl Graph {
         layout::of(self.nodes.len(), &self.edges, self.node_width(), Direction::Right)
     }
 
-    /// As [`Self::layout`], from above to below: paper is higher than it is wide.
+    /// Like [`Self::layout`], but from top to bottom, because paper is higher than it is wide.
     pub fn layout_down(&self) -> Option<Layout> {
         layout::of(self.nodes.len(), &self.edges, self.node_width(), Direction::Down)
     }
@@ -116,7 +116,7 @@ impl Node {
         format!("{number} {title}{counts}").trim().to_owned()
     }
 
-    /// The whole of it, for a tool tip and for a screen reader.
+    /// The full text, for a tool tip and for a screen reader.
     fn description(&self) -> String {
         let name = text::one_line(&format!("{} {}", self.number, self.title));
         match self.kind {
@@ -178,7 +178,7 @@ fn drawn(node: &Node, place: &Place, layout: &Layout, is_centre: bool) -> Markup
     }
 }
 
-/// The same as a list: each node with its status and what it waits for.
+/// The graph as a list: each step or phase of the plan with its status and what it waits for.
 pub fn list(graph: &Graph, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
     let name = |node: &Node| if node.number.is_empty() { node.title.clone() } else { node.number.clone() };
     html! {

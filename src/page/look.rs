@@ -19,7 +19,7 @@ pub enum Look {
 }
 
 impl Look {
-    /// Those of steps.
+    /// All looks that a step can have.
     pub const ALL: [Self; 8] = [
         Self::Ready,
         Self::Waiting,

@@ -1,7 +1,7 @@
-//! A body as HTML: CommonMark with GFM, raw HTML as text, and a sanitizer behind it.
+//! A body as HTML: CommonMark with GFM, raw HTML as text, sanitized afterwards.
 //!
-//! Two walls: no element of the author passes, because raw HTML becomes text before HTML is made, and the result is
-//! parsed again by the rules of browsers, where only the elements, attributes and addresses that are made here stay.
+//! Two protections: no element of the author passes, because raw HTML becomes text before HTML is made, and the result
+//! is parsed again by the rules of browsers, where only the elements, attributes and addresses that are made here stay.
 
 mod renderer;
 mod sanitize;
@@ -14,7 +14,7 @@ use renderer::Renderer;
 /// Where the links and images of a text lead. Each returns an address that is put into the page as it is.
 pub trait Addresses {
     /// The address of a plan, a step or another file, as the author wrote it and [`super::address::read`] reads it.
-    /// Without one, the link's text stays as plain text. Links to other sites and within the text are made without it.
+    /// Without one, the link's text stays as plain text. Links to other sites and within the text need no call.
     fn link(&self, target: &str) -> Option<String>;
 
     /// The address from which an image is loaded. Without one, the image becomes a link, or its text.
@@ -50,7 +50,7 @@ pub enum Tasks {
 /// How a body is made into HTML.
 #[derive(Clone, Copy)]
 pub struct Form<'a> {
-    /// Before every id in the text, so that it can be no other element's; different for every text of a page.
+    /// A prefix for every id in the text, different for every text of a page, so that no two elements have the same id.
     pub id_prefix: &'a str,
     /// The level of a heading that has one `#`; deeper ones follow, down to 6.
     pub top_heading: u8,
@@ -60,7 +60,7 @@ pub struct Form<'a> {
 
 /// Returns a body as sanitized HTML.
 pub fn render(body: &str, form: Form<'_>) -> Markup {
-    // Headings choose no ids and classes of their own.
+    // Without heading attributes, so that headings choose no ids and classes of their own.
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_STRIKETHROUGH

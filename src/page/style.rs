@@ -14,7 +14,7 @@ pub const DRAWINGS: &str = include_str!("style/drawings.css");
 /// What printing changes: light colours, nothing is cut apart, nothing is scrolled.
 pub const PRINT: &str = include_str!("style/print.css");
 
-/// All of them, in the order in which they must be.
+/// The parts above, in the order that the cascade needs.
 pub const ALL: &str = concat!(
     include_str!("style/base.css"),
     include_str!("style/markdown.css"),

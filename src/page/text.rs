@@ -27,7 +27,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// As [`visible`], on one line.
+/// Like [`visible`], on one line.
 pub fn one_line(text: &str) -> String {
     visible(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -42,7 +42,7 @@ pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Cuts a text to so many columns; `…` is at the end of what was cut.
+/// Cuts a text to at most `most` columns; a text that was cut ends in `…`.
 pub fn clip(text: &str, most: usize) -> String {
     let text = one_line(text);
     if text.width() <= most {

@@ -1,4 +1,4 @@
-//! When steps were worked on, as SVG: a row a step, with spans of statuses and marks of attempts.
+//! When steps were worked on, as SVG: one row per step, with a bar for each status and a mark for each attempt.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::plan::time::Time;
 pub struct Span {
     pub look: Look,
     pub from: Time,
-    /// None: it lasts to the end of the drawing.
+    /// `None` if it lasts to the end of the drawing.
     pub to: Option<Time>,
 }
 
@@ -39,7 +39,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What the step's file alone knows.
+    /// A row made from the step's file alone, without the commits.
     pub fn of_file(step: &StepShape) -> Self {
         let (status, created_at) = (step.status.as_str(), step.created_at);
         let records = Records { status, created_at, claim: step.claim.as_ref(), attempts: &step.attempts };
@@ -71,7 +71,7 @@ impl Row {
         }
     }
 
-    /// Whether more is known than that the step waits.
+    /// Whether the row shows anything but that the step waits.
     fn has_begun(&self) -> bool {
         !self.marks.is_empty() || self.spans.iter().any(|it| it.look != Look::Waiting)
     }
@@ -114,11 +114,11 @@ const WIDTH: i64 = LABEL + CHART + 20;
 const ROW: i64 = 26;
 const TOP: i64 = 26;
 
-/// The room of a label of the axis.
+/// The width of a label of the axis, in pixels.
 const TICK: i64 = 70;
 
-/// Draws rows that have something to show, from the first to the last time that is known, with a line that says what the
-/// signs mean. `None` if no step was begun.
+/// Draws the rows that have something to show, from the first to the last known time, with a legend below. `None` if no
+/// step was begun.
 ///
 /// Nothing depends on the present time: an open span ends where the drawing ends.
 pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> Option<Markup> {
@@ -150,7 +150,7 @@ pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> 
     })
 }
 
-/// What the bars and signs mean, of those that are drawn.
+/// The meaning of the bars and signs that are drawn.
 fn legend(rows: &[&Row]) -> Markup {
     let bars: BTreeSet<Look> = rows.iter().flat_map(|it| &it.spans).map(|it| it.look).collect();
     let marks: BTreeSet<Look> = rows.iter().flat_map(|it| &it.marks).map(|it| it.look).collect();
@@ -183,7 +183,8 @@ fn sign_words(look: Look) -> &'static str {
     }
 }
 
-/// The sign of an attempt. Each outcome has a shape of its own, because not everyone can tell the colours apart.
+/// The sign of an attempt. Outcomes differ in shape, because not everyone can tell the colours apart; only a start and
+/// a release have the same shape.
 fn sign(look: Look, x: i64, y: i64, title: &Markup) -> Markup {
     let class = format!("mark {}", look.class());
     let (left, right, top, bottom) = (x - 5, x + 5, y - 5, y + 5);
@@ -239,7 +240,7 @@ fn span_text(span: &Span) -> String {
     }
 }
 
-/// The same as a table: what happened to which step, in the order of time.
+/// The marks as a table: what happened to which step, in the order of time.
 pub fn table(rows: &[Row], href: &dyn Fn(&Row) -> Option<String>) -> Markup {
     let mut marks: Vec<(&Row, &Mark)> =
         rows.iter().flat_map(|row| row.marks.iter().map(move |mark| (row, mark))).collect();

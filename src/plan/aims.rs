@@ -16,7 +16,8 @@ pub struct Aim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub ticked: bool,
-    /// The line of the file, from 1, and its text; none: the box is not alone in its line.
+    /// The number (from 1) and text of the box's line; `None` if the line has several boxes, or the item is no
+    /// quoted text.
     pub place: Option<(usize, String)>,
 }
 
@@ -45,13 +46,13 @@ pub(crate) fn boxes(file: &[u8]) -> Vec<usize> {
     lists.filter_map(|it| it.1).collect()
 }
 
-/// Whether a text begins with a box, if that is ticked, and what is behind it.
+/// Splits a text after its leading box: whether the box is ticked, and the rest.
 fn box_of(text: &str) -> Option<(bool, &str)> {
     let open = text.strip_prefix("[ ] ").map(|it| (false, it));
     open.or_else(|| text.strip_prefix("[x] ").or_else(|| text.strip_prefix("[X] ")).map(|it| (true, it)))
 }
 
-/// The front matter of a file, and where it begins.
+/// The front matter of a file, and where its YAML begins.
 struct Matter {
     tree: yaml::Tree,
     begin: usize,
@@ -71,7 +72,7 @@ impl Matter {
         texts.collect()
     }
 
-    /// The place of `[`; none if it is written in another way, as in a block of lines or by an alias.
+    /// The place of `[`; `None` if the item is not a quoted text, but for example a block scalar or an alias.
     fn bracket(&self, item: View<'_>) -> Option<usize> {
         box_of(item.text()?)?;
         let span = item.span();

@@ -1,4 +1,4 @@
-//! The binary form of plans, for the index: `borsh`, with the fields whose types it does not know.
+//! The binary form of plans, for the index: `borsh`, and text or JSON for fields whose types `borsh` does not know.
 //!
 //! The form is deterministic and lossless, except for the bodies.
 
@@ -30,7 +30,7 @@ pub fn decode<T: BorshDeserialize>(bytes: &[u8]) -> Option<T> {
     borsh::from_slice(bytes).ok()
 }
 
-/// JSON inside the binary form; the default value, which most fields have, is no bytes.
+/// Writes a value as JSON; the default value, which most fields have, becomes an empty byte string.
 pub(super) fn put_json<T: Serialize + Default + PartialEq, W: Write>(
     value: &T,
     to: &mut W,

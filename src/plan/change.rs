@@ -24,7 +24,7 @@ pub struct EndedClaim {
     pub seconds: Option<i64>,
     /// The exit code of a run's process, as a shell reports it.
     pub exit_code: Option<i32>,
-    /// What it did cost in US dollars, as its agent wrote it.
+    /// The cost of the claim's run in US dollars, as the agent wrote it.
     pub cost: Option<String>,
     /// Where the output of a run went, relative to the plans directory.
     pub log: Option<String>,
@@ -42,7 +42,7 @@ impl EndedClaim {
 }
 
 impl NewAttempt {
-    /// One that says nothing more, and ends no claim.
+    /// An attempt without notes that ends no claim.
     pub fn new(at: Time, by: &str, outcome: &str) -> Self {
         Self { at, by: by.to_owned(), outcome: outcome.to_owned(), notes: None, claim: None }
     }
@@ -51,7 +51,7 @@ impl NewAttempt {
         self.change_with(None)
     }
 
-    /// As [`Self::change`], of an attempt that is written down at another time than it was made.
+    /// Like [`Self::change`], for an attempt that is recorded at another time than it was made.
     pub fn change_recorded_at(&self, at: Time) -> Change {
         self.change_with(Some(word(Attempt::RECORDED_AT, &at.to_string())))
     }
@@ -66,7 +66,7 @@ impl NewAttempt {
     }
 }
 
-/// A person's yes, to a step or to a phase.
+/// A person's confirmation of a step or a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewConfirmation {
     pub phase: Option<String>,
@@ -179,7 +179,7 @@ pub struct NewPlan {
 
 impl NewPlan {
     pub fn body(&self) -> String {
-        // A title in a heading must not end it.
+        // A line break in the title would end the heading.
         let heading = one_line(&self.title);
         match &self.description {
             Some(text) if !text.is_empty() => format!("# {heading}\n\n{}\n", text.trim_end()),
@@ -215,7 +215,7 @@ pub struct NewStep {
     /// A YAML mapping as it was typed.
     pub metadata: Option<String>,
     pub created_by: Option<String>,
-    /// The given text; `None`: the heading alone.
+    /// `None`: the body is only a heading with the title.
     pub body: Option<String>,
     pub is_gated: bool,
     /// The text's own front matter is preserved, except for the id.

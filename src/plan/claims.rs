@@ -11,9 +11,9 @@ use crate::plan::words::StepStatus;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lapse {
-    /// Its process is gone, or it was never given out.
+    /// The claim's process has ended, or the claim was never given out.
     Interrupted,
-    /// Its time is over.
+    /// The claim's lease is over.
     Expired,
 }
 
@@ -27,7 +27,7 @@ impl Lapse {
     }
 }
 
-/// Where a claim was made, and how far it came.
+/// Where a claim was made, and whether its work has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holding {
     Here,
@@ -61,9 +61,9 @@ pub struct HeldClaim {
     pub at: Option<Time>,
     pub lapse: Option<Lapse>,
     pub holding: Holding,
-    /// When its lease is over; none where it ends with its process instead.
+    /// When the lease is over; `None`: the claim ends with its process instead.
     pub until: Option<Time>,
-    /// The log of the run that made it; none where no run did.
+    /// The log of the run that made the claim; `None` if no run did.
     pub log: Option<String>,
 }
 
@@ -72,7 +72,7 @@ pub struct HeldClaim {
 pub struct InForce {
     pub claim: String,
     pub by: Option<String>,
-    /// None: while its process runs.
+    /// `None`: the claim holds while its process runs.
     pub until: Option<Time>,
     /// The working tree where it was made; none: this one.
     pub worktree: Option<String>,
@@ -81,7 +81,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// A recorded claim; none if its step is closed on another branch.
+    /// A recorded claim; `None` if its step was closed on another branch or its work ended on another machine.
     pub fn of(held: &HeldClaim) -> Option<Self> {
         let worktree = match &held.holding {
             Holding::Here => None,
@@ -132,12 +132,12 @@ impl Claims {
             || step.notes.iter().any(|it| it.text.starts_with(&late))
     }
 
-    /// From here on a step whose last try has lapsed counts as given up.
+    /// Sets the number of tries that [`Self::is_given_up`] compares with.
     pub fn set_limit(&mut self, tries: usize) {
         self.limit = Some(tries);
     }
 
-    /// Returns whether taking the step over would make it failed: it lapsed, and had all its tries.
+    /// Returns whether taking over the step would set it to failed: its claim has lapsed, and it was its last try.
     pub fn is_given_up(&self, step: &Step, now: Time) -> bool {
         self.limit.is_some_and(|it| step.tries() + 1 >= it) && self.lapse(step, now).is_some()
     }
@@ -192,7 +192,7 @@ impl Claims {
         self.of(&step.id).iter().find(|it| it.lapse.is_none() && !is_own(it))
     }
 
-    /// Returns the claim that is in force on a step, in its file or beside it, and until when it holds.
+    /// Returns the claim that is in force on a step, from its file or from a record, and until when it holds.
     pub fn in_force(&self, step: &Step, now: Time) -> Option<InForce> {
         let own = step.claim_in_force().filter(|_| self.overtaken_by(step).is_none());
         if let Some(claim) = own.filter(|_| self.lapse(step, now).is_none()) {
@@ -209,7 +209,7 @@ impl Claims {
         self.holder(step).and_then(InForce::of)
     }
 
-    /// Returns the claim that a working tree made which has been removed since; only its lease holds it.
+    /// Returns the claim of a working tree that has been removed since; the claim holds only until its lease is over.
     pub fn left_behind(&self, step: &Step) -> Option<&HeldClaim> {
         self.holder(step).filter(|it| matches!(it.holding, Holding::Elsewhere { is_gone: true, .. }))
     }
@@ -221,7 +221,7 @@ impl Claims {
         Some(StepRun { log: record.log.clone()?, is_live: record.lapse.is_none() })
     }
 
-    /// Returns this machine's claim on a step whose file lost it: by a checkout, an undo or a manual edit.
+    /// Returns this working tree's claim on a step whose file lost it by a checkout, an undo or a manual edit.
     pub fn taken_back(&self, step: &Step) -> Option<&HeldClaim> {
         self.holder(step).filter(|it| it.holding == Holding::Here)
     }

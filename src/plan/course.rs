@@ -1,4 +1,4 @@
-//! Which status a step had at which time: as its file records, and from commits only where it records nothing.
+//! The statuses of a step over time: from its file's records, and from commits only where the file records nothing.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::plan::words::{Status, StepStatus};
 pub struct Span {
     pub status: String,
     pub from: Time,
-    /// None: it still has it.
+    /// `None`: the step still has the status.
     pub to: Option<Time>,
 }
 
@@ -29,7 +29,7 @@ pub struct Records<'a> {
 pub struct Seen {
     pub status: String,
     pub at: Time,
-    /// The file says when; otherwise it is the time of the commit.
+    /// Whether the file states the time; otherwise `at` is the time of the commit.
     pub is_recorded: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn spans(records: &Records<'_>, seen: &[Seen]) -> Vec<Span> {
     course.0.sort_by_key(|it| it.0);
     let mut low: Option<Time> = None;
     for (nth, it) in seen.iter().enumerate() {
-        // What came later in the history was not earlier.
+        // A status did not begin after one that follows it in the history.
         let later = seen[nth + 1..].iter().filter(|it| it.is_recorded).map(|it| it.at).min();
         let before = later.filter(|most| *most < it.at);
         let at = before.unwrap_or(it.at);

@@ -30,7 +30,7 @@ pub struct Decision {
     pub id: String,
     /// Relative to the plans directory.
     pub path: String,
-    /// As it was first written: the heading's spelling where that is the same topic, as `topic` is in small letters.
+    /// As first written: the heading's spelling if it is the same topic, because the key `topic` is in lower case.
     pub topic: String,
     /// The decision: the section of that name, else the whole text.
     pub decision: String,
@@ -204,7 +204,7 @@ impl NewDecision {
         changes
     }
 
-    /// Returns whether reading a file gives back what it was made from: a text may contain what ends its section.
+    /// Returns whether reading the file gives back this decision: a text may contain a heading that ends its section.
     pub fn round_trips_as(&self, read: &Decision) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && folded(&read.topic) == folded(&self.topic)

@@ -17,7 +17,7 @@ pub fn name(at: Time, title: &str, instead: &str) -> String {
 }
 
 fn words(title: &str, instead: &str) -> String {
-    // In small letters first, because they are a few letters more: K, the sign of Kelvin, is a k.
+    // Lower case first, because it turns a few more characters into ASCII letters: the Kelvin sign becomes `k`.
     let words = id::letters_and_digits(&title.to_lowercase());
     let words = id::cut(&words, MAX_WORDS);
     if words.is_empty() { instead.to_owned() } else { words.to_owned() }
@@ -44,7 +44,7 @@ pub fn id_of(path: &str) -> &str {
 /// A title as it is compared: trimmed, in one normal form of Unicode, without regard to case.
 pub fn folded(title: &str) -> String {
     let fold = |c: char| match c {
-        // What lower case alone keeps apart.
+        // Letters that still differ in lower case.
         'ς' => "σ".to_owned(),
         'ß' | 'ẞ' => "ss".to_owned(),
         c => c.to_lowercase().collect(),
@@ -52,7 +52,7 @@ pub fn folded(title: &str) -> String {
     one_line(title).nfc().map(fold).collect::<String>().nfc().collect()
 }
 
-/// The id that a name or a path means in a directory of such files; a path into another directory means none.
+/// The id that a name or a path means in a directory of such files; `None` for a path to another directory.
 pub fn named_in<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
     let is_meant = match name.rsplit_once('/') {
         Some((parent, _)) => parent.rsplit('/').next() == Some(directory),

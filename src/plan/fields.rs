@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         line_index::place(self.file, self.offset + value.span().start)
     }
 
-    /// The place of a value, from that of a value before it.
+    /// The place of a value, counted from the known place of a value before it.
     pub(crate) fn place_behind(&self, known: Option<(View<'a>, Place)>, value: View<'a>) -> Place {
         let at = |it: View<'a>| self.offset + it.span().start;
         known.map_or_else(
@@ -143,7 +143,7 @@ impl<'a> Fields<'a> {
         self.word_or(Code::UnknownWord, "priority", Priority::read, &known)
     }
 
-    /// As for the priority.
+    /// As with the priority, an unknown word is only reported.
     pub(crate) fn category(&mut self, known: &[&str]) -> Option<String> {
         let read =
             |word: &str| known.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned());
@@ -155,7 +155,7 @@ impl<'a> Fields<'a> {
         self.time_of(value, key)
     }
 
-    /// As for the priority: nothing depends on a date.
+    /// As with the priority, nothing depends on a date: an invalid one is only reported.
     pub(crate) fn day(&mut self, key: &str) -> Option<Day> {
         let value = self.get(key).filter(|it| !it.is_null())?;
         let day = value.text().and_then(|it| it.parse().ok());
@@ -178,7 +178,7 @@ impl<'a> Fields<'a> {
         time
     }
 
-    /// The items of a list; a scalar or a mapping in its place is reported and has none.
+    /// The items of a list; a scalar or a mapping in its place is reported, and the result is `None`.
     pub(crate) fn items(&mut self, key: &str) -> Option<Vec<View<'a>>> {
         let value = self.get(key)?;
         if value.kind() == Kind::List {

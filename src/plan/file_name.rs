@@ -28,7 +28,7 @@ pub fn classify(name: &str) -> FileName {
     if looks_like_step(name) { FileName::LooksLikeStep } else { FileName::Other }
 }
 
-/// Returns whether a step's name spells its number as a version would, as `1.10`.
+/// Returns whether the number in a step's file name looks like a version, such as `1.10`.
 pub fn looks_like_version(name: &str) -> bool {
     let number = name.strip_prefix("step-").and_then(|it| it.strip_suffix(".md"));
     let fraction = number.and_then(|it| it.split_once('.')).map(|(_, fraction)| fraction);
@@ -39,7 +39,7 @@ pub fn step_file(number: &StepNumber) -> String {
     format!("step-{number}.md")
 }
 
-/// `step` or `steps`, a digit after marks or marks alone, and a Markdown ending, whatever the case.
+/// Whether `step` or `steps` and then marks, a number or both are followed by a Markdown or text ending, in any case.
 fn looks_like_step(name: &str) -> bool {
     let folded = name.trim().to_lowercase();
     let stem = [".md", ".markdown", ".mdown", ".mkd", ".md.txt", ".txt"]

@@ -114,7 +114,7 @@ impl fmt::Display for StepId {
 pub enum Reference {
     /// A bare number or `step-N`: a step of the present plan.
     Number(StepNumber),
-    /// A plan's name; where no plan of the whole name exists, `step` is what its end may mean.
+    /// A plan's name; if no plan has the whole name, it may name `step`.
     Name { whole: PlanId, step: Option<StepId> },
     /// A path to a file or directory: begins with `./`, `../` or `/`, or ends in `.md`.
     Path(String),
@@ -156,10 +156,10 @@ pub fn read_number(text: &str) -> Option<StepNumber> {
 
 const MAX_SLUG: usize = 64;
 
-/// Makes a directory's name of a title: `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64 characters.
+/// Makes a directory name from a title: `[a-z0-9]+(-[a-z0-9]+)*`, at most 64 characters.
 ///
-/// Accents are dropped, other scripts fall away; what is left may be nothing (`plan` then), a number, or a name that
-/// a system reserves (`plan-` is put before those). `is_taken` decides whether `-2`, `-3` … is added.
+/// Accents and other scripts are dropped. If nothing is left, the name is `plan`; a number or a name that a system
+/// reserves gets the prefix `plan-`. If `is_taken` holds for the name, `-2`, `-3` … is added.
 pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
     let base = plain_slug(title);
     let base = if is_reserved(&base) { format!("plan-{base}") } else { base };
@@ -177,7 +177,7 @@ fn plain_slug(title: &str) -> String {
     if slug.is_empty() { "plan".to_owned() } else { slug }
 }
 
-/// A text as `[a-z0-9-]`; nothing may be left of it.
+/// A text as `[a-z0-9-]`; the result may be empty.
 pub(crate) fn letters_and_digits(title: &str) -> String {
     let mut slug = String::new();
     let mut gap = false;
@@ -195,7 +195,7 @@ pub(crate) fn letters_and_digits(title: &str) -> String {
     slug
 }
 
-/// Letters that no normal form takes apart.
+/// Spells out letters that no normal form decomposes.
 fn spelled_out(title: &str) -> String {
     let groups = [("ß", "ss"), ("æÆ", "ae"), ("œŒ", "oe"), ("øØ", "o"), ("łŁ", "l"), ("đĐ", "d")];
     groups
@@ -207,7 +207,7 @@ pub(crate) fn cut(slug: &str, most: usize) -> &str {
     slug.get(..most).unwrap_or(slug).trim_end_matches('-')
 }
 
-/// Only digits (a bare number means a step), or a device of Windows.
+/// Whether it is a number or `step-` and a number (both mean a step), or a device name of Windows.
 fn is_reserved(slug: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let numbered = ["com", "lpt"]

@@ -95,7 +95,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Step {
     pub id: StepId,
-    /// Relative to the plans directory, with `/`; where there is no file, the one that a first write makes.
+    /// Relative to the plans directory, with `/`; for a step without a file, the path that the first write creates.
     pub path: String,
     /// Content hash; `None` for a step that exists only in the Steps list.
     pub etag: Option<String>,
@@ -104,14 +104,14 @@ pub struct Step {
     pub status: Stated<StepStatus>,
     pub claim: Option<Box<Claim>>,
     pub depends: Vec<StepId>,
-    /// What its text says with a range, or with "all previous steps", and is too long for `depends`, where only the ends are.
+    /// Ranges in the text, and "all previous steps", that are too long for `depends`, which holds only their ends.
     pub ranges: Vec<StepRange>,
-    /// Where the front matter names each of the first of `depends`; empty if the text below it does.
+    /// Where the front matter names the first items of `depends`; empty if `depends` comes from the body.
     pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,
     pub assignee: Option<String>,
-    /// Its own; its plan's counts where it has none.
+    /// The step's own priority; a step without one has its plan's.
     pub priority: Option<Priority>,
     pub due: Option<Day>,
     pub tags: Vec<String>,
@@ -151,7 +151,7 @@ pub struct StepRun {
 }
 
 impl Plan {
-    /// Returns the steps with this number: more than one are a problem of theirs.
+    /// Returns the first step with this number; several steps with one number have a problem.
     pub fn find(&self, id: &StepId) -> Option<&Step> {
         self.place_of(&id.number).map(|at| &self.steps[at])
     }
@@ -178,7 +178,7 @@ impl Plan {
         self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)
     }
 
-    /// Returns whether its draft has passes left.
+    /// Returns whether the plan's draft has passes left.
     pub fn is_incomplete(&self) -> bool {
         self.draft.get("incomplete").and_then(Value::as_bool).unwrap_or_default()
     }
@@ -221,13 +221,13 @@ impl Step {
         self.status.clone()
     }
 
-    /// Returns whether its worker has completed it, but its run has yet to verify it.
+    /// Returns whether a worker has completed the step, but its live run has yet to verify it.
     fn is_under_run(&self) -> bool {
         let is_live = self.run.as_ref().is_some_and(|it| it.is_live);
         is_live && self.claim.is_some() && self.status.is(StepStatus::Completed)
     }
 
-    /// Returns whether its worker called it completed under a run that died before its commands had verified that.
+    /// Returns whether a worker completed the step under a run that died before the `verify` commands had succeeded.
     pub fn is_unverified(&self) -> bool {
         let is_said = self.status.is(StepStatus::Completed) && self.claim.is_some();
         is_said && !self.verify.is_empty() && !self.is_under_run()
@@ -263,7 +263,7 @@ impl Step {
     pub fn unclear_dependencies(&self) -> Option<&Problem> {
         let is_unclear = |it: &&Problem| match it.code {
             Code::DependencyMissing => !Plans::is_between_files(it),
-            // On a line of the Steps list it does not matter: the front matter has a `depends`, which counts.
+            // In a line of the Steps list the problem does not matter: the front matter's `depends` counts.
             Code::DependenciesUnclear => it.path == self.path,
             Code::WrongType => it.message.starts_with("`depends` "),
             _ => false,
@@ -302,7 +302,7 @@ impl Step {
     /// Returns the time and kind of the newest record; else the file's modification time.
     ///
     /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts
-    /// only beside another record; without one, the file's time is more informative.
+    /// only if there is another record; without one, the file's time is more informative.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
         let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));

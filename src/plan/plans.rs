@@ -50,7 +50,7 @@ impl Plans {
         self.open = self.plans.iter().enumerate().filter_map(of).collect();
     }
 
-    /// Returns the first open steps that the ranges of a step hold, at most this many.
+    /// Returns the first open steps that the ranges of a step hold, at most `most`.
     pub(crate) fn open_in_ranges<'a>(&self, plan: &'a Plan, step: &Step, most: usize) -> Vec<&'a Step> {
         if step.ranges.is_empty() {
             return Vec::new();
@@ -58,7 +58,7 @@ impl Plans {
         let map = if plan.is_archived { &self.archived } else { &self.live };
         let is_here = |at: &&usize| self.plans.get(**at).is_some_and(|it| std::ptr::eq(it, plan));
         let noted = map.get(&plan.id).filter(is_here).and_then(|at| self.open.get(at));
-        // A plan may also be given as it will be.
+        // `plan` may be a future version that is not in this set.
         let found = || plan.open_places(|it| !it.is_closed()).unwrap_or_default();
         let open = noted.map_or_else(|| Cow::Owned(found()), |it| Cow::Borrowed(&**it));
         plan.in_ranges(step, &open).take(most).map(|at| &plan.steps[at]).collect()
@@ -242,7 +242,7 @@ impl Plans {
     }
 }
 
-/// A name as systems see it that know no case, and one normal form.
+/// A name as seen by file systems that ignore case and normalize Unicode.
 pub fn folded_name(name: &str) -> String {
     if name.is_ascii() {
         name.to_ascii_lowercase()
@@ -255,7 +255,7 @@ struct Graph<'a> {
     steps: Vec<&'a Step>,
     places: Vec<(usize, usize)>,
     edges: Vec<Vec<usize>>,
-    /// Which dependencies of which steps lead nowhere.
+    /// The dependencies on missing steps: the number of the step, and the index of the dependency.
     missing: Vec<(usize, usize)>,
 }
 
@@ -277,7 +277,7 @@ impl<'a> Finder<'a> {
         self.plans.live().map(|it| (it, self.plans.place(&it.id)))
     }
 
-    /// Numbers from `free` on for runs of the steps of each plan that has ranges.
+    /// For each live plan with ranges, its [`Runs`], whose inner nodes are numbered from `free` on.
     pub(super) fn runs(&self, free: usize) -> Vec<(&'a Plan, Runs)> {
         let mut free = free;
         let mut all = Vec::new();
@@ -316,7 +316,7 @@ impl<'a> Graph<'a> {
         let mut graph = Self { steps, places, edges, missing };
         for (at, plan) in plans.plans.iter().enumerate() {
             let own = plans.place(&plan.id);
-            // Nothing of it is missing and nothing waits for itself through it: its steps need no edges.
+            // No dependency of the plan is missing and no circle leads through it, so its steps need no edges.
             let is_sound = plan.waits_inside && own == Some(at);
             for (nth, step) in plan.steps.iter().enumerate() {
                 graph.steps.push(step);

@@ -44,7 +44,7 @@ impl Plan {
         first..self.steps.partition_point(|it| it.id.number <= range.last).max(first)
     }
 
-    /// Returns each step that a step of this plan depends on once, ranges spelled out: for what is about few steps.
+    /// Returns each step that a step of this plan depends on once, ranges spelled out; too slow for many steps.
     pub fn spelled_out(&self, step: &Step) -> Vec<StepId> {
         let held = step.ranges.iter().flat_map(|it| &self.steps[self.places_in(it)]).map(|it| &it.id);
         let mut known: HashSet<&StepId> = HashSet::new();

@@ -17,7 +17,7 @@ use crate::text::markdown::{self, Outline};
 
 pub use crate::plan::source::{Content, PlanSources, Source, Unread, etag};
 
-/// Whether the texts below the front matter are wanted, which most questions are answered without.
+/// Whether to keep the texts below the front matter, which most queries do not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
     Keep,
@@ -86,7 +86,7 @@ pub fn read_plan(
     read_plan_by(map, (id, is_archived), sources, words, bodies)
 }
 
-/// As [`read_plan`]; `map` reads all steps, in their order, possibly in several threads.
+/// Like [`read_plan`]; `map` reads all steps, in their order, possibly in several threads.
 pub fn read_plan_by(
     map: impl Fn(&[(StepNumber, Source)], ReadStep<'_>) -> Vec<Step>,
     (id, is_archived): (&PlanId, bool),
@@ -108,7 +108,7 @@ pub fn read_plan_by(
     plan
 }
 
-/// The lines of a Steps list by their steps; of two for one step the first.
+/// The lines of a Steps list by their steps; of two lines for one step, the first.
 pub(super) fn by_number(listed: &[Listed]) -> HashMap<&StepNumber, &Listed> {
     let mut lines = HashMap::with_capacity(listed.len());
     for it in listed {
@@ -189,7 +189,7 @@ pub fn read_around(
         let step_id = StepId { plan: id.clone(), number };
         let read = |it: &Source| read_step(&step_id, it, (line, &numbers), words, Bodies::Keep);
         plan.steps.extend(sources.iter().map(read));
-        // Those that were read last.
+        // The files of this step are the ones that were read last.
         let same = plan.steps.iter().rev().take_while(|it| it.id == step_id);
         let named = same.flat_map(|it| &it.depends).filter(|it| it.plan == *id);
         work.extend(named.map(|it| it.number.clone()));
@@ -222,7 +222,7 @@ pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, word
     read_step(id, &source, (listed, &numbers), words, Bodies::Keep)
 }
 
-/// Reads a step from its own file alone, without its dependencies on what the plan lists.
+/// Reads a step from its own file alone, without its line of the Steps list and without the plan's other numbers.
 pub fn read_step_alone(id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let source = Source { path: path.to_owned(), content: Ok(content) };
     let own = std::slice::from_ref(&id.number);

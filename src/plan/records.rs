@@ -25,10 +25,10 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The key of an attempt that was written down later than it was made: when that was.
+    /// The key for the time at which an attempt was recorded, if that was later than the attempt.
     pub const RECORDED_AT: &str = "recorded_at";
 
-    /// When it was made or written down, whichever is newer.
+    /// When the attempt was made or recorded, whichever is newer.
     pub fn newest(&self) -> Option<Time> {
         let recorded = self.more.get(Self::RECORDED_AT).and_then(Value::as_str);
         self.at.max(recorded.and_then(|it| it.parse().ok()))
@@ -101,9 +101,9 @@ pub struct Claim {
 }
 
 impl Attempt {
-    /// Returns whether a worker's process wrote it, or a later takeover; a person's tries never count.
+    /// Returns whether the attempt counts as a try of a worker: its process wrote it, or a later takeover did.
     ///
-    /// A run that a person stopped has the exit code 130.
+    /// A person's tries never count, nor does a run that a person stopped: it has the exit code 130.
     pub fn counts_as_try(&self) -> bool {
         let has = |key: &str| self.more.contains_key(key);
         match self.outcome.as_deref() {

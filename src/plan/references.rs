@@ -53,7 +53,7 @@ pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber])
     Section::Steps(steps, found.ranges)
 }
 
-/// Returns whether a step's file names another step in its Dependencies section, not only as one of all before.
+/// Returns whether a step's file names another step in its Dependencies section, not only by "all previous steps".
 pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
     let section = section_of(file).map(|it| read_section(step, it, &[]));
     matches!(section, Some(Section::Steps(steps, _)) if steps.contains(named))
@@ -129,7 +129,7 @@ pub(crate) struct Group {
     /// With its parentheses.
     pub(crate) span: Range<usize>,
     pub(crate) items: Vec<Named>,
-    /// A parenthesis that is never closed may have lost what stood after.
+    /// Whether the closing parenthesis exists; without it, items may be missing.
     pub(crate) is_closed: bool,
 }
 
@@ -207,7 +207,7 @@ fn named(plan: &PlanId, (text, folded): (&str, &str), list: &Range<usize>) -> Ve
     items
 }
 
-/// Reads one item; an empty one and `none` name nothing and want nothing.
+/// Reads one item; `None` for an empty item and for words such as `none`.
 fn item(plan: &PlanId, text: &str, range: Range<usize>) -> Option<Named> {
     let outer = trimmed(text, range, char::is_whitespace);
     let span = trimmed(text, outer.clone(), |c| c.is_whitespace() || matches!(c, '`' | '*' | '_'));

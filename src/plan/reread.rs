@@ -1,4 +1,4 @@
-//! Reads a plan again after a few of its files changed: what the others say is kept from the time before.
+//! Reads a plan again after a few of its files changed; for the other files, the earlier results are kept.
 //!
 //! The result is that of [`read_plan`](super::read::read_plan) for the same files.
 
@@ -20,7 +20,7 @@ use crate::text::markdown;
 pub(crate) struct File {
     /// Relative to the plans directory, with `/`.
     pub(crate) path: String,
-    /// It is certainly as it was when it was read before.
+    /// Whether the file is certainly unchanged since it was last read.
     pub(crate) is_same: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Files {
 /// What was read from a plan's files.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// What its own file says; without steps.
+    /// The plan as `plan.md` states it, without steps.
     plan: Plan,
     listed: Vec<Listed>,
     numbers: Vec<StepNumber>,

@@ -75,7 +75,7 @@ pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obst
         }
         _ => found.push(Obstacle::Status(step.status.word().to_owned())),
     }
-    // Also where the file knows nothing of it: the claim of another working tree, or one that the file lost.
+    // Also if the file does not show the claim: it is of another working tree, or the file lost it.
     let holder = plans.claims().holder(step).filter(|_| found.is_empty());
     found.extend(holder.map(|it| Obstacle::Claimed { by: it.by.clone() }));
     found.extend(
@@ -124,7 +124,7 @@ pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
 
 /// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.
 ///
-/// Of those that ranges hold, the first [`MOST_SPELLED_OUT`].
+/// Of the open steps in ranges, only the first [`MOST_SPELLED_OUT`] are returned.
 pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacle> {
     let status = |it: &Step| it.status.word().to_owned();
     let open = open_dependency_ids(plans, plan, step)
@@ -155,14 +155,14 @@ fn open_before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
     before(plan, step).filter(|it| !it.is_closed())
 }
 
-/// Returns the steps that there are of those that a step depends on; in a sequential plan the one before is one.
+/// Returns the existing steps that a step depends on; in a sequential plan the step before counts as one.
 pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
     let held = step.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]);
     let named = step.depends.iter().filter_map(move |it| dependency(plans, plan, it));
     named.chain(held).chain(before(plan, step))
 }
 
-/// A step's own plan is the one it is read from, also where a live plan hides an archived one of its name.
+/// Finds a dependency. The step's own plan is `plan`, even if it is archived and a live plan has the same id.
 fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a Step> {
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
@@ -194,9 +194,9 @@ pub struct Progress {
     pub skipped: usize,
     pub failed: usize,
     pub blocked: usize,
-    /// Among them those whose claim lapsed.
+    /// Including steps whose claim has lapsed.
     pub in_progress: usize,
-    /// Among them those whose claim lapsed.
+    /// Including steps whose claim has lapsed.
     pub ready: usize,
     pub lapsed: usize,
     pub lapsed_ready: usize,
@@ -379,7 +379,7 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))
 }
 
-/// Names the steps that hold up the others: those that could go on but for a person.
+/// Names the obstacles of the open steps, except their dependencies on steps of the same plan.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
         return "plan.md has an error; `check` names it".to_owned();
@@ -429,7 +429,7 @@ pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
 
 /// Returns the ready steps of the selected plans in the order in which workers get them.
 ///
-/// Equivalent to calling [`candidates`] repeatedly, with its first step in progress from then on.
+/// Equivalent to calling [`candidates`] repeatedly and each time putting its first step in progress.
 pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> impl Iterator<Item = Turn<'_>> {
     let waiting = Waiting::of(plans);
     let asked = plans.live().filter(|it| is_asked(it) && closed_state(it).is_none());
@@ -452,7 +452,7 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
 /// The order of ready steps across plans; the smaller one is claimed first.
 pub struct Turn<'a> {
     rank: Rank,
-    /// Which plan it is of: the same number for each of its steps.
+    /// The number of the step's plan among the selected plans.
     pub at: usize,
     pub step: &'a Step,
 }
@@ -504,7 +504,7 @@ fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
 /// Which open steps wait for a step, directly or through others: steps as numbers, because there are many.
 struct Waiting<'a> {
     finder: Finder<'a>,
-    /// Where the steps that wait for each begin in `dependants`, and after the last of them their end.
+    /// For each step the index in `dependants` at which the steps that wait for it begin; at the end its length.
     firsts: Vec<usize>,
     dependants: Vec<usize>,
 }

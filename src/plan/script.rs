@@ -88,7 +88,7 @@ pub fn inside(root: &Path, directory: &str) -> Option<PathBuf> {
     Some(found)
 }
 
-/// The file that a command begins with, where it names one by a path, as `./build.sh --fast` does.
+/// The path that a command begins with, if it begins with one: `./build.sh` for `./build.sh --fast`.
 pub fn program_path(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '+');

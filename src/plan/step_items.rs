@@ -1,4 +1,4 @@
-//! A list of steps that are to be a plan's: read from Markdown, JSON or YAML, matched with the steps that are there, numbered.
+//! A list of steps for a plan: read from Markdown, JSON or YAML, matched with the existing steps, and numbered.
 
 mod json;
 mod places;
@@ -26,7 +26,7 @@ pub(crate) struct StepItem {
     pub(crate) text: String,
     /// Its front matter keys, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
     pub(crate) keys: Vec<Change>,
-    /// The status that the list gives; none: a step that exists stays in its own.
+    /// The status that the list gives; `None`: an existing step keeps its status.
     pub(crate) status: Option<StepStatus>,
     pub(crate) notes: Vec<String>,
     /// `None`: the list does not state any.
@@ -37,9 +37,9 @@ pub(crate) struct StepItem {
 pub(crate) enum Dependency {
     /// Another item of the list, by its index.
     Item(usize),
-    /// A step that is there.
+    /// An existing step.
     Step(StepId),
-    /// A step that is there, if it stays; else the item at that place.
+    /// An existing step if it stays; else the item with this index.
     Either(StepId, usize),
 }
 
@@ -85,7 +85,6 @@ fn at(Place { line, column }: Place, reason: String) -> NotSteps {
 }
 
 fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
-    // The name prevents detection as another tool's store.
     let (steps, around) = match is_bare(text) {
         true => import::list(text, words),
         false => sectioned(text, words)?,
@@ -126,7 +125,7 @@ fn status_of(changes: &[Change], words: &Words) -> Option<StepStatus> {
     })
 }
 
-/// The plan's own list stays with its text, so the words around it are known.
+/// Whether a Steps list is left in the text. Then the text is the plan's own, not text around the steps.
 fn steps_are_in(text: &str) -> bool {
     steps_list::names_steps(&PlanId::new("steps"), text)
 }
@@ -147,7 +146,7 @@ fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, Str
     Ok((plan.steps, plan.plan.map(|it| it.text).unwrap_or_default()))
 }
 
-/// In a list that calls steps by their names an item without one would be overlooked.
+/// Refuses a Steps list in which an item names no step, because that item would be ignored.
 fn check_own_list(text: &str) -> Result<(), NotSteps> {
     let outline = markdown::outline(text);
     let listed = steps_list::read(&PlanId::new("steps"), &outline);
@@ -179,14 +178,14 @@ fn own_number(heading: &str) -> Option<StepNumber> {
 }
 
 struct Numbers {
-    /// As steps of the plan.
+    /// The numbers of items that begin with `step-N`.
     labels: Vec<Option<StepNumber>>,
-    /// By the document's own numbers, or from 1.
+    /// The document's own numbers of the items, or numbers from 1.
     counted: Vec<StepNumber>,
 }
 
 impl Numbers {
-    /// In a list that calls steps by their names a number is a step's; else it counts items.
+    /// The item with this label or, if no item has a label, with this counted number.
     fn item(&self, number: &StepNumber) -> Option<usize> {
         let labelled = self.labels.iter().position(|it| it.as_ref() == Some(number));
         let has_labels = self.labels.iter().any(Option::is_some);

@@ -15,7 +15,7 @@ pub struct StepNumber {
     /// Digits after the point. Invariant: no trailing zero, so that the order of strings is the order of decimals.
     /// A whole number has none. Two empty strings would compare slowly: their pointers are dangling, and on some
     /// processors a read of no bytes there takes hundreds of cycles. Dense plans compare millions of numbers, and hold
-    /// each several times, so that it is a thin pointer (T16).
+    /// each several times, so the fraction is a thin pointer (benchmark T16).
     fraction: Option<Box<Fraction>>,
 }
 
@@ -31,7 +31,7 @@ const LARGEST_WHOLE: u32 = 999_999_999;
 #[error("`{0}` is not a step number: at most 9 digits, then optionally a point and at most 100 digits")]
 pub struct NotAStepNumber(pub String);
 
-/// No number fits: the dependents are 100 digits deep, or the last number is 999999999.
+/// No number fits: it would need more than 100 digits after the point, or be larger than 999999999, or less than 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no room for another step number here")]
 pub struct NoRoom;
@@ -72,7 +72,7 @@ impl StepNumber {
         Ok(Self::whole(self.whole + 1))
     }
 
-    /// Returns a place before this one where no other step is: half of it.
+    /// Returns half of this number; it is free if this is the lowest number of the plan.
     pub fn below(&self) -> Result<Self, NoRoom> {
         let zero = Self::whole(0);
         if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }

@@ -23,26 +23,27 @@ pub(crate) struct Listed {
     pub(crate) title: String,
     /// `None`: the line states no dependencies.
     pub(crate) depends: Option<Vec<StepId>>,
-    /// References among its dependencies that name no step; filled by [`Listed::locate`].
+    /// Dependencies that name no step, and unclosed parentheses; filled by [`Listed::locate`].
     pub(crate) problems: Vec<Problem>,
-    /// Where its text begins in the file; filled by [`Listed::locate`].
+    /// Where the line's text begins in the file; filled by [`Listed::locate`].
     pub(crate) place: Place,
     /// The item in the body, from its list mark to the end of its children.
     span: Range<usize>,
-    /// The text after list mark and task box including continuation lines, and its offset in the body.
+    /// The text after list mark and task box, including continuation lines.
     text: String,
+    /// The offset of `text` in the body.
     at: usize,
     line: Line,
     groups: Vec<Group>,
 }
 
 impl Listed {
-    /// Where the line names its own step, in the body.
+    /// The ranges of the body that hold the number of the line's own step.
     pub(crate) fn own_names(&self) -> Vec<Range<usize>> {
         self.line.numbers.iter().map(|it| self.at + it.start..self.at + it.end).collect()
     }
 
-    /// Where the line names the steps that its own one depends on, in the body.
+    /// The steps that the line's own step depends on, each with the range of the body that names it.
     pub(crate) fn named(&self) -> Vec<(Range<usize>, StepId)> {
         let in_body = |it: &Range<usize>| self.at + it.start..self.at + it.end;
         let others = self.groups.iter().flat_map(|it| &it.items);
@@ -54,7 +55,7 @@ impl Listed {
         self.span.clone()
     }
 
-    /// Converts the places of problems to the file's lines; the body begins at `body_at`.
+    /// Sets `problems` and `place`, with places in the file; the body begins at `body_at`.
     pub(crate) fn locate(&mut self, path: &str, file: &Lines<'_>, body_at: usize) {
         let report = |at: usize, message: String, hint: &str| {
             let place = file.place(body_at + self.at + at);
@@ -77,7 +78,7 @@ impl Listed {
         self.place = file.place(body_at + self.at);
     }
 
-    /// Whether both say the same of their step, wherever they stand.
+    /// Whether number, title, dependencies and problems (with the problems' places) are equal.
     pub(crate) fn says_same(&self, other: &Self) -> bool {
         (&self.number, &self.title, &self.depends, &self.problems)
             == (&other.number, &other.title, &other.depends, &other.problems)
@@ -133,7 +134,7 @@ pub(crate) fn with_list<'a>(
     [&file[..start], body[..at].as_bytes(), text.as_bytes(), body[at..].as_bytes()].concat()
 }
 
-/// As [`with_step`]; a line that names the step already is replaced.
+/// Like [`with_step`], but replaces a line that already names the step.
 pub(crate) fn with_line(
     plan: &PlanId,
     file: &[u8],
@@ -160,7 +161,8 @@ pub(crate) fn with_moved(plan: &PlanId, file: &[u8], from: &StepNumber, to: &Ste
     })
 }
 
-/// Returns a `plan.md` that no longer names a step, and the lines that it lost; other lines wait for `heirs` instead.
+/// Returns a `plan.md` without a step's line, and the removed text; lines that depended on the step depend on `heirs`
+/// instead.
 pub(crate) fn without_step(
     plan: &PlanId,
     file: &[u8],
@@ -177,7 +179,7 @@ pub(crate) fn without_step(
     (file, removed)
 }
 
-/// As [`without_step`], where other lines wait for the step as before.
+/// Like [`without_step`], but lines that depend on the step keep that dependency.
 pub(crate) fn without_line(plan: &PlanId, file: &[u8], number: &StepNumber) -> (Vec<u8>, String) {
     let mut removed = String::new();
     let file = edited(plan, file, |body, lines| deletions(body, lines, number, &mut removed));
@@ -190,7 +192,9 @@ pub(crate) fn blocks(plan: &PlanId, body: &str) -> Vec<(StepNumber, String)> {
     lines.iter().map(|it| (it.number.clone(), body[edit::block(body, it)].to_owned())).collect()
 }
 
-/// Returns a body in which a step's line is written so, or is removed; none if the body has no list to hold it.
+/// Returns a body in which `block` replaces or becomes a step's line; without a block, the line is removed.
+///
+/// Returns `None` if there is a block but no list to hold it.
 pub(crate) fn with_block(
     plan: &PlanId,
     body: &str,
@@ -237,9 +241,9 @@ fn relinkings(plan: &PlanId, lines: &[Listed], old: &StepId, heirs: &[StepId]) -
     lines.iter().filter(is_other).flat_map(|it| edit::relinking(plan, it, old, heirs)).collect()
 }
 
-/// Reads the list below the heading Steps; items that name no step are not planwatch's.
+/// Reads the list below the heading Steps; items that name no step are skipped.
 ///
-/// An item of an item counts where the outer one names no step, as a phase does.
+/// A nested item is also read, unless an item around it names a step; the outer item may be a phase, for example.
 pub(crate) fn read(plan: &PlanId, outline: &Outline) -> Vec<Listed> {
     let is_steps = |it: &str| it.trim_end_matches(':').eq_ignore_ascii_case("steps");
     let Some(section) = outline.section(is_steps) else { return Vec::new() };
@@ -280,7 +284,7 @@ fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
     })
 }
 
-/// The title, including text after the dependencies on its line.
+/// The title, including text between and after the dependencies on the item's first line.
 fn title(text: &str, line: &Line, groups: &[Group]) -> String {
     let mut title = line.title.clone();
     for (nth, group) in groups.iter().enumerate() {

@@ -34,7 +34,7 @@ impl PlanSummary {
 pub struct PlanSummaries(Plans);
 
 impl PlanSummaries {
-    /// As [`Plans::judged`].
+    /// Like [`Plans::judged`].
     pub fn judged(summaries: Vec<PlanSummary>) -> Self {
         Self(Plans::judged(summaries.into_iter().map(|it| it.0).collect()))
     }
@@ -108,7 +108,7 @@ impl Plan {
         })
     }
 
-    /// Each dependency of a step is an earlier step of the same plan, as [`Plan::waits_inside`] says.
+    /// Whether each dependency of a step is an earlier step of the same plan, as [`Plan::waits_inside`] says.
     pub(crate) fn is_waiting_inside(&self) -> bool {
         let is_before = |at: usize, id: &StepId| {
             id.plan == self.id && self.place_of(&id.number).is_some_and(|place| place < at)
@@ -116,13 +116,13 @@ impl Plan {
         self.steps.iter().enumerate().all(|(at, step)| step.depends.iter().all(|it| is_before(at, it)))
     }
 
-    /// Whether a phase of a step matters to more than the display of its plan.
+    /// Whether the phases of steps matter to rules, not only to the display of the plan.
     fn is_gated(&self) -> bool {
         !self.confirm_phases.is_empty() || !self.confirmations.is_empty()
     }
 
-    /// Other plans, the machine's records and the time can only add obstacles, except for a claim: the step becomes
-    /// ready when it lapses.
+    /// Whether a step may be ready as far as the plan's own files show, or has a claim. Other plans, the machine's
+    /// records and the time can only add obstacles, except that a step becomes ready when its claim lapses.
     ///
     /// `open` are the positions of the steps that are not closed; empty if no step has ranges.
     fn is_kept_whole(&self, step: &Step, open: &[usize]) -> bool {

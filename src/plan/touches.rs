@@ -35,7 +35,7 @@ impl Pattern {
         Self { start: start.to_owned(), is_wild, is_unclear: is_unclear || text.contains("//") }
     }
 
-    /// Whether what is written out in `other` can lie in what this pattern means.
+    /// Whether the literal start of `other` may lie within what this pattern matches.
     fn may_hold(&self, other: &Self) -> bool {
         let Some(rest) = other.start.strip_prefix(&self.start) else { return false };
         // A name that is written out means the file, or the directory with all below it.

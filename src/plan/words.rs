@@ -205,8 +205,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.or_else(part).map(|(_, best)| (*best).to_owned())
 }
 
-/// The names that a person may have meant, best first: those nearly the same, then those with a word that begins as one
-/// of the words, or with which one of the words begins.
+/// The names that a person may have meant, best first: those nearly the same, then those in which a word is the
+/// beginning of one of the words, or the other way round.
 pub fn near<'a>(words: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     const LONGEST: usize = 64;
     let split = |it: &str| -> Vec<String> {

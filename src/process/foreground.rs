@@ -1,4 +1,4 @@
-//! Who has the terminal: planwatch itself as a process in front of the board, or the shell.
+//! Passes the terminal to another planwatch process, which runs in front of the board, or to the shell.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,7 +22,7 @@ pub fn stop_group() {
     kill_current_process_group(Signal::STOP).ok();
 }
 
-/// Stops this process alone, as SIGTSTP does in a job of a shell.
+/// Stops this process alone, if a shell can continue it.
 pub fn stop_self() {
     if can_stop() {
         kill_process(getpid(), Signal::STOP).ok();

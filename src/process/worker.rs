@@ -123,7 +123,8 @@ impl Workers for Processes {
         let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
         let group = match leader {
             Some((Some(group), ProcessState::Running)) => return end_group(group, GRACE),
-            // The first process is gone, but its children may remain; or it was killed before it was recorded.
+            // The first process is gone, but its children may remain. If none is recorded, the run may have been killed
+            // before it recorded one.
             Some((group @ Some(_), ProcessState::Gone)) => group,
             None => None,
             Some(_) => return,

@@ -1,4 +1,4 @@
-//! HTTP on the machine's own address: the script API, a route for every verb, and live events.
+//! The HTTP server: the script API, the routes of the verbs, and live events.
 //!
 //! A handler translates a request into a call of an operation, and its report into an answer. `guard` decides which requests
 //! are allowed, `problem` what an error looks like, `connections` which connections stay open. One thread waits for the

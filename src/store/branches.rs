@@ -238,7 +238,7 @@ impl Written {
     }
 }
 
-/// A number after `number` that is free here and elsewhere; `next` is the step that follows it here.
+/// Returns `first`, or a number after it if that is taken elsewhere; `next` is the step that follows here.
 pub(crate) fn free_after(
     first: Result<StepNumber, NoRoom>,
     next: Option<&StepNumber>,

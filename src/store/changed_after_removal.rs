@@ -86,10 +86,10 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     Ok(found)
 }
 
-/// Finds which copy a path, relative to the repository, is of, and its path from the plans directory.
+/// Maps a path relative to the repository to the copy that has it, and to its path relative to the plans directory.
 type Inside<'a> = &'a dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>;
 
-/// The versions that the copies had at first. What is archived again after it was restored counts from then.
+/// The versions that the copies had at first. If a plan was archived again after it was restored, the last time counts.
 fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<PathBuf, Oid>, Error> {
     let of: Vec<_> = git.head_commit()?.into_iter().collect();
     let mut first = BTreeMap::new();
@@ -102,7 +102,8 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
     for entry in git.log(&LogQuery { of, paths, options, ..LogQuery::default() })?.all()? {
         for change in entry.changes {
             let Some((copy, path)) = inside(&change.path) else { continue };
-            // Newest first. The directory of a removal has its time, and is made once.
+            // The newest entry comes first. The directory of a removal has the time in its name and is made once, so
+            // the oldest entry counts there.
             if copy.removed_at.is_some() || !first.contains_key(&path) {
                 first.insert(path, change.new);
             }
@@ -114,7 +115,7 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
 /// What a path below the archive says.
 struct Copy {
     id: StepId,
-    /// None: its plan was archived.
+    /// `None` if its plan was archived.
     removed_at: Option<Time>,
 }
 
@@ -166,18 +167,19 @@ fn news(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<Stri
     news
 }
 
-/// How many news a message names.
+/// How many changes a message names at most.
 const MOST: usize = 3;
 
 impl Changed {
-    /// None if the step that replaced it has its attempts and notes.
+    /// `None` if this step was squashed and the step that replaced it has its attempts and notes.
     fn unless_carried(self, context: &Context) -> Option<Self> {
         let Way::Squashed(successor) = &self.way else { return Some(self) };
         let live = context.plans.read(successor).ok()?.bytes;
         self.carried_into(&live).is_some().then_some(self)
     }
 
-    /// The step that replaced it, with the attempts and notes that it got after the removal; none if nothing is missing.
+    /// Adds the attempts and notes that this step got after its removal to `live`, the step that replaced it; `None` if
+    /// none of them is missing there.
     pub(crate) fn carried_into(&self, live: &[u8]) -> Option<Vec<u8>> {
         merge::with_logs_of(live, &self.now, self.before.as_deref())
     }

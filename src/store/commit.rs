@@ -28,7 +28,7 @@ use crate::store::resolve::{self, Target};
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CommitReport {
     pub dry_run: bool,
-    /// None: nothing was to be committed, or it is a dry run.
+    /// `None` if nothing was to be committed, or if it is a dry run.
     pub commit: Option<String>,
     /// Without `refs/heads/`.
     pub branch: Option<String>,
@@ -69,7 +69,7 @@ struct Change {
     /// Relative to the repository's root.
     in_repository: PathBuf,
     head: Option<Oid>,
-    /// None: it was removed.
+    /// `None` if it was removed.
     bytes: Option<Vec<u8>>,
 }
 
@@ -197,7 +197,7 @@ fn own_changes(
 
 /// What planwatch left in files, according to its log.
 struct Own<'a> {
-    /// The path, and the hash of the content; none: it was removed or moved away.
+    /// The path, and the hash of the content; `None` if the file was removed or moved away.
     left: BTreeSet<(&'a Path, Option<&'a str>)>,
 }
 
@@ -256,7 +256,7 @@ fn is_of(target: &Target, plan: &PlanId, step: Option<&StepId>) -> bool {
     }
 }
 
-/// The newest commit of those of the files that are as `HEAD` has them; none without a repository.
+/// The newest commit that changed any of the files that are unchanged since `HEAD`; `None` without a repository.
 pub(crate) fn commit_of(context: &Context, paths: &[&Path]) -> Option<String> {
     context.plans.worktree().filter(|_| !paths.is_empty())?;
     let git = Git::at(context.plans.root()).ok()?;

@@ -24,7 +24,7 @@ impl Interrupted {
     }
 }
 
-/// Finds one; changes nothing.
+/// Finds an interrupted change; changes nothing.
 pub(crate) fn find(context: &Context) -> Option<Interrupted> {
     let root = context.root_name();
     let found = context.plans.pending()?;
@@ -32,7 +32,7 @@ pub(crate) fn find(context: &Context) -> Option<Interrupted> {
     Some(Interrupted { verb: found.verb, at: found.at, paths: found.paths.iter().map(shown).collect() })
 }
 
-/// Reports one along with the answer of a verb that only reads.
+/// Reports an interrupted change along with the answer of a verb that only reads.
 pub fn report(context: &Context) {
     if let Some(found) = find(context) {
         context.notify(Notice::Interrupted { what: found.sentence() });

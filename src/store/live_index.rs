@@ -41,7 +41,7 @@ impl LiveIndex {
     }
 
     /// Brings the index up to date with all files. Returns the plans whose rows were replaced or removed; a live and an
-    /// archived one of a name are one here.
+    /// archived plan of the same name count as one.
     ///
     /// Plans are compared by their own files. A change between plans, such as a dependency that no longer exists, is a
     /// change of neither.

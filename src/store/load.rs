@@ -54,7 +54,7 @@ impl<'a> Views<'a> {
 pub(crate) enum Side {
     /// The live one, else the archived one.
     LiveFirst,
-    /// A path leads into the archive.
+    /// The archived one, because a path leads into the archive.
     Archived,
 }
 
@@ -184,7 +184,7 @@ fn take(context: &Context, found: &PlanEntry, sources: &mut PlanSources) -> Stri
     }
 }
 
-/// As [`take`] returns it.
+/// Returns the same hash as [`take`].
 fn hash_of(context: &Context, found: &PlanEntry) -> String {
     take(context, found, &mut PlanSources::default())
 }
@@ -239,7 +239,7 @@ pub(crate) fn existing_plan(context: &Context, id: &PlanId) -> Result<Plan, Erro
     one_plan(context, id)?.ok_or_else(|| missing(context, id))
 }
 
-/// As [`one_plan`], on this side.
+/// Like [`one_plan`], on the given side.
 pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
     let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();

@@ -30,7 +30,7 @@ pub(crate) struct PlanUpdate {
     pub(crate) did: String,
 }
 
-/// Decides on a plan's file from its bytes; empty if it has no file.
+/// Decides on a plan's file from its bytes, which are empty if it has no file.
 pub(crate) type DecidePlan<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
 
 impl PlanUpdate {

@@ -99,8 +99,8 @@ fn steps_open(id: &str, open: &[String]) -> Option<Error> {
     (!open.is_empty()).then_some(Error::Conflict { code: "steps-open", message, hint })
 }
 
-/// Why a plan may not be moved as it is shown: surfaces that ask first look whether it is of use. `open` are its open steps
-/// with their statuses.
+/// Why a plan may not be moved as it is shown. Surfaces check this before they ask the user anything. `open` are its
+/// open steps with their statuses.
 pub fn not_allowed_as_shown(plan: &PlanShape, verb: Verb, open: &[String]) -> Option<Error> {
     let moved = target(&PlanId::new(&plan.id), verb).and_then(|target| {
         // A plan that only its closed steps call completed is active in its file.

@@ -96,9 +96,9 @@ pub(crate) struct Standing {
 pub(crate) struct Listed {
     pub(crate) name: Name,
     pub(crate) revision: Revision,
-    /// None: too long, or not text.
+    /// `None` if it is too long, or not text.
     pub(crate) body: Option<String>,
-    /// None: the registry has no clock.
+    /// `None` if the registry has no clock.
     pub(crate) standing: Option<Standing>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) trait ClaimRegistry: Send + Sync {
     }
 
     /// Calls `on_change`, on any thread, soon after another client changes a record (renewals excluded).
-    /// Changes can be missed, so the caller also lists at intervals. False: the registry reports no changes.
+    /// Changes can be missed, so the caller also lists at intervals. Returns false if the registry reports no changes.
     fn watch(&self, _on_change: Box<dyn Fn() + Send + Sync>) -> bool {
         false
     }

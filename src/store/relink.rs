@@ -176,7 +176,7 @@ impl Waits<'_> {
             && read.depends.iter().all(is_known)
     }
 
-    /// Every one of the steps.
+    /// All the steps one by one, with those of the ranges.
     fn spelled_out(&self, plan: &Plan, own: &StepId) -> Vec<StepId> {
         let gone: HashSet<&StepId> = self.gone.iter().map(|it| &it.id).chain([own]).collect();
         let held = self.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]).map(|it| &it.id);

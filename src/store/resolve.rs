@@ -153,7 +153,7 @@ fn path_target(context: &Context, path: &str) -> Result<(Target, Side), Error> {
     let absolute = normalize(&context.here.directory.join(path));
     let root = context.plans.root();
     let relative = absolute.strip_prefix(root).ok();
-    // Without a leading `./` the path may also be meant as seen from the plans directory.
+    // A relative path may also be meant as seen from the plans directory.
     let relative = relative
         .map(Path::to_path_buf)
         .or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));
@@ -200,13 +200,14 @@ pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&
     }
 }
 
-/// Finds the named step; the first of two files with its number, which has a problem for that.
+/// Finds the named step. If two files have its number and no path says which is meant, it is the first one, which has a
+/// problem for that.
 pub(crate) fn shown_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
     let step = named_step(plan, named)?.or_else(|| plan.find(&named.id));
     step.ok_or_else(|| missing_step(plan, &named.id.number))
 }
 
-/// None: two files have its number, and no path says which is meant.
+/// Returns `None` if two files have its number, and no path says which is meant.
 fn named_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<Option<&'a Step>, Error> {
     let same = same_number(plan, named);
     let is_named = |it: &&&Step| named.file.as_deref() == it.path.rsplit('/').next();

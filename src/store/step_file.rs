@@ -41,7 +41,8 @@ pub(crate) struct StepUpdate {
     pub(crate) renews: bool,
     /// Ends the recorded claim, which the file does not show.
     pub(crate) ends_record: bool,
-    /// It makes a claim, or finds that there were too many; `claim` itself sets the record of a request's key.
+    /// The update makes a claim, or marks a step with too many tries as failed; `claim` itself sets the record of a
+    /// request's key.
     pub(crate) is_claim: bool,
     /// Reported after the rest is written.
     pub(crate) refusal: Option<Error>,
@@ -60,7 +61,7 @@ pub(crate) struct Current<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// The step with where it is, as the rules take it.
+    /// The step with its plan and all plans, as the rules take them.
     pub(crate) fn placed(self) -> (&'a Plans, &'a Plan, &'a Step) {
         (self.plans, self.plan, self.step)
     }

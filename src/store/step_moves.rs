@@ -59,7 +59,8 @@ pub(crate) fn decide_move(
     if is_same && !is_ended && !is_forced && repeat::is_recent(context.now, step, who, said, None) {
         return Ok(repeat::repeated());
     }
-    // A merge could not tell a reopened step from one that is not done yet. It also resets the count of tries.
+    // Without an attempt, a merge could not distinguish a reopened step from one that is not done yet. The attempt also
+    // resets the count of tries.
     let reopens = verb == Verb::Reopen && !is_same;
     let is_signed = request.is_signed && !is_same && !matches!(verb, Verb::Start | Verb::Reopen);
     let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens || is_signed;
@@ -112,7 +113,7 @@ pub(crate) fn decide_attempt(
     let claim = fencing::ended_claim(step, context.now).filter(|_| ends_claim);
     let notes = request.notes.clone();
     let attempt = NewAttempt { notes, claim, ..NewAttempt::new(at, &who.by, &request.outcome) };
-    // Without it the step would seem unchanged since then.
+    // Without the time of recording, the step would seem unchanged since the attempt.
     let is_late = context.now.seconds_since(at) > LATE;
     let (keys, mut attempts) = match is_late {
         true => (vec![attempt.change_recorded_at(context.now)], Vec::new()),
@@ -191,8 +192,8 @@ pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
     move_error(&step.id.to_string(), (under_run.or(step.status.known()), step.status.word()), verb)
 }
 
-/// Why `by` cannot move the step as it is shown: surfaces that ask for a reason look first whether it is of use. Claims that the
-/// step's file does not show are left to the engine.
+/// Why `by` cannot move the step as it is shown. Surfaces check this before they ask for a reason, which would be
+/// useless then. Claims that the step's file does not show are not checked here.
 pub fn not_allowed_as_shown(step: &StepShape, verb: Verb, by: &str) -> Option<Error> {
     // The claim of a run that died is no longer in force, although the step is shown as in progress.
     let is_in_force = step.status == StepStatus::InProgress.word() && !step.unverified;

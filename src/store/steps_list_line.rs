@@ -14,7 +14,8 @@ use crate::store::relink::Gone;
 use crate::store::transaction;
 use crate::text::front_matter;
 
-/// Adds a line for a step, in the list's own style; none: the plan has no list, or it names the step already.
+/// Adds a line for a step, in the list's own style; `None` if the plan has no list, or if the list names the step
+/// already.
 pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<FileOp>, Error> {
     if plan.etag.is_none() || !steps_list::names_steps(&plan.id, &plan.body) {
         return Ok(None);
@@ -46,13 +47,14 @@ fn content(context: &Context, bytes: &[u8]) -> read::Content {
 
 /// A `plan.md` that is about to change together with other files.
 pub(crate) struct Edited {
-    /// None: it stays as it is.
+    /// `None` if the file stays as it is.
     pub(crate) op: Option<FileOp>,
     /// The plan with the text that its file will have.
     pub(crate) plan: Plan,
 }
 
-/// Removes a step's line and what belongs to it, and returns both; lines that wait for it wait for `heirs`.
+/// Removes a step's line and what belongs to it, and returns the removed text, too; lines that waited for the step then
+/// wait for `heirs`.
 pub(crate) fn taken_out(
     context: &Context,
     plan: &Plan,
@@ -96,7 +98,7 @@ pub(crate) fn squashed(
 }
 
 pub(crate) enum LineEdit<'a> {
-    /// It is removed, and lines that wait for its step wait for `heirs`.
+    /// The line is removed, and lines that waited for its step then wait for `heirs`.
     Out {
         number: &'a StepNumber,
         heirs: &'a [StepId],
@@ -105,7 +107,7 @@ pub(crate) enum LineEdit<'a> {
         from: &'a StepNumber,
         to: &'a StepNumber,
     },
-    /// It gets another text.
+    /// The line gets another text.
     Anew {
         number: &'a StepNumber,
         title: &'a str,

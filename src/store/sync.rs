@@ -92,7 +92,7 @@ fn database(_: &Context, _: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Err
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Done,
-    /// Another clone has the record. None: it cannot be read.
+    /// Another clone has the record; `None` if it cannot be read.
     Lost(Option<Box<Record>>),
     /// There was no answer, or a refusal; the change is stored, and tried again later.
     Unsettled(RegistryError),
@@ -105,7 +105,7 @@ pub(crate) struct Looked {
 }
 
 impl<'a> Sync<'a> {
-    /// None: claims are not shared with other machines.
+    /// Returns `None` if claims are not shared with other machines.
     pub(crate) fn of(context: &'a Context) -> Result<Option<Self>, Error> {
         context.config.sync.clone().map(|it| Self::configured(context, it)).transpose()
     }
@@ -278,7 +278,7 @@ impl<'a> Sync<'a> {
         Ok(Pushed::Unsettled(RegistryError::Unreachable("the record changes again and again".to_owned())))
     }
 
-    /// Deletes a record that has this value.
+    /// Deletes a record if it has this value; returns whether it was deleted.
     pub(crate) fn delete(&self, name: &Name, old: &Revision) -> Result<bool, Error> {
         let change = Change::Delete { name: name.clone(), old: old.clone() };
         match self.registry.change_one(change).map_err(|it| self.error(&it))? {

@@ -116,7 +116,7 @@ impl ChangeReport {
         object
     }
 
-    /// The first refusal's.
+    /// The exit code of the first refusal; 0 if there is none.
     pub fn exit_code(&self) -> u8 {
         self.refused.first().map_or(0, |it| it.error.exit_code())
     }
@@ -166,13 +166,14 @@ fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<u
     rounds.iter().rposition(is_included)
 }
 
-/// Whether a new body, made again on what an editor saved after the first run, would replace the body that it saved.
+/// Whether `ours` would replace a body that an editor saved after the first run: the decision made the same new body
+/// again.
 fn replaces_a_save<T>(first: &Round<T>, bytes: &[u8], ours: &[u8]) -> bool {
     let [base, given, saved, ours] = [&first.base, &first.ours, bytes, ours].map(|it| split(it).body());
     saved != base && ours != saved && ours == given
 }
 
-/// How often and how long a save under way is waited for; longer than a file counts as half saved.
+/// How often, and how long each time, to wait for a save in progress: in all longer than a file counts as half saved.
 const SAVE_WAITS: usize = 30;
 const SAVE_WAIT: Duration = Duration::from_millis(100);
 
@@ -203,18 +204,18 @@ pub(crate) fn once_saved<T>(
     change()
 }
 
-/// How often operations are made again before the editor wins.
+/// How often operations are made in all before the editor's save wins.
 const BATCH_TRIES: usize = 3;
 
 pub(crate) struct Transaction<'a> {
     context: &'a Context,
     verb: String,
-    /// None: nothing is written.
+    /// `None` if nothing is written.
     locked: Option<LockedPlans<'a>>,
     pub(crate) diff: String,
     pub(crate) hints: Vec<String>,
     pub(crate) not_repointed: Vec<String>,
-    /// Diffs to render after the lock is released; none: they are rendered at once.
+    /// Diffs to render after the lock is released; `None` if they are rendered at once.
     at_end: Option<Shown>,
     /// Receives every change of a file, for a caller that needs the texts afterwards.
     pub(crate) noted: Option<Planned>,
@@ -302,7 +303,7 @@ impl<'a> Transaction<'a> {
         Self::new(self.context, verb, locked, Some(Shown::default()))
     }
 
-    /// Releases the lock; returns whether nothing was written.
+    /// Releases the lock; returns whether this was a dry run.
     pub(crate) fn end(self) -> bool {
         self.is_dry_run()
     }

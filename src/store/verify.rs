@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 pub struct Check {
     /// One line for a shell, as the file has it.
     pub command: String,
-    /// Absolute; none: it is not there, or leads out of the repository.
+    /// Absolute; `None` if it is missing, or leads out of the repository.
     pub directory: Option<PathBuf>,
     pub timeout: Duration,
 }
@@ -41,7 +41,7 @@ fn directory(context: &Context, verify: &Verify) -> Option<PathBuf> {
     context.plans.directory_below(root, &relative).ok()
 }
 
-/// What must be trusted before a step's commands run; none: it has no commands.
+/// What must be trusted before a step's commands run; `None` if it has no commands.
 ///
 /// It covers all of them in their order, with the files of the repository that they name.
 pub fn subject(context: &Context, step: &Step) -> Option<Subject> {

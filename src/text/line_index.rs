@@ -20,21 +20,21 @@ impl Place {
 /// a byte order mark counts none.
 pub fn place(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at.min(bytes.len())];
-    // In bytes as long as one holds the sum, so that many are counted at once.
+    // The sum of a chunk fits into one byte, so that the compiler can count many bytes at once.
     let ends = |part: &[u8]| usize::from(part.iter().fold(0_u8, |n, it| n + u8::from(*it == b'\n')));
     let line = before.chunks(255).map(ends).sum::<usize>() + 1;
     let start = before.iter().rposition(|&it| it == b'\n').map_or(0, |it| it + 1);
     Place { line: saturate(line), column: column(&before[start..], start) }
 }
 
-/// The column behind these bytes of a line, which begins at `start` in its file.
+/// The column after these bytes of a line, which begins at `start` in its file.
 fn column(before: &[u8], start: usize) -> u32 {
     let before = if start == 0 { before.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(before) } else { before };
     saturate(columns(before) + 1)
 }
 
-/// As [`place`], but counts only from `from`, whose place is known, if both are in the same line. A line of the front matter can
-/// name hundreds of steps (T16).
+/// Like [`place`], but counts only from `from`, whose place is known, if both are in the same line. A line of the
+/// front matter can name hundreds of steps (benchmark T16).
 pub fn place_behind(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
     match bytes.get(from..at) {
         Some(between) if from > 0 && !between.contains(&b'\n') => {
@@ -57,7 +57,7 @@ impl<'a> Lines<'a> {
         Self { bytes, starts: std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect() }
     }
 
-    /// As [`place`].
+    /// Like [`place`].
     pub fn place(&self, at: usize) -> Place {
         let at = at.min(self.bytes.len());
         let line = self.starts.partition_point(|it| *it <= at);

@@ -257,8 +257,8 @@ fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
 
 /// Returns a text without fenced code, code spans, comments, HTML and addresses.
 ///
-/// `|` replaces a piece of code or an address; a comment is removed. A code span stays if `is_name` accepts its
-/// content, and a link with such a target is replaced by the result of `is_name`.
+/// `|` replaces a piece of code or an address; comments and HTML are removed. A code span stays if `name` returns a
+/// name for its content, and a link with such a target is replaced by that name.
 pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
     // Code, HTML and links need one of these.
     if !text.contains(['`', '~', '<', '[']) {
@@ -306,7 +306,7 @@ fn without_addresses(text: &str) -> String {
     said
 }
 
-/// Returns the inline links of a text with their targets, in the order of the text; addresses alone are none.
+/// Returns the inline links of a text with their targets, in the order of the text; bare addresses are not links.
 pub fn links(text: &str) -> Vec<(Range<usize>, String)> {
     if !text.contains("](") {
         return Vec::new();

@@ -59,7 +59,7 @@ pub fn find(text: &str) -> Result<Option<Block>, Unpaired> {
     find_marked(&MARKDOWN, text)
 }
 
-/// As [`find`], of another kind of file.
+/// Like [`find`], for another kind of file.
 pub fn find_marked(marks: &Marks, text: &str) -> Result<Option<Block>, Unpaired> {
     let mut found: Option<Block> = None;
     let mut open: Option<(usize, &str)> = None;
@@ -101,7 +101,7 @@ pub fn put(text: Option<&str>, of: &[&str], lines: &str) -> String {
     put_marked(&MARKDOWN, text, of, lines)
 }
 
-/// As [`put`], in another kind of file.
+/// Like [`put`], for another kind of file.
 pub fn put_marked(marks: &Marks, text: Option<&str>, of: &[&str], lines: &str) -> String {
     let end = text.map_or("\n", first_line_end);
     let block = written(marks, of, lines, end);

@@ -14,7 +14,7 @@ pub enum Place {
 pub struct Literal<'a> {
     /// `|-`, or `|` if the text ends with a line ending.
     pub header: &'static str,
-    /// To be indented, but for empty ones.
+    /// All but the empty lines must be indented.
     pub lines: Vec<&'a str>,
 }
 
@@ -120,7 +120,7 @@ fn is_printable(it: char) -> bool {
         && !matches!(it, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// The one escape of JSON that YAML has too.
+/// The escape of a character by its code, which JSON and YAML write alike.
 fn unicode_escape(code: u32) -> String {
     format!("\\u{code:04x}")
 }

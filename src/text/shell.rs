@@ -59,7 +59,7 @@ const RUNNERS: [&str; 36] = [
 const DIRECTORY_OPTIONS: [&str; 7] =
     ["--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
 
-/// A value may follow so many short options in one word, as in `make -skf./file`.
+/// The most short options in one word after which a value is looked for, as in `make -skf./file`.
 const MAX_GROUPED: usize = 16;
 
 /// A word, without its quotes.
@@ -301,7 +301,7 @@ fn names_directory(command: &[String], nth: usize) -> bool {
         || is_after_option
 }
 
-/// Whether a word is of short options with this one among them, as `-sC`.
+/// Whether a word is a group of short options that contains this one, such as `-sC`.
 fn is_grouped(word: &str, option: char) -> bool {
     word.strip_prefix('-').is_some_and(|it| !it.starts_with('-') && it.contains(option))
 }

@@ -17,7 +17,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-/// As [`escaped`], with its lines and tabs.
+/// Like [`escaped`], but line breaks and tabs stay.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
@@ -51,7 +51,7 @@ pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }
 
-/// The words of a command that was put together with [`quoted`]; none where it has quotes of another kind.
+/// The words of a command that was put together with [`quoted`]; `None` if it has quotes of another kind.
 pub fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
     let mut rest = command.chars();
@@ -80,7 +80,7 @@ fn in_ansi_quotes(c: char) -> String {
     match c {
         '\'' | '\\' => format!("\\{c}"),
         c if acts_on_terminal(c) => {
-            // Always three digits, so that none of what follows is taken for one.
+            // Always three digits, so that a following digit is not read as part of the escape.
             c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
         }
         c => c.to_string(),

@@ -19,7 +19,7 @@ pub struct ListRequest {
     #[serde(skip)]
     pub plan: Option<String>,
     /// Only what has this status; several are separated by commas
-    // Of plans, or with a plan of steps.
+    // The status of plans, or of steps if `plan` is given.
     #[serde(default)]
     pub status: Vec<String>,
     /// Only the plans of this program
@@ -48,7 +48,7 @@ pub struct ListRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StaleRequest {
     /// Only the steps of this plan
-    // Of a program those of its plans, too.
+    // For a program, also the steps of its plans.
     pub plan: Option<String>,
     /// The days after which a step is stale
     // In seconds; none: the `stale_days` of the configuration.
@@ -65,7 +65,7 @@ fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StatsRequest {
     /// Only the steps of this plan
-    // Of a program those of its plans, too.
+    // For a program, also the steps of its plans.
     pub plan: Option<String>,
     /// Only what was recorded since this time, date, or as 7d or 12h
     pub since: Option<String>,
@@ -204,7 +204,7 @@ pub struct DiffRequest {
     /// Only this plan
     pub plan: Option<String>,
     /// A revision, or two as main..feature or main...feature; else HEAD
-    // One is compared with the working tree.
+    // A single revision is compared with the working tree.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub rev: Option<String>,
     /// Compare with what is staged, not with the working tree

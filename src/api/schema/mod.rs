@@ -66,7 +66,7 @@ fn close(schema: &mut Value) {
         let is_width = word == "format" && it.as_str().is_some_and(|it| it.starts_with("uint"));
         !["description", "title", "default"].contains(&word.as_str()) && !is_width
     });
-    // Of an enum whose variants have comments, each word is a schema.
+    // In the schema of an enum whose variants have comments, each word has a schema of its own.
     if let Some(Value::Array(variants)) = object.remove("oneOf") {
         let words = |it: &Value| it["enum"].as_array().cloned().unwrap_or_else(|| vec![it["const"].clone()]);
         object.insert("type".to_owned(), "string".into());

@@ -46,17 +46,17 @@ fn words<S: Status>() -> Value {
     json!({"type": "string", "enum": S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>()})
 }
 
-/// A status; where the file has an unknown word, that word.
+/// A status, or the unknown word in the file.
 pub(crate) fn plan_status(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [part("PlanStatus"), text()]})
 }
 
-/// As [`plan_status`], of a step.
+/// Like [`plan_status`], for a step.
 pub(crate) fn step_status(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [part("StepStatus"), text()]})
 }
 
-/// As [`plan_status`], of a plan or a step; null where what it is about has none.
+/// Like [`plan_status`], for a plan or a step; null for what has no status.
 pub(super) fn maybe_status() -> Value {
     json!({"anyOf": [part("PlanStatus"), part("StepStatus"), text(), {"type": "null"}]})
 }

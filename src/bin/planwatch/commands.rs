@@ -57,7 +57,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     let parse = |command: clap::Command| {
         command.try_get_matches_from(&marked).and_then(|it| Cli::from_arg_matches(&it))
     };
-    // All verbs and their screens are made only for who needs them: most command lines are right.
+    // All verbs are built only if the command of the typed verb does not parse the line: most command lines are right.
     let quick = typed::verb(words).and_then(|it| args::command_of(&it));
     let cli = quick.and_then(|it| parse(it).ok()).map_or_else(|| parse(args::command()), Ok);
     let Cli { everywhere, verb } = match cli {
@@ -92,7 +92,7 @@ fn not_understood(error: &clap::Error, words: &[OsString]) -> u8 {
     failure.exit
 }
 
-/// Verbs that only read, but for those that report interrupted changes in their answers.
+/// Verbs that only read, except those that report interrupted changes in their answers.
 fn is_looking(verb: &Verb) -> bool {
     match verb {
         Verb::List(_) | Verb::Steps(_) | Verb::Stale(_) | Verb::Show(_) | Verb::Next(_) | Verb::Search(_) => {

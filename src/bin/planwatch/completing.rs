@@ -249,7 +249,7 @@ impl Taken {
     }
 }
 
-/// The plans, and the steps of the only one that is meant so far.
+/// The plans that match, and the steps of the plan if only one matches.
 fn plans_and_steps(context: &Context, begun: &str) -> Vec<CompletionCandidate> {
     let named = |plan: &str| -> Vec<CompletionCandidate> {
         let steps = completion::steps(context, plan).into_iter();
@@ -274,7 +274,7 @@ fn topics() -> Vec<CompletionCandidate> {
     verbs.chain(topics.map(|(name, about)| CompletionCandidate::new(name).help(Some(about.into())))).collect()
 }
 
-/// The plans that the options of the line name. Nothing is said on the way.
+/// The plans that the options of the line name. Nothing is printed.
 fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
     let command = Everywhere::augment_args(Command::new("planwatch").disable_help_flag(true));
     let everywhere = Everywhere::from_arg_matches(&command.try_get_matches_from(options).ok()?).ok()?;

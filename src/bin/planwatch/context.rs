@@ -158,14 +158,14 @@ impl Session {
         workspace::find(&self.disk, &request)
     }
 
-    /// The surroundings of a verb that needs plans.
+    /// The context of a verb that needs plans.
     pub(crate) fn context(&self) -> Result<Context, Failure> {
         let workspace = self.workspace()?;
         let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
         self.context_in(&workspace, &plans)
     }
 
-    /// The surroundings of `new`, which makes the plans directory if there is none.
+    /// The context of a verb that makes the plans directory if there is none, such as `new`.
     pub(crate) fn context_to_make(&self) -> Result<Context, Failure> {
         let workspace = self.workspace()?;
         let plans = self.found_or_made(&workspace)?;
@@ -196,7 +196,7 @@ impl Session {
         self.directory.join(typed)
     }
 
-    /// Asks for what every plan may have to be read for; a long wait shows.
+    /// Runs a read that may need every plan, with a spinner if it takes long.
     pub(crate) fn patiently<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
         let is_shown = self.output.loudness > Loudness::Quiet && !self.output.is_json();
         let patience = is_shown.then(|| Patience::with("reading the plans"));
@@ -227,7 +227,7 @@ impl Session {
         Ok(context)
     }
 
-    /// The file system, for who needs no plans directory.
+    /// The file system, for verbs that need no plans directory.
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {
         Arc::clone(&self.disk)
     }
@@ -244,7 +244,7 @@ impl Session {
         &self.directory
     }
 
-    /// As [`Self::look_again`] for surfaces that run long, each request with surroundings of its own.
+    /// For long-running surfaces: like [`Self::look_again`], with a new context for each request.
     pub(crate) fn contexts(&self, plans: &Path) -> ContextFactory {
         let own = Self { is_looking: false, is_told: Arc::new(AtomicBool::new(true)), ..self.clone() };
         let plans = plans.to_path_buf();
@@ -425,7 +425,7 @@ pub(crate) fn output_for(everywhere: &Everywhere, verb: Option<&Verb>) -> Output
     if everywhere.no_pager || output.is_json() { output } else { output.with_pager(pager(verb)) }
 }
 
-/// The pager for long answers, and what it finds in its environment beside what this process has.
+/// The pager for long answers, and the variables that are added to its environment.
 fn pager(verb: Option<&Verb>) -> Option<Pager> {
     // What comes from git is shown as git shows it.
     let is_of_git = matches!(verb, Some(Verb::Log(_) | Verb::Diff(_)));
@@ -446,7 +446,7 @@ fn pager(verb: Option<&Verb>) -> Option<Pager> {
     })
 }
 
-/// What processes that work on steps find in their environment beside what this one has: `planwatch` itself.
+/// The variables that are set for processes that work on steps: a `PATH` on which they find `planwatch` itself.
 pub(crate) fn environment_of_processes() -> Vec<(OsString, OsString)> {
     let own = env::current_exe().ok().and_then(|it| it.parent().map(Path::to_path_buf));
     let path = env::var_os("PATH").unwrap_or_default();
@@ -455,7 +455,7 @@ pub(crate) fn environment_of_processes() -> Vec<(OsString, OsString)> {
     env::join_paths(all).map(|it| vec![(OsString::from("PATH"), it)]).unwrap_or_default()
 }
 
-/// This process, for claims that hold as long as it runs; none where processes cannot be seen.
+/// This process, for claims that hold as long as it runs; `None` where processes cannot be seen.
 pub(crate) fn own_process() -> Option<Process> {
     Process::find(&RealDisk, std::process::id())
 }
@@ -477,7 +477,7 @@ pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
     })
 }
 
-/// An empty directory that is called `plans`, in a fresh one of its own, which goes when nothing holds it any more.
+/// An empty directory that is called `plans`, in a fresh directory of its own, which is removed on drop.
 struct EmptyPlans {
     above: PathBuf,
 }

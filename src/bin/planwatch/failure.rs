@@ -100,7 +100,7 @@ pub(crate) fn system(error: &dyn std::error::Error) -> String {
     first.map_or_else(|| said.to_owned(), |it| it.to_lowercase().chain(letters).collect())
 }
 
-/// Says a wrong command line in the form of every other error.
+/// Turns clap's error about a wrong command line into the form of every other error.
 pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
     let named = |kind| error.get(kind).map(text).unwrap_or_default();
     let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];

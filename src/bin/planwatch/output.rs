@@ -26,11 +26,11 @@ use crate::table::paint;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
-    /// The fields that are kept; none named: all.
+    /// The fields that are kept; all if none is named.
     Json(Vec<String>),
 }
 
-/// How much is said beside the answer.
+/// How much is said in addition to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loudness {
     Quiet,
@@ -49,15 +49,15 @@ pub(crate) enum Reader {
 pub(crate) struct Output {
     pub(crate) form: Form,
     pub(crate) loudness: Loudness,
-    /// The terminal's width; none where nothing may be cut.
+    /// The terminal's width; `None` where nothing may be cut.
     pub(crate) width: Option<usize>,
-    /// The terminal's lines; none where stdout is no terminal.
+    /// The terminal's lines; `None` where stdout is no terminal.
     pub(crate) height: Option<usize>,
-    /// As `width`, of what is said on stderr.
+    /// Like `width`, for stderr.
     aside_width: Option<usize>,
     stdout: ColorChoice,
     stderr: ColorChoice,
-    /// What was kept beside the files since the start, for answers in JSON.
+    /// The saves that were kept next to the files since the start, for answers in JSON.
     pub(crate) kept: KeptSaves,
     /// Shows what is longer than the terminal.
     pager: Option<Pager>,
@@ -209,7 +209,7 @@ impl Output {
         self.aside(&said);
     }
 
-    /// Says something beside the answer: what to do next, what was left out.
+    /// Says something in addition to the answer: what to do next, what was left out.
     pub(crate) fn hint(&self, hint: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
             self.aside(&hint_line(hint, self.aside_width));
@@ -231,7 +231,7 @@ impl Output {
         }
     }
 
-    /// Says something beside the answer, however quiet it is.
+    /// Says something in addition to the answer, even with `--quiet`.
     pub(crate) fn note(&self, code: &str, message: &str) {
         if self.is_json() {
             self.aside(&format!("{}\n", printable(&json!({"notice": {"code": code, "message": message}}))));

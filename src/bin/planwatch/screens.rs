@@ -129,7 +129,7 @@ pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A title, unless it only repeats the id beside it.
+/// A title, unless it only repeats the id next to it.
 pub(crate) fn own_title<'a>(id: &str, title: &'a str) -> &'a str {
     let is_same = |it: &str| it.trim().to_lowercase().replace(' ', "-") == id.to_lowercase();
     if is_same(title) { "" } else { title }

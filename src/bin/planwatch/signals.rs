@@ -10,7 +10,7 @@ use signal_hook::iterator::Signals;
 pub(crate) struct Received(Arc<AtomicI32>);
 
 impl Received {
-    /// The exit code that a shell reports for a process that a signal ended; none: no signal was received.
+    /// The exit code that a shell reports for a process that a signal ended; `None` if none was received.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         let signal = self.0.load(Ordering::SeqCst);
         (signal != 0).then(|| u8::try_from(128 + signal).unwrap_or(130))

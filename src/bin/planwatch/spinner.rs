@@ -1,4 +1,4 @@
-//! A sign of life on a terminal while something takes longer than a moment.
+//! A spinner on a terminal while something takes longer than a moment.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

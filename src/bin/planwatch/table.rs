@@ -18,7 +18,7 @@ const LEAST: usize = 10;
 const FILLED: usize = 60;
 /// Between two parts of a cell.
 const BETWEEN: &str = ", ";
-/// The width of such a column.
+/// The width of a column that is not padded.
 const UNFILLED: usize = usize::MAX;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,16 +86,17 @@ pub(crate) enum Align {
     Right,
 }
 
-/// What a column gives up when the terminal is too narrow, in this order.
+/// What a column gives up when the terminal is too narrow, in this order. But columns with [`Self::Last`] are left out
+/// before those with [`Self::Text`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Yields {
     /// Left out whole.
     Whole,
-    /// Left out before a text gets short beside it.
+    /// Left out before a text column gets short.
     Spare,
     /// Cut before anything else is, and left out where even that is not enough.
     Extra,
-    /// Cut: free text. Left out where nothing else makes room for the names beside it.
+    /// Cut: free text. Left out where nothing else makes room for the names next to it.
     Text,
     /// Left out where cuts do not help.
     Last,
@@ -160,7 +161,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Draws the table; no width: nothing is cut.
+    /// Draws the table; without a width nothing is cut.
     pub(crate) fn draw(&self, width: Option<usize>) -> String {
         let (words, mut widths) = self.fitted(width);
         if width.is_none() {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// So many turns are kept of a conversation that is too long.
+/// The most turns that are kept of a conversation that is too long.
 const TURNS: usize = 10;
 
 /// Names that records of conversations use for the person, whose lines begin the turns.
@@ -52,7 +52,7 @@ fn line_start(text: &str, at: usize) -> usize {
 
 /// Each turn from the line that names the person who speaks; what comes before the first one is a turn too.
 ///
-/// Where no name is that of a person, the first speaker begins the turns; where there are no names, each paragraph is one.
+/// If no name is that of a person, each line of the first speaker begins a turn. Without names, each paragraph is one.
 ///
 /// A line of code, of a quotation or with blanks in front names no speaker, unless every line with a name is one.
 fn turns(text: &str) -> Vec<Range<usize>> {
@@ -110,7 +110,7 @@ fn quoted(text: &str) -> Vec<bool> {
     marks
 }
 
-/// The text with blanks in the place of the lines that are marked; every other line begins where it did.
+/// The text with hyphens in place of the marked lines, so that every other line begins where it did.
 fn without(text: &str, marks: &[bool]) -> String {
     let mut kept = String::with_capacity(text.len());
     for (line, is_marked) in text.split_inclusive('\n').zip(marks) {
@@ -121,7 +121,7 @@ fn without(text: &str, marks: &[bool]) -> String {
     kept
 }
 
-/// Where the lines begin that `is_first` accepts, which is given the line before too.
+/// The offsets of the lines that `is_first` accepts. It is given each line and the one before it.
 fn starts(text: &str, is_first: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
     let (mut at, mut before, mut starts) = (0, "", Vec::new());
     for line in text.split_inclusive('\n') {

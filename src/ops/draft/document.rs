@@ -149,7 +149,7 @@ impl Document {
     }
 }
 
-/// An answer may hold what makes a file faulty, as the marks of a conflict.
+/// An answer may contain text that makes a file faulty, such as conflict markers.
 fn refuse_unreadable(context: &Context, id: &PlanId, bytes: &[u8]) -> Result<(), Error> {
     let plan = new_plan::as_read(context, id, &[(PLAN_FILE.to_owned(), bytes.to_vec())]);
     transaction::check_writable(context, &plan.problems)
@@ -183,7 +183,7 @@ impl Work for Document {
         json!({"title": one_line(&self.title), "conversation": self.conversation.text})
     }
 
-    /// A document begins with its title; agents leave it out as often as not.
+    /// A document begins with its title, which agents often leave out.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String> {
         let has_title = answer.starts_with("# ");
         let text =

@@ -16,19 +16,19 @@ pub const FOCI: [&str; 5] = ["completeness", "correctness", "edge cases", "scope
 /// What the passes after them look at.
 const TOGETHER: &str = "everything together";
 
-/// A pass is asked so often that does not answer in time.
+/// How often a pass is asked if its answers come too late.
 const TIMES: u32 = 2;
 
-/// A pass is asked so often that answers nothing.
+/// How often a pass is asked if its answers are empty or cannot be used.
 const TIMES_EMPTY: u32 = 3;
 
-/// For so long in all the limits of an agent are waited for in one pass, in seconds.
+/// How many seconds one pass waits in all for the limits of an agent.
 const PATIENCE: u64 = 15 * 60;
 
-/// Unchanged passes in a row that mean that there is nothing more to find.
+/// After this many unchanged passes in a row, there is nothing more to find.
 const ENOUGH: u32 = 2;
 
-/// What a pass looks at; they are counted from 1.
+/// What a pass looks at; passes are counted from 1.
 pub fn focus(pass: u32) -> &'static str {
     let nth = usize::try_from(pass).unwrap_or(0).wrapping_sub(1);
     FOCI.get(nth).copied().unwrap_or(TOGETHER)
@@ -47,9 +47,9 @@ pub(super) trait Work {
     fn passes(&self) -> u32;
     fn text(&self) -> Option<String>;
     fn prompt(&self, pass: u32) -> &'static str;
-    /// The values of the prompt beside those of every pass.
+    /// The values of the prompt in addition to those of every pass.
     fn values(&self) -> Value;
-    /// Brings an answer into the form that is kept, or says why it is none.
+    /// Brings an answer into the form that is stored, or says why it cannot be used.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String>;
     /// Puts a text where the one before it was; returns none if that is no longer there.
     fn keep(
@@ -59,7 +59,7 @@ pub(super) trait Work {
         text: &str,
         is_last: bool,
     ) -> Result<Option<String>, Error>;
-    /// Puts the text in a file beside the edited one; returns its path.
+    /// Puts the text in a file next to the edited one; returns its path.
     fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
     /// What is to be known before the first pass.
     fn notes(&self) -> Vec<String>;

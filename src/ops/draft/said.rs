@@ -14,7 +14,7 @@ pub(super) enum Said {
     Converged,
     Nothing,
     TimedOut,
-    /// The agent may ask no more for now; in so many seconds.
+    /// The agent's limit of use is reached; it ends in this many seconds.
     Limited(u64),
     /// It would fail again.
     Failed(String),
@@ -86,7 +86,7 @@ const LIMITS: [&str; 8] = [
     "resource_exhausted",
 ];
 
-/// The seconds until a limit ends; none if the text names none.
+/// The seconds until a limit ends; none if the text is not about a limit.
 fn limit(text: &str) -> Option<u64> {
     let text = text.to_lowercase();
     let has_code = text.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it == "429");

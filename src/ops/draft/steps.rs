@@ -17,7 +17,7 @@ use crate::store::load;
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
 
-/// What the list is called, beside the plan and in errors.
+/// The name of the list, in the file next to the plan and in errors.
 const NAME: &str = "draft-steps";
 
 pub(super) struct Steps {

@@ -21,7 +21,7 @@ use crate::plan::read;
 /// How a draft begins whose answers come one by one.
 #[derive(Debug, Clone, Default)]
 pub struct BeginRequest {
-    /// A name or a title for a new draft; the id of one that is there.
+    /// A name or a title for a new draft, or the id of an existing one.
     pub name: String,
     pub conversation: String,
     pub passes: Option<u32>,
@@ -37,7 +37,7 @@ pub struct Turn {
     /// For the next answer; none at the end.
     pub handle: Option<String>,
     pub prompt: Option<String>,
-    /// What is asked for next, or was made last.
+    /// The pass that is asked for next, or was made last.
     pub pass: u32,
     pub passes: u32,
     pub plan: Option<String>,
@@ -210,14 +210,14 @@ fn request(memory: &Memory) -> DraftRequest {
         Some(plan) => (Aim::GoOn, plan.clone()),
         None => (Aim::Requirements, memory.name.clone()),
     };
-    // The present text is none of those that passes wrote.
+    // The last mark is that of the present text, which is not an earlier text.
     let left = memory.before.left.split_last().map(|(_, left)| left.to_vec()).unwrap_or_default();
     let before = Before { left, ..memory.before };
     let (passes, limit) = (memory.passes, memory.limit);
     DraftRequest { name, source: Some(source), aim, passes, limit, by: None, before }
 }
 
-/// Answers once; what is asked then is asked again in the next call.
+/// Answers one question. The next one gets no answer here; the next call asks it again.
 struct Once {
     answer: Option<String>,
 }
@@ -254,7 +254,7 @@ fn unknown(handle: &str) -> Error {
 }
 
 fn remembered(context: &Context, id: &str) -> Result<Option<Memory>, Error> {
-    // A name that can be none is not there.
+    // No draft can have an invalid name.
     let Ok(found) = context.plans.draft(id) else { return Ok(None) };
     Ok(found.and_then(|it| serde_json::from_slice(&it).ok()))
 }

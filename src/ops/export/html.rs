@@ -35,7 +35,7 @@ use crate::store::load::LoadQuery;
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Returns the page of a plan. `shown` has its texts and decisions; `site` are the plans that have pages beside it.
+/// Returns the page of a plan. `shown` has its texts and decisions; `site` has the plans with pages next to it.
 pub(super) fn page(
     context: &Context,
     shown: &ShownPlan,

@@ -8,12 +8,12 @@ use crate::git::{Found, Git, LogQuery, Oid, RawChange};
 pub(super) struct Merging {
     pub(super) ours: Oid,
     pub(super) theirs: Oid,
-    /// What the changes of both count from.
+    /// The commit with which both are compared.
     pub(super) base: Oid,
     /// After a rebase, the files as its commits wrote them. A person may have left out commits of THEIRS on purpose, so
-    /// what none of these has is not brought back.
+    /// a text that none of these files has is not brought back.
     pub(super) replayed: Option<Vec<Vec<u8>>>,
-    /// After a rebase that left out merges. What only these kept, its commits can have removed.
+    /// Whether a rebase left out merge commits. Its commits may then have removed what only the merges had kept.
     pub(super) has_left_out_merges: bool,
     /// THEIRS is a commit that was cherry-picked without a conflict, so it has all of OURS.
     pub(super) is_picked: bool,
@@ -24,7 +24,7 @@ impl Merging {
         Self { ours, theirs, base, replayed: None, has_left_out_merges: false, is_picked: false }
     }
 
-    /// Those of the merge, the rebase or the cherry-pick that is under way.
+    /// The commits of the merge, the rebase or the cherry-pick that is under way.
     pub(super) fn under_way(git: &Git) -> Result<Option<Self>, Error> {
         let Some(ours) = git.head_commit()? else { return Ok(None) };
         if let Some(theirs) = git.find_revision("MERGE_HEAD")? {
@@ -40,8 +40,8 @@ impl Merging {
         Ok(None)
     }
 
-    /// Those of the merge or cherry-pick that `HEAD` is, or of the rebase that has just ended, which git may have
-    /// committed without a conflict. None if a plan file has changed since: the change may be about what the merge did.
+    /// The commits of the merge or cherry-pick that `HEAD` is, or of the rebase that has just ended, which git may have
+    /// committed without a conflict. None if plan files have uncommitted changes: these may correct what the merge did.
     pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
         let rebased = git.last_rebase()?;
         let is_rebase = rebased.is_some();

@@ -16,10 +16,11 @@
 //! | another file, such as its removed copy, has its attempts | they are merged into it | `reunite`, `wrong` |
 //! | one side removed it, and it is live | it is merged into its removed copy | `reunite`, `returned` |
 //! | no file has its text | it is written again, with another number if its own is taken | `reunite`, `bring_back` |
-//! | a cherry-pick added it beside the same step of OURS | it is merged into that of OURS | `reunite`, `join_picked` |
+//! | a cherry-pick added a step that OURS already has | it is merged into that of OURS | `reunite`, `join_picked` |
 //!
-//! To a file that was edited since, or whose versions conflict, `recover` adds attempts and notes alone, and `reunite`
-//! does nothing. After a rebase, what none of its commits has stays away: a person may have dropped a commit.
+//! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and
+//! `reunite` does nothing. After a rebase, a text that none of its commits has is not brought back: a person may have
+//! dropped a commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -249,8 +250,8 @@ impl<'a> Places<'a> {
         self.most_alike(path, [common, text], &is_wanted)
     }
 
-    /// The file of the same plan without a conflict that is most similar to two versions of a step, live files first; it
-    /// has to be a version of the first.
+    /// The file of the same plan without a conflict that is most similar to two versions of a step, live files first.
+    /// It must be similar to the first version.
     fn most_alike(
         &self,
         path: &Path,
@@ -346,14 +347,14 @@ impl<'a> Places<'a> {
         if is_archived(&target) {
             done.clean.extend(self.carry(writing, &target, &merged)?);
         }
-        // Last, since a group with clean files is finished.
+        // Last, since a command that begins again skips clean files.
         done.clean.extend(group.paths.iter().cloned().chain(lost).chain([target.clone()]));
         self.report(done, &group, "resolved", &decided, Some(&target));
         Ok(())
     }
 
-    /// A live step and its removed copy, whose texts do not merge: each keeps its text at its place, and the
-    /// step gets the front matter of both. None for other places, and if the front matters do not merge.
+    /// Separates a live step and its removed copy whose texts do not merge: each keeps its text at its place, and the
+    /// step gets the front matter of both. None if the sides are not such a pair, or if the front matters do not merge.
     fn apart(&self, group: &Group, target: &Path) -> Option<[Group; 2]> {
         let sides = [group.ours.as_ref()?, group.theirs.as_ref()?];
         let live = sides.into_iter().find(|it| it.0 == target && !is_archived(target))?;

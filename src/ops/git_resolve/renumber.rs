@@ -1,5 +1,5 @@
-//! Two branches added a step with the same number: OURS keeps it, THEIRS gets a free one, and dependencies on
-//! it are updated.
+//! Two branches added a step with the same number: the step of OURS keeps it, and that of THEIRS gets a free one.
+//! Dependencies that THEIRS added on its step are updated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -136,7 +136,7 @@ pub(super) fn plan_of(directory: &Path) -> PlanId {
     PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
-/// A number after this one that is free in the working tree and on both sides.
+/// A number after this one that is free in the index and in the working tree, and not in `given`.
 pub(super) fn free(
     resolving: &Resolving<'_>,
     directory: &Path,
@@ -152,7 +152,7 @@ pub(super) fn free(
     })
 }
 
-/// The dependencies of a file as numbers of its own plan; none for a step of another plan.
+/// The dependencies of a file as numbers of its own plan; none for each item that names no step of this plan.
 pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
@@ -163,8 +163,7 @@ pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>>
     list.items().map(|it| it.text().and_then(number)).collect()
 }
 
-/// The changes that point the dependencies of a file of THEIRS to the new numbers, except those that `but`
-/// already had.
+/// The changes that make the dependencies of a file name the new numbers. Dependencies on steps in `but` stay.
 fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Numbers) -> Vec<Change> {
     let all = own_depends(plan, file);
     let change = |(index, number): (usize, &Option<StepNumber>)| {
@@ -175,7 +174,7 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
     all.iter().enumerate().filter_map(change).collect()
 }
 
-/// Changes the dependencies that THEIRS added, in files that both sides merged into.
+/// Changes the dependencies that THEIRS added on its renumbered steps, in the other steps of the plan.
 fn dependents(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,

@@ -50,7 +50,7 @@ impl Source {
         let common = common_directory(&relative);
         let mut bytes = Vec::new();
         for file in &files {
-            // A document is the same under another name. The files of a store have theirs, below the store.
+            // A document is the same under another name. For a store, the names of the files within it count too.
             if plan.path.is_none() {
                 let below = file.path.strip_prefix(common).unwrap_or(&file.path);
                 bytes.extend_from_slice(below.trim_start_matches('/').as_bytes());
@@ -62,7 +62,7 @@ impl Source {
         Some(Self { path: path(context, request, &relative), hash })
     }
 
-    /// The edit by which the plan remembers it.
+    /// Adds the edit that records the source in the plan.
     pub(super) fn note(&self, draft: &Draft, changes: &mut Vec<Change>) {
         let mut inner = Map::new();
         inner.extend(self.path.iter().map(|it| ("path".to_owned(), it.as_str().into())));
@@ -87,11 +87,12 @@ impl Source {
     }
 }
 
-/// Whether a file is one of those by which a store is recognized again, whichever directory around it was named.
+/// Whether a file is one of those by which a store is recognized again. They are the same whichever directory around
+/// the store was named.
 fn is_of_store(form: Form, path: &str) -> bool {
     match form {
         Form::Beads => path.ends_with(".jsonl"),
-        // The configuration beside the store is no part of it.
+        // The configuration next to the store is not part of it.
         _ => path != "backlog.config.yml",
     }
 }
@@ -129,7 +130,7 @@ fn path(context: &Context, request: &ImportRequest, documents: &[&str]) -> Optio
     Some(if path.is_empty() { ".".to_owned() } else { path })
 }
 
-/// For each plan to be made the one that was made of the same source, if there is one.
+/// For each plan to be made, the existing plan that was made from the same source, if there is one.
 pub(super) fn known(
     context: &Context,
     plans: &[ImportedPlan],

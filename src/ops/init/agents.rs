@@ -73,7 +73,7 @@ impl Agent {
         }
     }
 
-    /// What is left to type, and what for.
+    /// The command that the user still has to type, with its purpose.
     pub(super) fn command(self, is_undo: bool) -> Option<(&'static str, &'static str)> {
         match (self, is_undo) {
             (Self::Codex, false) => {

@@ -22,7 +22,7 @@ pub(super) enum Setting {
     Block(&'static Marks, &'static str),
 }
 
-/// The extension starts the server, so only what VS Code need not watch is left to say.
+/// The extension starts the server, so the setting only names files that VS Code need not watch.
 const WATCHED: Entry<'static> =
     Entry { outer: "files.watcherExclude", key: "**/.planwatch/**", value: "true" };
 

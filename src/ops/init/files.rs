@@ -131,7 +131,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Puts the block for an agent into a file, or its name to the block that is there.
+    /// Puts the block for an agent into a file, or adds the agent's name to the existing block.
     pub(super) fn write_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
         let file = self.file(path)?;
         let text = text_of(file)?;
@@ -195,7 +195,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Takes an entry from a JSON file, and the file away that was made for it.
+    /// Removes an entry from a JSON file, or the whole file if it was made for the entry alone.
     pub(super) fn remove_entry(&mut self, path: &str, entry: &Entry<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };

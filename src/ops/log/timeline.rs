@@ -81,7 +81,7 @@ struct Done<'a> {
     change: &'a Change,
     /// As the file records it, else the time of the commit.
     at: Time,
-    /// The time of the commit, where the record is of something else.
+    /// The time of the commit, for a status that the recorded time does not belong to.
     committed_at: Time,
 }
 
@@ -143,12 +143,12 @@ fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
     all
 }
 
-/// The statuses that a commit shows. What its attempts record was before the status at its end.
+/// The statuses that a commit shows. Those that its attempts record precede the status in its version of the file.
 fn seen(done: &[Done<'_>]) -> Vec<Seen> {
     let status = |it: &Done<'_>| {
         let status = it.change.to.clone()?;
         match it.change.what {
-            // A file that is new says when the step was created, and not since when it has another status.
+            // A new file records when the step was created, but not since when it has had another status.
             What::Created if status != StepStatus::Pending.word() => {
                 Some(Seen { status, at: it.committed_at, is_recorded: false })
             }

@@ -23,14 +23,15 @@ use crate::store::{load, new_step, removed, step_file};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 
-/// What makes the files so, and how the plan is read then.
+/// The changes of files, and the plan as it is read after them.
 pub(super) struct Made {
     pub(super) ops: Vec<FileOp>,
     pub(super) hints: Vec<String>,
     pub(super) plan: Plan,
 }
 
-/// `goal` is what the moves of the list are judged on; without it no step's status is changed.
+/// `goal` has the plans on which the list's changes of status are judged; without it, no existing step gets another
+/// status.
 pub(super) fn make(
     wanted: &Wanted<'_>,
     left: &Orphans,
@@ -94,7 +95,7 @@ fn is_same(one: &[StepId], other: &[StepId]) -> bool {
 struct Making<'a> {
     wanted: &'a Wanted<'a>,
     left: &'a Orphans,
-    /// Where it keeps what goes.
+    /// The archive directory for removed steps and replaced texts.
     directory: PathBuf,
     ops: Vec<FileOp>,
     is_forced: bool,
@@ -115,7 +116,7 @@ impl Making<'_> {
         Ok(self.wanted.context.plans.read(Path::new(&step.path))?.bytes)
     }
 
-    /// A new step: a file of its own, or the one of a step that goes and had the number.
+    /// Writes the file of a new step. If a removed step had the number, its file is copied to the archive and replaced.
     fn add(&mut self, plan: &Plan, item: usize, moved: &[Change]) -> Result<Step, Error> {
         let path = self.wanted.path(item);
         let after = self.new_file(item, moved)?;
@@ -152,7 +153,8 @@ impl Making<'_> {
         Ok(new_step::in_line_endings_of(plan, bytes))
     }
 
-    /// A step that the list names; one that has no file gets one only if the list says more of it than its title.
+    /// Changes an existing step. A step without a file gets one only if the list gives it a text, notes, keys or
+    /// another status.
     fn keep(&mut self, plan: &Plan, item: usize, step: &Step) -> Result<Step, Error> {
         let path = self.wanted.path(item);
         if !step.has_file() {
@@ -222,7 +224,7 @@ impl Making<'_> {
         relink::kept_waiting(wanted.context, plan, (&id, &step.path), file, &waits)
     }
 
-    /// The texts of the list that the step has not as notes yet.
+    /// The list's notes that the step does not have yet.
     fn notes(&self, item: usize, known: &[Note]) -> Vec<Change> {
         let Wanted { context, by, items, .. } = self.wanted;
         let new = items[item].notes.iter().filter(|text| known.iter().all(|it| it.text != **text));
@@ -233,11 +235,12 @@ impl Making<'_> {
         new.map(note).collect()
     }
 
-    /// The status that the list gives a step, written as the verb for it does: refused where that one is.
+    /// The changes that give a step the status in the list. They are those of the verb for that status, and are refused
+    /// where the verb is refused.
     fn moved(&self, item: usize, step: &Step) -> Result<Vec<Change>, Error> {
         let Wanted { context, by, .. } = self.wanted;
         let Some((verb, goal)) = self.wanted.verb(item).zip(self.goal) else { return Ok(Vec::new()) };
-        // With the number that the step has now, which is the one to type.
+        // The message names the present number of the step, which is the one to type in a command.
         if let Some(error) = step_moves::not_allowed(step, verb).filter(|_| !self.is_forced) {
             return Err(error);
         }
@@ -263,7 +266,7 @@ impl Making<'_> {
         update.refusal.map_or(Ok(changes), Err)
     }
 
-    /// The keys that the list gives other values than the step has; [`Self::moved`] writes its status.
+    /// The keys to which the list gives a new value, except the status, which [`Self::moved`] writes.
     fn changes(&self, item: usize, step: &Step) -> Vec<Change> {
         let text = |it: &Option<String>| it.clone().map(NewValue::Text);
         let texts = |it: &[String]| NewValue::List(it.iter().cloned().map(NewValue::Text).collect());
@@ -301,7 +304,7 @@ impl Making<'_> {
         self.wanted.items[item].keys.iter().filter(is_new).cloned().collect()
     }
 
-    /// What no item names goes, unless its file has become a new step's.
+    /// Moves the files of removed steps to the archive, except those that [`Self::add`] has replaced by a new step.
     fn take_away(&mut self) -> Result<(), Error> {
         let taken: Vec<String> = (0..self.wanted.items.len()).map(|it| self.wanted.path(it)).collect();
         let wanted = self.wanted;

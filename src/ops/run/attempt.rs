@@ -260,7 +260,7 @@ impl Attempt<'_> {
         verify::check(context, seen, &self.request.trust_hashes)?;
         let step = seen.id.to_string();
         let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
-        // They are no part of the step's own process.
+        // The commands are not part of the step's own process.
         let is_kept = |name: &std::ffi::OsString| name != "PLANWATCH_CLAIM" && name != "PLANWATCH_STEP";
         let environment = environment.into_iter().filter(|(name, _)| is_kept(name));
         let mark = ("PLANWATCH_VERIFY".into(), self.begun.claim.clone().into());

@@ -33,10 +33,10 @@ use with_trees::Unmerged;
 /// How often a waiting run checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How often the remote is asked again.
+/// How often a run that waits for the registry or for other machines checks again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Works on a plan's steps until it is over, and says why it is.
+/// Works on a plan's steps until the run is over. The report says why it ended.
 ///
 /// An error before the first step is returned. A later one halts the run after the steps in progress have ended.
 pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -> Result<RunReport, Error> {
@@ -160,7 +160,7 @@ impl Driver<'_> {
         self.changed.notify_all();
     }
 
-    /// Claims the next step, and waits if others hold those that could be next; none: the run is over.
+    /// Claims the next step. While others hold the steps that could be next, it waits. None if the run is over.
     fn next(&self) -> Option<Claimed> {
         let mut state = self.lock();
         loop {
@@ -251,7 +251,7 @@ impl Driver<'_> {
             Ok(RunClaim::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
             Ok(RunClaim::Nothing) => self.nothing(&context, state),
             Err(Error::Failed { code: FULL, .. }) => {
-                // Others of this run may still fail and be tried again, but no new step is begun.
+                // Steps in progress in this run may still fail and be tried again, but no new step is begun.
                 if state.active > 0 {
                     return Ok(Next::Wait(String::new()));
                 }
@@ -457,7 +457,7 @@ struct Claimed {
 enum Next {
     Begun(Claimed),
     Wait(String),
-    /// For the remote or for other machines, which are asked less often.
+    /// To wait for the registry or for other machines, which are checked less often.
     WaitLong(String),
     Again,
 }

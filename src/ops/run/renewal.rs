@@ -1,4 +1,4 @@
-//! Renews the records of a run's claims at the shared remote while the run lives.
+//! Renews the records of this clone's claims at the registry while the run lives.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::Scope;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::ops::run::{Event, Surface};
 use crate::store::sync::Sync;
 
-/// How often the ages of the records are compared.
+/// How often the run checks whether records are due for renewal.
 const LOOK: Duration = Duration::from_secs(20);
 
 /// Ends the renewal when it is dropped.

@@ -5,9 +5,9 @@
 //! run the user's branch is moved forward to that. The user's own working tree is touched only then, by `git merge
 //! --ff-only`, which overwrites nothing that is not committed.
 //!
-//! Nothing is remembered but in git: the branches and working trees of a run that was killed show how far it came, and
-//! the next run goes on with them. Each function here may be repeated after it was interrupted at any place.
-//! Plan files have one truth, the runner's directory: a branch's changes of them are left out of the merge.
+//! The progress of a run is stored only in git: the branches and working trees of a run that was killed show how far it
+//! came, and the next run goes on with them. Each function here may be repeated after it was interrupted at any place.
+//! Only the plan files in the runner's directory count: a branch's changes to plan files are left out of the merge.
 
 mod begin;
 mod names;
@@ -290,7 +290,7 @@ impl Trees {
         Ok(true)
     }
 
-    /// The branches of steps that are there, without `refs/heads/`.
+    /// The branches of steps that still exist, without `refs/heads/`.
     pub(super) fn left(&self) -> Result<BTreeSet<String>, Error> {
         let main = names::main_of(&self.run);
         let all = self.git.refs_below(&names::refs_of(&self.run))?;

@@ -25,12 +25,12 @@ const WAITING: usize = 16;
 /// writing until they are all taken.
 const AHEAD: usize = 64;
 
-/// A plan to be read: which of them it is, its row, and its data.
+/// A plan to be read: its position among them, its row, and its data.
 type Job<'a> = (usize, &'a Head, Vec<u8>);
 
 type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 
-/// Which of them it is, and what was read of the plan; none if it has gone.
+/// The position of a plan, its row, and what was read of it; none if it has gone.
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
 /// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
@@ -113,8 +113,8 @@ fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
     Ok(is_empty.then_some(look.seen()?))
 }
 
-/// What a full text of so many plans is filled from: the commit that was found, if it is an index's first and still shown,
-/// and the texts of all its plans were sent and no others, as they were where it was begun again.
+/// The commit that a full text was filled from. None unless it is the first of its index and still current, and unless
+/// the texts of exactly its plans were sent: a reading that began again sends some of them twice.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
@@ -171,8 +171,8 @@ fn write(
     if is_as_seen { Ok(()) } else { Err(Trouble::Unknown) }
 }
 
-/// Adds the bodies to what the index holds of a plan; where a file is not what it was, all of them are read as the plan
-/// is now. None if there is no plan any more.
+/// Adds the bodies to what the index holds of a plan. If a file has changed, the whole plan is read again. None if the
+/// plan no longer exists.
 fn texts_of(how: ReadContext<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
     let mut plan = head.plan(data)?;
     if add_bodies(how.context, &mut plan).is_some() {
@@ -189,7 +189,7 @@ fn add_bodies(context: &Context, plan: &mut Plan) -> Option<()> {
     Some(())
 }
 
-/// The text below the front matter; none if the file is not what it was. What had no file has no text.
+/// The text below the front matter; none if the file has changed. A step or plan without a file has an empty text.
 pub(crate) fn body_of(context: &Context, path: &str, hash: Option<&str>) -> Option<String> {
     let Some(hash) = hash else { return Some(String::new()) };
     let bytes = context.plans.read(Path::new(path)).ok()?.bytes;

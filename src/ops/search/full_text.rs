@@ -15,7 +15,7 @@ use crate::store::load::refresh::{after, attested_commit, is_commit, open_index,
 use crate::store::load::scan::reader;
 use crate::store::load::{IndexCheck, Refresh, Wanted};
 
-/// How often the kept files are asked while others write into them.
+/// How often the stored files are queried again while other processes write into them.
 const MOST_ASKED: usize = 8;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
@@ -30,7 +30,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     {
         return Ok(hits);
     }
-    // Whatever went wrong there is found again where the files are looked at.
+    // An error above occurs again below, where the files are compared.
     let mut found = match (index, &mut texts) {
         (Some(index), Some(texts)) if told.is_none() => {
             fill_while_read(context, index, texts, &asked.texts())
@@ -41,7 +41,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
         match ask(&asked, (index, found.commit), kept) {
             Ok(hits) => return Ok(hits),
-            // Only the full text may be another one by now.
+            // The index is unchanged, so only the full text may have changed.
             Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
             Err(Trouble::Unknown) => found = scanned(context, found.index),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
@@ -94,7 +94,7 @@ pub(crate) enum Trouble {
     Unknown,
 }
 
-/// Searches, once the full text holds what the index does: where it was filled from the same commit nothing is compared.
+/// Searches after updating the full text from the index. If it was filled from the same commit, nothing is compared.
 ///
 /// The index must show the commit that matches the current files.
 fn ask(
@@ -129,7 +129,7 @@ fn ask(
     found(asked, &snapshot, &look)
 }
 
-/// Searches, and makes something to be shown of the best matches.
+/// Searches, and returns the best matches as they are shown.
 fn found(
     asked: &FullTextSearch<'_>,
     snapshot: &Snapshot<'_>,
@@ -177,7 +177,7 @@ struct Shown {
     is_whole: bool,
 }
 
-/// Finds what a match is of; none if it has gone since, or is too old. The text comes from the file.
+/// Finds the plan, step or record of a match; none if it has gone since, or is too old. The text comes from the file.
 fn shown(
     asked: &FullTextSearch<'_>,
     snapshot: &Snapshot<'_>,

@@ -11,7 +11,7 @@ use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::store::load::LoadQuery;
 
-/// The names that a query finds; more are no names of one person.
+/// The most names that a query finds.
 const MOST_NAMES: usize = 5;
 
 /// The steps that name one person, those in progress first, then the latest.
@@ -63,7 +63,7 @@ pub fn meant<'a>(query: &str, names: impl IntoIterator<Item = &'a String>) -> Ve
     found
 }
 
-/// The steps that name these people, at most so many of each.
+/// The steps that name these people, at most `most` for each.
 pub fn steps_of(context: &Context, names: &[String], most: usize) -> Result<Vec<Person>, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let views = Views::of(context, &plans);

@@ -10,7 +10,7 @@ use crate::plan::decision::Decision;
 use crate::plan::insight::Insight;
 use crate::store::knowledge;
 
-/// What `search` looks through beside the plans.
+/// The records that `search` covers in addition to the plans.
 ///
 /// The topic of a decision that still holds weighs twice as much as that of one that was superseded.
 pub(super) fn records(context: &Context) -> Vec<Record> {

@@ -12,7 +12,7 @@ const READING: [&str; 8] = ["status", "list", "show", "next", "search", "check",
 /// For whom a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
-    /// A user's project: the file holds a seal, so that one that they changed is known.
+    /// A user's project: the file holds a seal, so that a later edit is detected.
     Project,
     Plugin,
 }
@@ -53,7 +53,7 @@ impl Skill {
 
 /// The planner as an agent of the plugin, for Claude Code and Gemini CLI.
 ///
-/// It names no tools: they are called differently there, and one of them takes only a list, the other a text.
+/// It names no tools: the two agents use different names for them, and one takes only a list, the other a text.
 pub fn planner_file() -> Result<String, Error> {
     let description = planner_description();
     Ok(format!("---\nname: planner\ndescription: \"{description}\"\nmodel: inherit\n---\n\n{}", planner()?))

@@ -56,7 +56,7 @@ impl SyncInitReport {
     }
 }
 
-/// Sets up shared claims for this repository, or checks that they are.
+/// Sets up shared claims for this repository, or checks the existing setup.
 pub fn sync_init(context: &Context, request: &SyncInitRequest) -> Result<SyncInitReport, Error> {
     let git = Git::at(context.plans.root())?;
     if let Some(config) = &context.config.sync {

@@ -260,7 +260,7 @@ fn own_names(context: &Context) -> Vec<String> {
     names.into_iter().filter(is_template).collect()
 }
 
-/// Reads one of the project's own; other files beside its plan and steps are nothing to a plan.
+/// Reads one of the project's own templates. Files other than `plan.md` and steps are ignored.
 fn own(context: &Context, name: &str) -> Result<Template, Error> {
     let directory = Path::new(OWN).join(name);
     let root = context.root_name();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Graph;
 
-/// Removes each edge for which another way leads from its start to its end. A graph with a cycle stays as it is.
+/// Removes each edge for which another path leads from its start to its end. A graph with a cycle stays as it is.
 pub(super) fn reduce(graph: &mut Graph) {
     graph.edges.retain(|(from, to)| from != to);
     if let Some(edges) = reduced(graph.nodes.len(), &graph.edges) {
@@ -25,12 +25,12 @@ fn reduced(len: usize, edges: &BTreeSet<(usize, usize)>) -> Option<BTreeSet<(usi
         rank[*node] = nth;
     }
     let words = len.div_ceil(64);
-    // For each node the set of those from which a way leads to it.
+    // For each node, the set of the nodes from which a path leads to it.
     let mut reached = vec![vec![0_u64; words]; len];
     let mut kept = BTreeSet::new();
     for node in order {
         let mut candidates = before[node].clone();
-        // The last ones first: a way to another candidate leads through them.
+        // The last ones first: a path from an earlier candidate may lead through them.
         candidates.sort_by_key(|it| std::cmp::Reverse(rank[*it]));
         for from in candidates {
             if reached[node][from / 64] >> (from % 64) & 1 == 1 {
@@ -47,7 +47,7 @@ fn reduced(len: usize, edges: &BTreeSet<(usize, usize)>) -> Option<BTreeSet<(usi
     Some(kept)
 }
 
-/// The nodes so that each comes after those that it waits for; `None` if there is a cycle.
+/// The nodes in an order in which each comes after those that it waits for; `None` if there is a cycle.
 fn in_order(before: &[Vec<usize>], after: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut open: Vec<usize> = before.iter().map(Vec::len).collect();
     let mut order: Vec<usize> = (0..before.len()).filter(|it| open[*it] == 0).collect();

@@ -1,4 +1,4 @@
-//! Places of nodes and ways of edges, by `dagre`.
+//! Positions of nodes and paths of edges, computed by the crate `dagre`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub struct Way {
     pub head: String,
 }
 
-/// Where everything is, in pixels; rounded to one decimal.
+/// The positions of nodes and edges in pixels, rounded to one decimal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     pub width: f64,
@@ -39,7 +39,7 @@ pub struct Layout {
     pub edges: Vec<Way>,
 }
 
-/// The way from a step to those that wait for it.
+/// The direction from a step to those that wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// To the right, as on a screen.
@@ -48,7 +48,7 @@ pub(super) enum Direction {
     Down,
 }
 
-/// Lays out so many nodes of one width. `None` if there are none, or if the library panics.
+/// Lays out `nodes` nodes of the same width. `None` if there are none, or if the library panics or finds no positions.
 pub(super) fn of(
     nodes: usize,
     edges: &BTreeSet<(usize, usize)>,
@@ -62,7 +62,8 @@ pub(super) fn of(
     catch_unwind(AssertUnwindSafe(|| laid_out(nodes, edges, width, direction))).ok().flatten()
 }
 
-/// The library lays out to the right; for the way down, width and height change places before and after.
+/// The library lays out to the right. For [`Direction::Down`], width and height are swapped before that, and x and y
+/// after it.
 fn laid_out(
     nodes: usize,
     edges: &BTreeSet<(usize, usize)>,
@@ -116,9 +117,9 @@ fn whole(x: f64) -> i64 {
     x.round() as i64
 }
 
-/// The way of an edge: level where it passes nodes, slanted only in the gaps between the ranks.
+/// The path of an edge: horizontal where it passes nodes, slanted only in the gaps between the ranks.
 fn widened(from: &Point, to: &Point, bends: &[Point], ranks: &BTreeSet<i64>, width: f64) -> Vec<Point> {
-    // In a cycle one edge runs backwards.
+    // In a cycle at least one edge runs backwards.
     let half = if from.x <= to.x { width / 2.0 } else { -width / 2.0 };
     let mut way = vec![Point::new(from.x + half, from.y)];
     let (low, high) = (from.x.min(to.x) + 1.0, from.x.max(to.x) - 1.0);
@@ -130,7 +131,7 @@ fn widened(from: &Point, to: &Point, bends: &[Point], ranks: &BTreeSet<i64>, wid
     way
 }
 
-/// Moves all so that it begins at the margin, and rounds it.
+/// Moves everything so that the drawing begins at the margin, and rounds the coordinates.
 fn placed(centres: &[Point], ways: &[Vec<Point>], width: f64, direction: Direction) -> Layout {
     let all = || centres.iter().chain(ways.iter().flatten());
     let least = |of: fn(&Point) -> f64| all().map(of).fold(f64::INFINITY, f64::min);
@@ -157,7 +158,7 @@ fn placed(centres: &[Point], ways: &[Vec<Point>], width: f64, direction: Directi
 
 fn rounded(x: f64) -> f64 {
     let rounded = (x * 10.0).round() / 10.0;
-    // There is no `-0`.
+    // `-0` would be printed with its sign.
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
@@ -175,7 +176,7 @@ fn line(points: &[Point]) -> String {
     path
 }
 
-/// The point that is a little way from one point to another.
+/// The point between two points that is [`ROUNDING`] away from the first, or halfway if that is nearer.
 fn towards(from: &Point, to: &Point) -> Point {
     let length = (to.x - from.x).hypot(to.y - from.y);
     if length == 0.0 {

@@ -9,9 +9,10 @@ use crate::page::look::Look;
 use crate::plan::id::StepId;
 use crate::plan::model::Order;
 
-/// More steps than these are drawn by phase, or around a step.
+/// [`View::readable`] draws a plan with more steps by phase, or around one step. Also the most steps around one step.
 pub const MOST_READABLE: usize = 60;
-/// More nodes than these are never drawn.
+/// The most steps or phases of a plan in one drawing. Steps of other plans are added while there are fewer than
+/// `MOST_WHOLE + MOST_READABLE` nodes.
 pub const MOST_WHOLE: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,14 +20,17 @@ pub enum View<'a> {
     Whole,
     /// A node for each phase.
     Phases,
-    /// The steps of a phase, and those of other phases that they wait for or that wait for them. None: those without one.
+    /// The steps of a phase, and the steps of other phases that they wait for or that wait for them. `None` means the
+    /// steps without a phase.
     Phase(Option<&'a str>),
-    /// A step, two steps back and two ahead.
+    /// A step, and the steps up to two dependencies before it and up to two after it.
     Around(&'a str),
 }
 
 impl<'a> View<'a> {
-    /// As [`View::fitting`], but a plan of many steps without phases is shown around the step that is next.
+    /// Like [`View::fitting`], but a plan of more than [`MOST_READABLE`] steps that is not drawn by phase is drawn
+    /// around one step: the first one in progress, else the first that is ready, failed, blocked or waiting (in this
+    /// order), else the first of all.
     pub fn readable(steps: &'a [StepShape]) -> Option<Self> {
         let whole = View::fitting(steps);
         if steps.len() <= MOST_READABLE || whole == Some(View::Phases) {
@@ -39,7 +43,7 @@ impl<'a> View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the view that shows a plan best; `None` if no view shows all of it.
+    /// Returns the view that shows a plan best; `None` if it has no steps, or no view shows all of them.
     pub fn fitting(steps: &[StepShape]) -> Option<Self> {
         let phases: BTreeSet<_> = steps.iter().map(|it| it.phase.as_deref()).collect();
         let n = steps.len();
@@ -82,11 +86,11 @@ enum Foreign {
     Of(usize),
 }
 
-/// What each step waits for, as places in the list of steps.
+/// What each step waits for, as indexes into `steps`.
 struct Dependencies<'a> {
     steps: &'a [StepShape],
     before: Vec<Vec<usize>>,
-    /// All steps from one to another; there may be very many.
+    /// Ranges are not expanded, because they may contain very many steps.
     ranges: Vec<Vec<RangeInclusive<usize>>>,
     foreign: Vec<Vec<String>>,
 }
@@ -127,13 +131,13 @@ impl<'a> Dependencies<'a> {
         self.before[step].contains(&before) || self.ranges[step].iter().any(|it| it.contains(&before))
     }
 
-    /// What a step waits for, the later ones first.
+    /// The steps that a step waits for: first the single ones, in reverse order, then each range from its end.
     fn before(&self, step: usize) -> impl Iterator<Item = usize> {
         let ranges = self.ranges[step].iter().flat_map(|it| it.clone().rev());
         self.before[step].iter().rev().copied().chain(ranges).filter(move |it| *it != step)
     }
 
-    /// Draws these steps, with the dependencies between them.
+    /// Draws these steps, the dependencies between them, and the steps of other plans that `foreign` selects.
     fn drawn(&self, shown: &BTreeSet<usize>, foreign: &Foreign) -> Graph {
         let mut graph = Graph::default();
         let places: HashMap<usize, usize> = shown.iter().enumerate().map(|(nth, it)| (*it, nth)).collect();
@@ -162,7 +166,7 @@ impl<'a> Dependencies<'a> {
         graph
     }
 
-    /// The steps that wait for one of these, or that they wait for; at most so many.
+    /// At most `most` other steps that one of these waits for, or that wait for one of these.
     fn next_to(&self, own: &BTreeSet<usize>, most: usize) -> BTreeSet<usize> {
         let before = own.iter().flat_map(|it| self.before(*it));
         let is_after = |it: &usize| own.iter().any(|own| self.waits(*it, *own));
@@ -177,7 +181,9 @@ impl<'a> Dependencies<'a> {
         near
     }
 
-    /// The steps at most so far from one, the nearest ones first, and the number of those that did not fit.
+    /// The steps up to `far` dependencies before and after `start`, and how many more were found that did not fit.
+    ///
+    /// At most `most` steps are taken, nearer ones in preference; the steps before `start` get at most two thirds.
     fn around(&self, start: usize, far: usize, most: usize) -> (BTreeSet<usize>, usize) {
         let mut seen = BTreeSet::from([start]);
         let mut left_out = BTreeSet::new();
@@ -207,7 +213,7 @@ impl<'a> Dependencies<'a> {
         (seen, left_out)
     }
 
-    /// A node for each phase in the order of the steps; an edge where a step of one waits for a step of the other.
+    /// A node for each phase in the order of the steps; an edge where a step of one phase waits for a step of another.
     fn phases(&self) -> Option<Graph> {
         let mut members: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
         let mut places: HashMap<Option<&str>, usize> = HashMap::new();
@@ -267,7 +273,7 @@ fn phase_node<'a>(phase: Option<&str>, steps: impl Iterator<Item = &'a StepShape
     let looks: Vec<Look> = steps.map(Look::of).collect();
     let is_closed = |it: &&Look| matches!(it, Look::Completed | Look::Skipped);
     let closed = looks.iter().filter(is_closed).count();
-    // What needs attention first.
+    // The most urgent look comes first.
     let order = [Look::Failed, Look::Blocked, Look::InProgress, Look::Unknown, Look::Ready, Look::Waiting];
     let look = order.into_iter().find(|it| looks.contains(it)).unwrap_or(Look::Completed);
     Node {

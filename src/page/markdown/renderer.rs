@@ -1,4 +1,5 @@
-//! The first wall: the parser's events, with everything that needs an address, an id or a label made by us.
+//! The first protection against HTML of the author: the parser's events, with everything that needs an address, an id
+//! or a label made by us.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -31,7 +32,7 @@ pub(super) struct Renderer<'a> {
     in_code: bool,
     footnotes: HashMap<String, usize>,
     headings: HashSet<String>,
-    /// The lines of the body that were counted so far, and up to where.
+    /// The number of line breaks counted so far, and the position up to which they were counted.
     line: (usize, usize),
 }
 
@@ -177,7 +178,7 @@ impl<'a> Renderer<'a> {
         self.output.push(Event::InlineHtml(markup.into_string().into()));
     }
 
-    /// A tag that is written here; nothing of the author is in it but what was escaped.
+    /// A tag that is written here; text of the author in it is escaped.
     fn raw(&mut self, tag: &str) {
         self.output.push(Event::InlineHtml(tag.to_owned().into()));
     }
@@ -312,7 +313,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The text of the events from a start to its end, and where that is. Nested lists and blocks end it too.
+/// The text of the events from a start to its end, and the index of that end. Nested lists and blocks end it too.
 fn text_until(input: &[Placed<'_>], from: usize, is_end: impl Fn(&TagEnd) -> bool) -> (String, usize) {
     let mut text = String::new();
     for (nth, (event, _)) in input.iter().enumerate().skip(from + 1) {

@@ -1,4 +1,4 @@
-//! The second wall: what HTML may contain after it was made of Markdown.
+//! The second protection against HTML of the author: what HTML may contain after it was made of Markdown.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -29,7 +29,7 @@ impl Comparison<'_> {
         Change::of(what, self.place, self.path)
     }
 
-    /// A file that is new, with the records that it holds already.
+    /// Reports a new file, with the records that it already holds.
     pub(super) fn created(&mut self, new: &Version) {
         let problem = new.unreadable().map(|it| not_readable(it.code.text()));
         let status = new.status().map(str::to_owned);
@@ -107,7 +107,7 @@ impl Comparison<'_> {
             (Read::Insight(old), Read::Insight(new)) => {
                 differing!(old, new, title, by, at, plan, tags, custom)
             }
-            // A file's place says what it is.
+            // Both versions are of one kind, because the kind follows from the file's place.
             _ => Vec::new(),
         };
         let lines = diff::line_counts(old.body(), new.body());
@@ -287,7 +287,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The items of a list that an older list does not have as often.
+/// The items of a list that an older list lacks or has less often.
 fn new_items<'a, T: PartialEq>(old: &[T], new: &'a [T]) -> Vec<&'a T> {
     let n_same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let mut rest: Vec<&T> = old[n_same..].iter().collect();

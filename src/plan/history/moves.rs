@@ -257,7 +257,7 @@ enum Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// None for a file that says nothing of its own.
+    /// `None` for an unreadable file, and for one with neither a time of creation nor a body.
     fn of(version: Option<&'a Version>) -> Option<Self> {
         let version = version.filter(|it| it.unreadable().is_none())?;
         match version.created_at() {

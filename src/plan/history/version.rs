@@ -42,7 +42,7 @@ impl Version {
         Self { bytes, read }
     }
 
-    /// Why nothing in it counts, if it cannot be read.
+    /// The problem because of which nothing in the file counts, if there is one.
     pub fn unreadable(&self) -> Option<&Problem> {
         self.problems().iter().find(|it| it.code.refuses_writing())
     }

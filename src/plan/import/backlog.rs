@@ -51,7 +51,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// What a key of the front matter says and what has no place; its line is that of the words.
+    /// Words of a front matter key that have no place in the result, with the line of these words.
     fn unmapped(&self, key: &str, why: &'static str, words: &str) -> Unmapped {
         let of_key = |it: &str| it.strip_prefix(key).is_some_and(|it| it.starts_with(':'));
         let start = self.text.lines().position(of_key).unwrap_or(0);
@@ -136,7 +136,7 @@ impl<'a> Store<'a> {
             it if is_in(it, "decisions") => "this decision has no text",
             _ => "this file is not a task",
         };
-        // A front matter begins with its marks, which say nothing of the file.
+        // A front matter begins with `---`, which says nothing about the file.
         let title = keys.and_then(|it| it.get("title").map(plain));
         let said = title.map_or_else(|| text.to_owned(), |it| format!("{it}\n{text}"));
         self.unmapped.push(left(path, &said, why));
@@ -145,12 +145,12 @@ impl<'a> Store<'a> {
 
 struct Names {
     by_id: HashMap<String, usize>,
-    /// None: several tasks have it.
+    /// `None`: several tasks have the number.
     by_number: HashMap<String, Option<usize>>,
 }
 
 impl Names {
-    /// What is archived, and drafts, have only the names that no other task has.
+    /// Archived tasks and drafts get only the names that no other task has.
     fn of(tasks: &[Task<'_>]) -> Self {
         let mut names = Self { by_id: HashMap::new(), by_number: HashMap::new() };
         let is_late = |it: &Task<'_>| matches!(folder(it.path), Some("archive" | "drafts"));
@@ -169,7 +169,7 @@ impl Names {
         names
     }
 
-    /// A task by its id or, as stores change their prefix and its padding, by its number.
+    /// Finds a task by its id, else by its number, because stores change their prefix and its padding.
     fn find(&self, name: &str) -> Option<usize> {
         let name = name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase();
         let name = name.split(" - ").next().unwrap_or_default().trim_end_matches(".md");
@@ -199,9 +199,9 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The numbers of the tasks' own ids where each is one of its own, else new ones after them.
+/// The numbers of the steps: that of the task's id if no other task has taken it, else a new number after them.
 ///
-/// Drafts count for themselves, and what is archived may have a number that was given again.
+/// Drafts have a numbering of their own, and the number of an archived task may have been given to another task.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
     let wanted = |it: &Task<'_>| it.id.rsplit('-').next().and_then(|it| it.parse::<StepNumber>().ok());
     let mut taken: std::collections::BTreeSet<StepNumber> = std::collections::BTreeSet::new();
@@ -234,7 +234,7 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// The day by which the task should be done; what is no date is listed.
+    /// The day by which the task should be done; a value that is no date is added to `unmapped`.
     fn due(&self, unmapped: &mut Vec<Unmapped>) -> Option<Change> {
         let mut day = None;
         for key in ["due_date", "due"] {
@@ -249,7 +249,7 @@ impl Of<'_> {
         day.map(|it| set_word("due", &it.to_string()))
     }
 
-    /// The tasks that this one waits for; those that the store does not hold are listed.
+    /// The tasks that this one waits for; names of tasks that are not in the store are added to `unmapped`.
     fn waits(&self, unmapped: &mut Vec<Unmapped>) -> Vec<StepNumber> {
         let named = match self.task.keys.get("dependencies") {
             Some(Value::String(text)) => text.split(',').map(|it| it.trim().to_owned()).collect(),

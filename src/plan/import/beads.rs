@@ -36,7 +36,7 @@ struct Issue {
 }
 
 impl Issue {
-    /// What its line says and what has no place.
+    /// Words of the issue's line that have no place in the result.
     fn unmapped(&self, why: &'static str, words: &str) -> Unmapped {
         Unmapped { path: self.path.clone(), line: Some(self.line), why, text: words.to_owned() }
     }
@@ -108,7 +108,7 @@ fn text<'a>(keys: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     keys.get(key).and_then(Value::as_str).filter(|it| !it.is_empty())
 }
 
-/// What issues wait for, by their places.
+/// What issues wait for, by the issues' indices.
 struct Links {
     waits: BTreeMap<usize, BTreeSet<usize>>,
     parents: BTreeMap<usize, usize>,
@@ -134,7 +134,7 @@ impl Links {
                 }
             }
         }
-        // An epic is done when its parts are; a part that waits for its epic anyway counts more.
+        // An epic waits for its parts, unless a part already waits for the epic.
         for (child, parent) in parents {
             links.parents.insert(child, parent);
             if !links.wait(parent, child) {
@@ -144,7 +144,7 @@ impl Links {
         links
     }
 
-    /// Lets one wait for another, unless that would be a circle.
+    /// Makes one issue wait for another; returns false if that would be a circle.
     fn wait(&mut self, nth: usize, on: usize) -> bool {
         if self.reaches(on, nth) {
             return false;
@@ -267,7 +267,7 @@ fn comments(keys: &Map<String, Value>) -> Vec<crate::text::header_edit::Change> 
     all.filter_map(note).collect()
 }
 
-/// What no key of ours says, or not in full.
+/// The values that no key of planwatch holds, or not in full.
 fn more(issue: &Issue) -> Map<String, Value> {
     let is_said = |key: &str| {
         let is_section = SECTIONS.iter().any(|(it, _)| *it == key);

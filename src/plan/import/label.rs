@@ -60,7 +60,7 @@ pub(super) fn id(text: &str) -> Option<&str> {
     (is_id && is_cut && !is_word(STEP_WORDS) && !is_word(PHASE_WORDS)).then_some(id)
 }
 
-/// What a word says that the number after it counts.
+/// The rank that a word before a number states.
 pub(super) fn rank_of(word: &str) -> Option<Rank> {
     let ranks = [(STEP_WORDS, Rank::Step), (PHASE_WORDS, Rank::Phase)];
     ranks.into_iter().find(|(words, _)| words.split(' ').any(|it| it == word)).map(|it| it.1)
@@ -130,7 +130,7 @@ pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
     words.read(last.trim())
 }
 
-/// A title without what [`status`] read at its end, or the signs.
+/// A title without the status or the signs that [`status`] reads.
 pub(super) fn without_status(title: &str, words: &Words) -> String {
     let title =
         title.trim_matches(|c: char| matches!(c, '✅' | '✔' | '☑' | '🚧' | '\u{fe0f}') || c.is_whitespace());

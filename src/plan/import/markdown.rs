@@ -31,7 +31,7 @@ struct UnnumberedStep {
     /// The author's number.
     label: Option<(Rank, String)>,
     title: String,
-    /// None: the source gives none, and an open task box is none.
+    /// `None`: the source states no status; an open task box states none either.
     status: Option<StepStatus>,
     /// The status of a new step if the source gives none.
     default: StepStatus,
@@ -69,7 +69,7 @@ impl<'a> Document<'a> {
         Self { path, text, body, said, outline, statements, words }
     }
 
-    /// Something at a place of the body that has none in the result.
+    /// Text of the body that has no place in the result.
     fn unmapped(&self, at: usize, why: &'static str, text: &str) -> Unmapped {
         let at = self.text.len() - self.body.len() + at;
         let line = Some(line_index::place(self.text.as_bytes(), at).line);
@@ -81,7 +81,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Maps one document; what it is called counts where it has no title.
+/// Maps one document; if it has no title, its file name becomes the title.
 pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, Vec<Unmapped>) {
     let (front, body) = cut(text);
     let of = Document::new(path, text, body, words);
@@ -138,7 +138,7 @@ pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
     (numbered(steps(&of, &pieces), &mut |_, _| {}), around)
 }
 
-/// What `export` printed becomes the plan that it was, but for what a document does not say.
+/// Turns the output of `export` back into the plan, except for what the output does not hold.
 fn of_export(of: &Document<'_>, exported: &own::Exported) -> (ImportedPlan, Vec<Unmapped>) {
     let mut unmapped = Vec::new();
     let rest = rest(of, &exported.pieces, &mut unmapped);
@@ -171,7 +171,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (ImportedPlan, Vec<
     (ImportedPlan { path: Some(of.path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
-/// Cuts a document before its body; what looks like a front matter and is none belongs to the body.
+/// Splits a document into front matter and body; an invalid front matter belongs to the body.
 fn cut(text: &str) -> (String, &str) {
     let parts = front_matter::split(text.as_bytes());
     let start = parts.body_start();
@@ -182,7 +182,7 @@ fn cut(text: &str) -> (String, &str) {
     match &parts.header {
         Header::Present { yaml, .. } if is_sane(yaml) => (text[..start].to_owned(), &text[start..]),
         Header::Absent => (String::new(), &text[start..]),
-        // A line in front keeps the marks from being taken for a front matter again.
+        // An empty line in front keeps the `---` from being read as a front matter again.
         _ => ("\n".to_owned(), text.trim_start_matches('\u{feff}')),
     }
 }
@@ -396,7 +396,7 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     }
 }
 
-/// Gives the steps the author's numbers where they are in order, else 1, 2, 3; `lost` gets what names no step.
+/// Gives the steps the author's numbers if they are in order, else 1, 2, 3; `lost` gets names of no step.
 fn numbered(
     found: Vec<UnnumberedStep>,
     lost: &mut dyn FnMut(&Wait, &'static str),
@@ -507,7 +507,7 @@ fn without(body: &str, range: Range<usize>, cuts: &[Range<usize>]) -> String {
     text + "\n"
 }
 
-/// A document that has CRLF everywhere gets no other files.
+/// If all line endings of the document are CRLF, the steps' files get CRLF, too.
 fn in_line_ends_of(text: &str, mut steps: Vec<(StepNumber, Draft)>) -> Vec<(StepNumber, Draft)> {
     let is_crlf = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
     for (_, draft) in steps.iter_mut().filter(|_| is_crlf) {

@@ -24,7 +24,7 @@ use crate::plan::time::{Day, Time};
 use crate::plan::words::Words;
 use crate::text::header_edit::{Change, NewValue};
 
-/// A file to be read, with its path below what was named.
+/// A file to import, with its path relative to the source that the caller named.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     pub path: String,
@@ -56,10 +56,10 @@ impl Form {
 pub struct Imported {
     pub form: Form,
     pub plans: Vec<ImportedPlan>,
-    /// Those of a store; there is one plan beside them.
+    /// The decisions of a store, which becomes a single plan.
     pub decisions: Vec<ImportedDecision>,
     pub unmapped: Vec<Unmapped>,
-    /// Files that could not be read, beside others that could.
+    /// Files that could not be read, although others could.
     pub unread: Vec<Problem>,
 }
 
@@ -78,9 +78,9 @@ pub struct ImportedDecision {
 
 #[derive(Debug, Clone)]
 pub struct ImportedPlan {
-    /// The document or the directory that it is made of; none: all files together.
+    /// The document or directory that became the plan; `None`: all files together did.
     pub path: Option<String>,
-    /// Its id is made of this.
+    /// The plan's id is made from its title.
     pub title: String,
     pub plan: Option<Draft>,
     pub steps: Vec<(StepNumber, Draft)>,
@@ -91,9 +91,9 @@ pub struct ImportedPlan {
 pub struct Draft {
     pub text: String,
     pub changes: Vec<Change>,
-    /// Whether it stays as it is, but for an `id` that would be wrong.
+    /// Whether the text stays unchanged, except for an `id` that would be wrong.
     pub is_verbatim: bool,
-    /// The source gives the status; else it is the default of a new step.
+    /// Whether the source gives the status; otherwise the status is the default of a new step.
     pub has_own_status: bool,
 }
 
@@ -117,9 +117,9 @@ pub enum Nothing {
     NotJson { path: String, line: usize, reason: String },
 }
 
-/// Recognizes files by their names and maps them; `name` is what was named, without its ending.
+/// Recognizes files by their names and maps them; `name` is the source's name without its ending.
 ///
-/// A file that is not UTF-8 is one of [`Imported::unread`], unless there is no other.
+/// Files that are not UTF-8 are in [`Imported::unread`]; if no file is UTF-8, the result is an error.
 pub fn convert(name: &str, files: &[SourceFile], words: &Words) -> Result<Imported, Nothing> {
     let (mut texts, mut unread, mut readable) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
@@ -161,7 +161,7 @@ fn documents(texts: &[(&str, &str)], words: &Words) -> Imported {
     Imported { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }
 
-/// Why a document beside others is no plan; named alone it would be one.
+/// Why a document becomes no plan if others have steps; imported alone, it would become one.
 const NO_STEPS: &str = "no steps were found in this document, so it is not a plan";
 
 fn not_utf8(file: &SourceFile, at: usize) -> Problem {
@@ -187,7 +187,7 @@ fn form(files: &[&SourceFile]) -> Form {
     }
 }
 
-/// The files that say nothing about plans, as a list of what was left.
+/// A whole file that was not mapped.
 fn left(path: &str, text: &str, why: &'static str) -> Unmapped {
     Unmapped { path: path.to_owned(), line: None, why, text: text.to_owned() }
 }
@@ -203,7 +203,7 @@ pub(crate) fn to_value(json: &Value) -> NewValue {
     }
 }
 
-/// What has no key of its own is kept below `metadata`, with the name of where it came from.
+/// Keeps values without a key of their own below `metadata`, under the name of their source format.
 pub(crate) fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
     let inner = to_value(&Value::Object(more.clone()));
     (!more.is_empty()).then(|| set("metadata", NewValue::Map(vec![(from.to_owned(), inner)])))
@@ -213,7 +213,7 @@ fn set_depends(numbers: &[StepNumber]) -> Option<Change> {
     set_all_depends(numbers, &[])
 }
 
-/// As [`set_depends`], with steps of other plans after.
+/// Like [`set_depends`], followed by steps of other plans.
 fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Change> {
     let own = numbers.iter().map(|it| NewValue::Word(it.to_string()));
     let items: Vec<_> = own.chain(elsewhere.iter().map(|it| NewValue::Text(it.to_string()))).collect();

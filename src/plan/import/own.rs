@@ -82,7 +82,7 @@ pub(super) fn numbered(heading: &str) -> Option<(&str, &str)> {
     number.parse::<StepNumber>().is_ok().then(|| (number, title.trim()))
 }
 
-/// `- [x] completed, after 1, 2, ruth`, below `### 3. Title`.
+/// Reads a line such as `- [x] completed, after 1, 2, ruth`, below `### 3. Title`.
 fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<State> {
     let heading = &outline.headings[nth];
     let is_step = heading.level == 3 && numbered(&heading.text).is_some();
@@ -111,7 +111,7 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
 }
 
 impl Exported {
-    /// The plan's text without the line that sums it up, what that line sets, and what of it has no other place.
+    /// The plan's text without its summary line, the changes that this line states, and the line as unmapped text.
     pub(super) fn plan(&self, path: &str, body: &str, rest: &str) -> (String, Vec<Change>, Unmapped) {
         let sum = body[self.sum.clone()].trim_end();
         let value = |key: &str| {
@@ -120,7 +120,7 @@ impl Exported {
         };
         let words = Words::default();
         let status = value("Status: ").and_then(|it| words.read::<PlanStatus>(it));
-        // Closed steps show that by themselves, and a step that is added brings the plan back.
+        // Closed steps alone show a plan as completed, and an added step makes it active again.
         let is_closed = |it: &State| it.status.is_closed();
         let is_by_steps = !self.states.is_empty() && self.states.iter().all(is_closed);
         let status = status.filter(|it| *it != PlanStatus::Completed || !is_by_steps);

@@ -27,7 +27,7 @@ pub(super) struct Pieces {
     pub(super) pieces: Vec<Piece>,
     /// Whether the author numbered them, which says an order.
     pub(super) are_numbered: bool,
-    /// Whether the list is one that plans have, and stays in the plan.
+    /// Whether the pieces are items of a Steps list, which stays in the plan's text.
     pub(super) is_own_list: bool,
 }
 
@@ -36,7 +36,7 @@ const CONTAINERS: &str = "tasks task steps step implementation plan list todo to
                           work items breakdown order sequence action actions approach next execution \
                           rollout of and proposed changes";
 
-/// Words of sections whose boxes are no work but what the work is measured by.
+/// Words of headings whose task boxes are not work, but criteria for the work.
 const MEASURES: &str =
     "accept, criteria, success, definition of done, verif, deliverable, checklist before, dod";
 
@@ -53,7 +53,7 @@ pub(super) fn find(body: &str, outline: &Outline) -> Pieces {
     ways.iter().map(|way| way()).find(|it| !it.pieces.is_empty()).unwrap_or_default()
 }
 
-/// All task boxes of a document that are work, as items of the outline.
+/// All task boxes of a document that stand for work, as indices of the outline's items; nested ones are skipped.
 pub(super) fn boxes(body: &str, outline: &Outline) -> Vec<usize> {
     let of = Document { body, outline };
     let all = outline.items.iter().enumerate().filter(|(_, it)| !it.is_nested && of.is_box(it));
@@ -93,7 +93,7 @@ impl Document<'_> {
         own.span.start..next.map_or(self.body.len(), |it| it.span.start)
     }
 
-    /// The headings of a rank at the highest level that has two of them, else the highest that has any.
+    /// The headings of a rank at the highest level that has two of them, else the highest with one, below level 1.
     fn of_rank(&self, rank: Rank, within: Option<&[usize]>) -> Vec<usize> {
         let is_inside =
             |nth: usize| within.is_none_or(|all| all.iter().any(|it| *it != nth && self.contains(*it, nth)));
@@ -110,7 +110,8 @@ impl Document<'_> {
         self.section(outer).contains(&self.heading(inner).span.start)
     }
 
-    /// The nearest heading above a place that is no title, says more than that steps follow, and is above `level`.
+    /// The nearest heading around a place that is above `level`, is not the title and is no container
+    /// ([`is_container`]).
     fn phase_at(&self, at: usize, level: u8) -> Option<String> {
         let above = self.outline.headings.iter().enumerate().filter(|(_, it)| it.span.start < at);
         let around =
@@ -132,7 +133,8 @@ impl Document<'_> {
         self.headings(&self.of_rank(rank, None))
     }
 
-    /// Phases hold numbered headings or task boxes; those without either, or all if none has, are steps themselves.
+    /// Phases hold numbered headings or task boxes. A phase without either is a step itself; if no phase has any, all
+    /// are steps.
     fn below_phases(&self, rank: Rank) -> Pieces {
         let phases = self.of_rank(rank, None);
         let inner = self.of_rank(Rank::Bare, Some(&phases));
@@ -166,7 +168,7 @@ impl Document<'_> {
         (item.ticked.is_some() || label::odd_box(&item.text).is_some()) && !self.is_measure(item)
     }
 
-    /// Whether the words right above a list, or the heading around it, say that it is about being done.
+    /// Whether the words right above a list, or the heading around it, say that the list holds criteria for the work.
     fn is_measure(&self, item: &Item) -> bool {
         let above = &self.body[..item.span.start];
         let is_item = |it: &&str| {
@@ -235,7 +237,7 @@ impl Document<'_> {
         self.body[at..].trim_start().starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Two lists could be anything.
+    /// The items of the only ordered list; of several lists, none is known to hold the steps.
     fn only_ordered_list(&self) -> Pieces {
         let pieces = self.items(&(0..self.body.len()), |it| self.is_ordered(it) && !self.is_measure(it));
         let starts =

@@ -188,7 +188,7 @@ fn key(text: &str) -> Option<(&str, &str)> {
     Some((key.trim_matches(['*', '_', ' ']), value))
 }
 
-/// Reads the value of a line `Status: …`. A value in code has nothing after it.
+/// Reads the value of a line `Status: …`. A value in code counts only if no word follows it.
 fn status(value: &str, words: &Words) -> Option<StepStatus> {
     let start = value.find(char::is_alphanumeric)?;
     let (marks, value) = value.split_at(start);

@@ -1,4 +1,4 @@
-//! Directories of `plan.md` and `step-N.md`: plans already, copied byte for byte; documents beside them are mapped.
+//! Directories of `plan.md` and `step-N.md`: plans already, copied byte for byte; other documents are mapped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ fn split(path: &str) -> (&str, &str) {
 
 /// Each directory that holds such files is a plan; the top one is called `name`.
 ///
-/// A `plan.md` without steps beside it is a document if it has steps in itself, and so is every other file.
+/// A `plan.md` without step files next to it, and any other file, is mapped as a document if its text has steps.
 pub(super) fn convert(name: &str, files: &[(&str, &str)], words: &Words) -> Imported {
     let with_steps: BTreeSet<&str> =
         files.iter().map(|it| split(it.0)).filter(|it| is_step(it.1)).map(|it| it.0).collect();

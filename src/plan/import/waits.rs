@@ -123,7 +123,7 @@ fn says_none(text: &str) -> bool {
     ["none", "nothing", "n/a", "na", "-", "–", "—", "nil", "no dependencies", "[]"].contains(&text.as_str())
 }
 
-/// The parts between commas and the like; those in parentheses belong to the part before them.
+/// The parts between commas and the like; separators in parentheses do not count.
 fn segments(value: &str) -> Vec<Range<usize>> {
     let lower = value.to_ascii_lowercase();
     let (mut found, mut from, mut depth) = (Vec::new(), 0, 0_usize);
@@ -194,7 +194,7 @@ fn number_at(text: &str) -> &str {
     text[..end].trim_end_matches('.')
 }
 
-/// Reads `3`, or `1-3`, `1 to 3`, `1..step-3`; the second answer is its length.
+/// Reads `3`, or `1-3`, `1 to 3`, `1..step-3`; the second value is its length.
 fn number_or_range(text: &str, rank: Rank) -> (Name, usize) {
     let first = number_at(text);
     let behind = &text[first.len()..];
@@ -257,7 +257,7 @@ fn by_number(rank: Rank, number: &str, nth: usize, all: &[Called<'_>]) -> Result
     };
     let phases = || Some(where_is(all, |it| is_labelled(it, true))).filter(|it| !it.is_empty());
     if rank == Rank::Phase {
-        // A phase that was split is all of its steps.
+        // A phase that was split into steps means all of them.
         return Ok(phases().unwrap_or_else(in_phase));
     }
     let labelled = where_is(all, |it| is_labelled(it, false));

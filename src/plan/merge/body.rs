@@ -112,7 +112,7 @@ fn list_alike(plan: &PlanId, three: &mut Three) {
         }
         let Some(block) = one_of(&base, &ours, &theirs) else { continue };
         for text in three.iter_mut() {
-            // The list of one version can be gone after the last of its items.
+            // A version whose last item was removed has no list to hold the new item.
             if let Some(new) = steps_list::with_block(plan, text, &number, block.as_deref()) {
                 *text = new;
             }

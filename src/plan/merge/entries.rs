@@ -46,7 +46,7 @@ pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
     list.items().map(|it| Some(Entry { value: it.to_json().ok()?, new: as_written(it) })).collect()
 }
 
-/// The item's own text, moved to the left; without it, its value.
+/// The item's own text, dedented; its value if that text is not one value.
 fn as_written(item: View<'_>) -> NewValue {
     let (source, span) = (item.source(), item.outer_span());
     let start = source[..span.start].rfind('\n').map_or(0, |it| it + 1);

@@ -192,7 +192,7 @@ impl<'a> Merge<'a> {
             let extra: Vec<&Entry> = more.iter().filter(|(of, _)| *of == key).map(|(_, it)| it).collect();
             let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
             let [Some(before), Some(own), Some(other)] = read else {
-                // A text instead of a list is merged as any value, but cannot take entries.
+                // A text instead of a list is merged like any other value, but cannot take entries.
                 if extra.is_empty() { continue } else { return None }
             };
             let one = one_of(base.piece(key), ours.piece(key), theirs.piece(key));
@@ -259,7 +259,7 @@ impl<'a> Merge<'a> {
         Some(MergedHeader { bytes, is_clean, decided: self.decided })
     }
 
-    /// Behind the nearest key before it in the table of keys; other keys go behind their neighbour in THEIRS.
+    /// After the nearest preceding key of the table of keys; if there is none, after the preceding key in THEIRS.
     fn place_of(&self, out: &[(String, Vec<u8>)], before: &[Piece], key: &str) -> usize {
         let find = |name: &str| out.iter().position(|(it, _)| it == name);
         let rank = self.order.iter().position(|it| *it == key);

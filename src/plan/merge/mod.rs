@@ -88,7 +88,7 @@ impl Merged {
     }
 }
 
-/// Merges the versions of a file. Never loses a side: conflicts get markers.
+/// Merges the versions of a file. Conflicts get markers; if a side is not a text, the result is OURS and not clean.
 pub fn merge(of: Versions<'_>, words: &Words, lines: &dyn TextMerge) -> Merged {
     let Versions { path, base, ours, theirs } = of;
     if ours == theirs || base == Some(theirs) {
@@ -195,7 +195,7 @@ fn by_meaning(
     let (has_base, is_base_merged) = (base.is_some(), picked.is_some());
     let sides = Sides { base: &common, ours: &own, theirs: &other, has_base, is_base_merged };
     if !sides.are_one_file() {
-        // Nothing of one file may get into another one unseen.
+        // A person must see it if parts of one file get into another one.
         let merged = by_lines(None, ours, &theirs, lines);
         return Some(Merged { is_clean: false, is_other_file: true, ..merged });
     }

@@ -14,7 +14,7 @@ type Name = (String, usize);
 struct Section<'a> {
     name: Name,
     text: &'a str,
-    /// The blank lines behind it.
+    /// The blank lines after the section.
     gap: &'a str,
 }
 

@@ -18,12 +18,12 @@ pub(super) struct Tries {
     pub(super) theirs: Vec<(String, String)>,
     /// Whether each side has attempts that the base lacks.
     pub(super) are_new: [bool; 2],
-    /// Whether each side lacks attempts that the base has, as where a rebase replays a commit on an older version.
+    /// Whether each side lacks attempts that the base has, for example if a rebase replays a commit on an older one.
     pub(super) are_older: [bool; 2],
     /// Whether the base is itself a merge, as after a criss-cross merge. Then an older side has not changed the status.
     pub(super) is_base_merged: bool,
-    /// Whether both sides have the same new title, as after one squash that both have. Then the base is older than what
-    /// they have in common.
+    /// Whether both sides have the same new title, for example after a squash that both have. Then the base is older
+    /// than what the sides have in common.
     pub(super) are_retitled: bool,
 }
 

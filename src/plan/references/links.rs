@@ -6,10 +6,10 @@ use crate::plan::id::PlanId;
 use crate::text::front_matter;
 use crate::text::markdown;
 
-/// Returns a file with its links to a plan's files leading to its new name; none if it has no such link.
+/// Returns a file in which the links to a plan's files use the plan's new name; `None` if it has no such link.
 ///
-/// The file is in a directory beside the plan's. Only destinations such as `../old/step-2.md` count, by the name of the
-/// directory; other words of the text may mean something else.
+/// The file is in a directory next to the plan's. Only destinations such as `../old/step-2.md` count, by the name of
+/// the directory; other words of the text may mean something else.
 pub(crate) fn followed(file: &[u8], old: &PlanId, new: &PlanId) -> Option<Vec<u8>> {
     rewritten(file, new.as_str(), |destination| {
         let (rest, name) = outside(destination)?;
@@ -25,9 +25,9 @@ pub(crate) struct MovedFile {
     pub(crate) to: String,
 }
 
-/// Returns a file with its links to a step's file leading to its new name; none if it has no such link.
+/// Returns a file in which the links to a moved step's file use its new name; `None` if it has no such link.
 ///
-/// `own` is the plan in whose directory the file is; none: it is in another directory beside the plans.
+/// `own` is the plan in whose directory the file is; `None`: it is in another directory next to the plans.
 pub(crate) fn followed_step(file: &[u8], own: Option<&PlanId>, moved: &MovedFile) -> Option<Vec<u8>> {
     rewritten(file, &moved.to, |destination| {
         let start = match outside(destination) {
@@ -44,7 +44,8 @@ pub(crate) fn followed_step(file: &[u8], own: Option<&PlanId>, moved: &MovedFile
     })
 }
 
-/// Returns a file with another name where `find` says that a destination has the old one; none if none has it.
+/// Returns a file in which `name` replaces each range that `find` returns for a link destination; `None` if there is
+/// none.
 fn rewritten(file: &[u8], name: &str, find: impl Fn(&str) -> Option<Range<usize>>) -> Option<Vec<u8>> {
     let start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[start..]).ok()?;
@@ -70,7 +71,7 @@ fn inside(destination: &str) -> &str {
     path
 }
 
-/// Where a destination outside of its file's directory has the name of a directory beside that, and the name.
+/// The name after `../` in a destination, and its offset.
 fn outside(destination: &str) -> Option<(usize, &str)> {
     let path = inside(destination).strip_prefix("../")?;
     let name = path.split(['/', '#', '?']).next().unwrap_or_default();
@@ -81,7 +82,7 @@ fn is_plan(name: &str, plan: &PlanId) -> bool {
     !name.is_empty() && decoded(name).is_some_and(|it| PlanId::new(&it) == *plan)
 }
 
-/// Undoes the percent-encoding; none if it is none.
+/// Decodes percent-encoding; `None` if it is invalid.
 fn decoded(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();

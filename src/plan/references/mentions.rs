@@ -27,8 +27,8 @@ impl Mentions {
 /// Finds what the text of a step names. `numbers` are those of its plan's steps, sorted; a range means those of them
 /// that are in it, and its ends.
 ///
-/// The time is linear in the text and in what is found. A plan may name all of its steps in each of them, so no more than
-/// [`MOST_SPELLED_OUT`] are made of ranges.
+/// The time is linear in the text and in what is found. A plan may name all of its steps in each of them, so ranges
+/// add at most [`MOST_SPELLED_OUT`] steps and their ends.
 pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mentions {
     let folded = text.to_ascii_lowercase();
     let mut finder = Finder {
@@ -272,7 +272,7 @@ impl Finder<'_> {
             let at = start + line.len() - rest.len();
             let (n_known, n_ranges) = (self.steps.len(), self.ranges.len());
             let Some(end) = self.list(&self.step.plan.clone(), at, false) else { continue };
-            // What more the line says makes the numbers something else. A list may go on in the next line.
+            // With other words on the line, the numbers are not dependencies. A list may go on in the next line.
             let more = text[end..].split('\n').next().unwrap_or_default();
             if more.contains(char::is_alphanumeric) {
                 self.ranges.truncate(n_ranges);

@@ -27,7 +27,7 @@ pub(crate) struct Unread {
     pub(crate) text: Range<usize>,
 }
 
-/// A file that has more of them is about something else.
+/// The number of findings that are reported; a file with more is probably about something else.
 const MOST: usize = 10;
 
 /// What a line begins with, and whether the number of a step may follow without the word "step".
@@ -187,7 +187,7 @@ fn bare(heading: &str) -> &str {
     text.trim_end_matches(|c: char| !c.is_alphabetic())
 }
 
-/// `1, 2]` as a list of numbers has it.
+/// A list of numbers without the marks after it: `1, 2` for `1, 2]`.
 fn bare_list(rest: &str) -> String {
     rest.trim_end_matches([']', ')', '|', '*', '_', '.', ' ']).to_owned()
 }

@@ -18,7 +18,7 @@ use crate::text::scalar;
 const KEYS: &str = "title task number step_number body description status depends phase type assignee priority \
                     due tags touches verify confirm metadata notes";
 
-/// What `list --json` says besides; a step keeps what it has of it.
+/// The other keys of `list --json`, which are accepted and ignored: a step keeps its own values.
 const SHOWN: &str = "id plan ready claim lapsed unverified result attempts tasks_done tasks_total last_activity \
                      last_activity_source path etag problems custom created_by created_at confirmed waits_for \
                      depends_ranges schema_version kind";
@@ -130,14 +130,14 @@ fn item(
         status,
         notes: notes(nth, object)?,
         depends: match object.get("depends_ranges") {
-            // `depends` has only their ends then, and the step's text says the ranges.
+            // With ranges, `depends` holds only their ends; the step's text states them.
             Some(Value::Array(ranges)) if !ranges.is_empty() => None,
             _ => depends(plan, nth, object, numbers)?,
         },
     })
 }
 
-/// A body that begins with the title says it once.
+/// Removes the first heading of a body if it only repeats the title.
 fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
     let start = body.trim_start_matches('\n');
     let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
@@ -193,7 +193,7 @@ fn notes(nth: usize, object: &Map<String, Value>) -> Result<Vec<String>, NotStep
     Ok(read.into_iter().filter(|it| !it.trim().is_empty()).collect())
 }
 
-/// A command of `verify` that is nothing but its line.
+/// The command of a `verify` item that has only a command.
 fn command(value: &Value) -> Option<&str> {
     let object = value.as_object().filter(|it| it.len() == 1);
     value.as_str().or_else(|| object?.get("run")?.as_str())
@@ -204,7 +204,7 @@ fn list_of(key: &str, texts: Vec<&str>) -> Change {
     set(key, NewValue::List(items))
 }
 
-/// A number means the item that has it, else, where no item has one, the item at that place.
+/// A number means the item with that number; if no item has a number, the item at that position.
 fn depends(
     plan: &Plan,
     nth: usize,

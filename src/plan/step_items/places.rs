@@ -1,4 +1,4 @@
-//! Which item of a list is which step that is there, and which number each gets.
+//! Matches the items of a list with a plan's existing steps, and gives each item a number.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::text::placeholders::one_line;
 /// What becomes of a list of items in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// For each item the index of the step that it is; none: a new one.
+    /// For each item the index of the existing step that it means; `None`: a new step.
     pub(crate) steps: Vec<Option<usize>>,
     /// For each item its number; no two are the same.
     pub(crate) numbers: Vec<StepNumber>,
@@ -72,7 +72,7 @@ pub(crate) fn places(
     Ok(Places { steps, numbers })
 }
 
-/// The numbers of new steps have to rise; those of steps that are there only say which they are.
+/// The numbers of new steps must be in ascending order; the number of an existing step only identifies it.
 fn check_numbers(plan: &Plan, items: &[StepItem]) -> Result<(), NotPlaced> {
     let mut seen = BTreeSet::new();
     for number in items.iter().filter_map(|it| it.number.as_ref()) {
@@ -87,7 +87,7 @@ fn check_numbers(plan: &Plan, items: &[StepItem]) -> Result<(), NotPlaced> {
     }
 }
 
-/// The number that the list gives to a step that is not there yet.
+/// The number that the list gives to a new step.
 fn new_number<'a>(plan: &Plan, item: &'a StepItem) -> Option<&'a StepNumber> {
     item.number.as_ref().filter(|it| plan.steps.iter().all(|step| step.id.number != **it))
 }
@@ -152,7 +152,7 @@ fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
     run
 }
 
-/// Where a run of items goes that have no number yet.
+/// The place for a run of items that have no number yet.
 struct Gap<'a> {
     lower: Option<&'a StepNumber>,
     upper: Option<&'a StepNumber>,
@@ -190,7 +190,7 @@ impl Gap<'_> {
         Ok(found)
     }
 
-    /// As many whole numbers from one on as there is room for, at most `n`.
+    /// The free whole numbers from `from` on and below `upper`, at most `n`.
     fn whole(
         &self,
         from: Result<StepNumber, NoRoom>,

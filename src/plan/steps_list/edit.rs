@@ -11,7 +11,7 @@ use crate::text::placeholders::one_line;
 /// A range of the body and its replacement.
 pub(super) type Splice = (Range<usize>, String);
 
-/// Applies splices in any order; of two deletions that meet in one gap, each takes its part.
+/// Applies splices in any order; if two deletions overlap in a gap, it is removed once.
 pub(super) fn apply(body: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = String::with_capacity(body.len());
@@ -90,7 +90,7 @@ pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
     start..line.span.start + body[line.span.clone()].trim_end().len()
 }
 
-/// Writes another step into a line, in its own style; what stood below the line goes with the old one.
+/// Replaces a line and its children by the line of another step, in the style of the old line.
 pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice {
     let mark = unticked(&body[line.span.start..line.at]);
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
@@ -144,7 +144,7 @@ fn eol_of(body: &str, at: usize) -> &'static str {
 fn indent_before(body: &str, at: usize) -> &str {
     let start = body[..at].rfind('\n').map_or(0, |it| it + 1);
     let indent = &body[start..at];
-    // The first item of an item may stand on the same line.
+    // The first nested item may be on the same line as the item around it.
     if indent.trim().is_empty() { indent } else { "" }
 }
 
@@ -159,7 +159,7 @@ fn reindented(block: &str, from: &str, to: &str) -> String {
     block.split_inclusive('\n').map(line).collect()
 }
 
-/// Writes name and title as the model has them; where that would not be read back, in the plainest form.
+/// Writes name and title in the style of `model`; in the plainest form if that would be read differently.
 fn restyled(model: &Listed, new: &NewLine<'_>) -> String {
     let title = one_line(new.title);
     let line = &model.line;
@@ -187,7 +187,7 @@ fn depends_text(new: &NewLine<'_>) -> String {
     if names.is_empty() { String::new() } else { format!(" (depends: {})", names.join(", ")) }
 }
 
-/// A list mark with an empty task box where it has a box.
+/// A list mark whose task box, if it has one, is empty.
 fn unticked(mark: &str) -> String {
     mark.replace("[x]", "[ ]").replace("[X]", "[ ]")
 }
@@ -203,7 +203,7 @@ fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
     }
 }
 
-/// Makes a line wait for `heirs` where it waits for `old`; an emptied `(depends: )` goes as a whole.
+/// Makes a line wait for `heirs` where it waits for `old`; a `(depends: )` without items is removed.
 pub(super) fn relinking(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let own = StepId { plan: plan.clone(), number: line.number.clone() };
     let named: Vec<_> =
@@ -215,7 +215,7 @@ pub(super) fn relinking(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[Ste
     let mut splices = Vec::new();
     for group in line.groups.iter().filter(|it| it.items.iter().any(|it| it.step.as_ref() == Some(old))) {
         splices.extend(relinked_group(plan, line, group, old, &heirs));
-        // The first group that named it names the heirs; that is enough.
+        // Only the first group that named the old step names the heirs.
         heirs.clear();
     }
     splices
@@ -239,7 +239,7 @@ fn relinked_group(
         return item.map(|it| (absolute(it.span.clone()), spelled(it).join(", "))).collect();
     }
     if let ([nth], [], false) = (old_at.as_slice(), heirs, group.items.len() == 1) {
-        // What is left keeps its separators and its lines.
+        // The remaining items keep their separators and line breaks.
         let gone = match nth.checked_sub(1) {
             Some(before) => group.items[before].outer.end..group.items[*nth].outer.end,
             None => group.items[0].outer.start..group.items[1].outer.start,

@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub(super) title_span: Range<usize>,
     /// Where name and title with their marks end.
     pub(super) end: usize,
-    /// What closes marks that are still open there.
+    /// The closing marks for those that are still open at `end`.
     pub(super) unclosed: String,
 }
 
@@ -82,7 +82,7 @@ fn name(text: &str, at: usize) -> Option<Name> {
     Some(Name { number, digits, end: text.len() - behind.len(), is_worded, is_set_off })
 }
 
-/// Reads the title after a name: its text, its place, where it ends with the marks, and what it leaves open.
+/// Reads the title after a name: its text, its range, its end including marks, and the closing marks still missing.
 fn title(text: &str, at: usize, marks: &str) -> (String, Range<usize>, usize, String) {
     let closers = text[at..].len() - text[at..].trim_start_matches(['*', '_', '`', '~', ']']).len();
     let closers = closers.min(marks.len());
@@ -110,7 +110,7 @@ fn behind_separator(text: &str) -> &str {
     point.unwrap_or(text).trim_start().trim_start_matches([':', '-', '–', '—']).trim_start()
 }
 
-/// `open` marks stand before the link.
+/// The link begins after `open` bytes of marks.
 fn link(text: &str, open: usize) -> Option<Line> {
     let label_start = open + text[open..].strip_prefix('[').map(|_| 1)?;
     let label_end = label_start + text[label_start..].find("](")?;

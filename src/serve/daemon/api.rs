@@ -20,7 +20,7 @@ pub trait Observer {
     /// Called once, when every later change will be seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
-    /// Called when files of a plan change (`None`: of any plan), before they have settled, also where that is no event.
+    /// Called when files of a plan change (`None`: of any plan), before they have settled, even if no event follows.
     fn changed(&mut self, _plan: Option<&PlanId>) {}
     /// Called when polling begins (with the reason) and when it ends (`None`).
     fn polling(&mut self, why: Option<&str>);
@@ -96,9 +96,9 @@ pub struct Inbox {
     pub(crate) feed: Option<Feed>,
     /// The URL at which this process answers over HTTP.
     pub(crate) http: Option<String>,
-    /// Makes codes for the pages; none: there are no pages.
+    /// Makes codes for the pages; `None` if there are no pages.
     pub(crate) codes: Option<Codes>,
-    /// Whether watching is a side job of this process, which ends when another process wants to watch.
+    /// Whether watching is a side job of this process: it ends when another process wants to watch.
     pub(crate) gives_way: bool,
     /// Makes claims for clients.
     pub(crate) claim_batcher: Option<ClaimBatcher>,

@@ -103,7 +103,7 @@ fn work(
 fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     let notices = Arc::clone(notices);
     let tell = move |it: Notice| {
-        // Afterwards it is of no use that a batch waited for the lock.
+        // That a batch waited for the lock does not matter afterwards.
         if it != Notice::WaitingForLock {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(it);
         }

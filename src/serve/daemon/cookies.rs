@@ -1,8 +1,8 @@
 //! Requests for current data, which wait until the daemon has seen every change before them.
 //!
-//! The daemon renames a file, the cookie, in its own directory (the first cookie is created). Events arrive in order: once
-//! the event for the cookie arrives, so has the event of every earlier change (Watchman's method). One cookie serves all
-//! requests that arrived before it.
+//! The daemon renames a file, the cookie, in its own directory (the first cookie is created). Events arrive in order:
+//! when the event for the cookie arrives, the events of all earlier changes have arrived (Watchman's method). One
+//! cookie serves all requests that arrived before it.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::SyncSender;
@@ -37,7 +37,7 @@ pub(crate) enum Requester {
     ClaimBatcher(SyncSender<Option<BTreeSet<String>>>),
 }
 
-/// The cookies that need not be waited for any longer.
+/// The result of taking the cookies that arrived or are lost.
 #[derive(Default)]
 pub(crate) struct Finished {
     /// Whether the event of a probe has arrived.

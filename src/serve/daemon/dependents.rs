@@ -1,7 +1,7 @@
 //! What relates to each plan: other spellings of its name, and the plans that depend on it.
 //!
-//! With it a command about one plan need not read the names of all. It is built from the index right after a scan. A
-//! plan that changed later is reread from its files on the next request.
+//! With this data, a command about one plan need not read the names of all plans. The data is built from the index
+//! right after a scan. A plan that changed later is reread from its files on the next request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::plan::plans::folded_name;
 use crate::serve::ipc::protocol;
 use crate::store::load;
 
-/// With more non-ASCII names than this the daemon does not answer, and the command lists the directory.
+/// If more plans than this have non-ASCII names, the daemon does not answer, and the command lists the directory.
 const NON_ASCII_LIMIT: usize = 256;
 
 /// A plan's directory, and the other plans that its steps depend on.

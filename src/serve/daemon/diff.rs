@@ -36,14 +36,14 @@ pub(crate) struct Differ<'a> {
     pub(crate) now: Time,
     /// The plans directory's name.
     pub(crate) root: &'a str,
-    /// The write log of planwatch, newest last.
+    /// The entries of planwatch's write log that are not published yet, newest last.
     pub(crate) own: &'a [OwnWrite],
     /// Files that were held back long enough; their changes are published now.
     pub(crate) overdue: &'a HashSet<&'a str>,
 }
 
 impl Differ<'_> {
-    /// Compares a plan with its baseline. Archived plans count as removed.
+    /// Compares a plan with its baseline. For an archived plan the caller passes `None`, so that it counts as removed.
     pub(crate) fn plan(&self, id: &PlanId, old: Option<&BaselinePlan>, new: Option<&Plan>) -> PlanDiff {
         match (old, new) {
             (None, None) => PlanDiff::default(),
@@ -105,7 +105,7 @@ impl Differ<'_> {
         }
     }
 
-    /// A new plan is reported before its steps; a removed or completed one after them.
+    /// A new plan is reported before its steps; a removed one, or one with another status, after them.
     fn status(&self, id: &PlanId, old: Option<&BaselinePlan>, new: Option<&Plan>, diff: &mut PlanDiff) {
         let word = |it: &BaselinePlan| it.status.word().to_owned();
         let is_in_doubt = new.is_some_and(|it| is_in_doubt(&it.problems, it.etag.as_deref()));

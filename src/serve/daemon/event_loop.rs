@@ -2,7 +2,8 @@
 //! writes no plan file.
 //!
 //! An event of the file system only says what to read again. The daemon publishes the difference from its baseline.
-//! An event may therefore be lost or doubled; a change is not. No thread wakes while nothing happens.
+//! An event may therefore be lost or doubled; a change is not. While nothing happens, no thread of the daemon wakes,
+//! except for polling and for claims that are shared with other machines.
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -86,7 +86,7 @@ impl Feed {
         self.ring().since(last_id)
     }
 
-    /// Subscribes from this number on; `None`: from now on.
+    /// Subscribes to everything after this number; `None`: after now.
     pub fn follow(&self, last_id: Option<u64>) -> Subscription {
         let ring = self.ring();
         let since = last_id.map_or(Since::Events(Vec::new()), |it| ring.since(it));

@@ -1,4 +1,4 @@
-//! The index and what is answered from it, as far as events reported changes.
+//! The index, which changes are not in it yet, and the answers to requests.
 
 use std::cell::RefCell;
 
@@ -61,7 +61,8 @@ impl Indexing {
         }
     }
 
-    /// Indexes everything. Returns what is made of every live plan, and the paths of files that have several hard links.
+    /// Indexes everything. Returns what `make` returns for every live plan, and the paths of files with several hard
+    /// links.
     pub(crate) fn refresh_all<T>(
         &mut self,
         now: &Context,
@@ -93,7 +94,8 @@ impl Indexing {
         indexed.map_or_else(|| load::one_plan(now, id), Ok)
     }
 
-    /// Answers a request whose cookie has arrived. Everything before it is indexed by now.
+    /// Answers a request whose cookie has arrived. If the answer needs the index, every earlier change is indexed by
+    /// now.
     pub(crate) fn answer(&mut self, now: &Context, request: Requester) {
         let command = match request {
             Requester::Command(command) => command,

@@ -104,7 +104,7 @@ fn accept(listener: &UnixListener, forward: &Forward) {
             closed.fetch_sub(1, Ordering::Relaxed);
         });
         if served.is_err() {
-            // There may be a free thread for the next connection.
+            // A thread may be available for the next connection.
             open.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -1,5 +1,5 @@
-//! Finds out what changed in the plans that have settled, so that a save is seen whole. What looks half-written is
-//! checked a second time.
+//! Finds out what changed in the plans that have settled, so that a save is seen whole. A file that looks half-written,
+//! or is gone, is checked a second time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) struct Publisher {
 /// A plan that may have changes to publish.
 #[derive(Debug, Default)]
 pub(crate) struct PendingPlan {
-    /// Since when a writer holds the lock that may yet log the change as its own.
+    /// Since when a writer holds the lock; it may still log the change as its own.
     writer: Option<Instant>,
     /// The time of the last and of the first unhandled event; `None` once they are handled.
     news: Option<(Instant, Instant)>,
@@ -36,7 +36,7 @@ pub(crate) struct PendingPlan {
 }
 
 impl PendingPlan {
-    /// When to check it; `None`: never.
+    /// When to check it; `None` if there is nothing to wait for.
     fn due(&self) -> Option<Instant> {
         let settled = self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));
         let second = self.held.values().min().map(|it| *it + RECHECK);
@@ -54,7 +54,7 @@ impl PendingPlan {
 }
 
 impl Publisher {
-    /// Takes every write so far as published.
+    /// Treats every write so far as published.
     pub(crate) fn begin(plans: &PlansDir) -> Self {
         let mut publisher = Self::default();
         publisher.own_log.read(plans);

@@ -16,7 +16,7 @@ use crate::serve::daemon::messages::Message;
 use crate::serve::daemon::times::{REMOTE_INTERVAL, REMOTE_LIMIT, REMOTE_PAUSE};
 use crate::serve::ipc::event::{Event, Of, Source, What};
 
-/// What is needed to begin.
+/// What is needed to start the thread.
 #[derive(Clone)]
 pub(crate) struct RemoteShare(ContextFactory);
 
@@ -39,8 +39,8 @@ enum Wake {
     Look,
 }
 
-/// Waits for the next listing. False: there is none any more. Reports that come meanwhile are answered by one listing, which
-/// follows the previous one after [`REMOTE_PAUSE`].
+/// Waits until the next listing is due; returns false if the thread has to end. Notifications of the registry that
+/// arrive close together cause one listing, [`REMOTE_PAUSE`] after the first of them.
 fn waited(woken: &Receiver<Wake>, interval: Duration) -> bool {
     match woken.recv_timeout(interval) {
         Err(RecvTimeoutError::Timeout) => return true,
@@ -105,7 +105,7 @@ fn after_failure(interval: Duration) -> Duration {
     (interval * 2).clamp(REMOTE_INTERVAL, REMOTE_LIMIT)
 }
 
-/// Up to a quarter more or less, so that machines that start together do not stay together.
+/// Up to a quarter more or less, so that machines that started at the same time do not list at the same time.
 fn with_jitter(interval: Duration, context: &Context) -> Duration {
     let mut byte = [128];
     context.plans.random(&mut byte).ok();

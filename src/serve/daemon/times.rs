@@ -36,7 +36,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// The longest pause within one deletion of many files.
 pub(crate) const DELETION_PAUSE: Duration = Duration::from_millis(200);
 
-/// With deletions all the time, indexing resumes after this.
+/// If deletions do not stop, indexing resumes after this.
 pub(crate) const DELETION_LIMIT: Duration = Duration::from_secs(2);
 
 // Requests.
@@ -61,7 +61,7 @@ pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 /// The interval in which the claims at a shared remote are listed and renewed.
 pub(crate) const REMOTE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Between two listings that a registry with reports of its own causes. A claim elsewhere is seen within a second.
+/// The delay of a listing that a notification of the registry causes. A claim elsewhere is seen within a second.
 pub(crate) const REMOTE_PAUSE: Duration = Duration::from_millis(200);
 
 /// The longest interval while the remote does not answer, or asks for fewer requests.

@@ -1,4 +1,5 @@
-//! The turns of the event loop: each waits for a message, and has one context for everything that it does.
+//! The turns of the event loop: each waits for a message or a deadline, and has one context for everything that it
+//! does.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

@@ -1,6 +1,7 @@
 //! The client side of the daemon's socket: requests of commands, and the event stream for a second `watch`.
 //!
-//! No call here waits long or fails hard. Without a daemon, or if it does not answer, a command continues on its own.
+//! The requests of commands have short timeouts, and their failure is no error: without a daemon, or if it does not
+//! answer, a command continues on its own.
 
 use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
@@ -74,7 +75,7 @@ fn holder_at(state: &Path, socket_dirs: &SocketDirs) -> Holder {
     }
 }
 
-/// The daemon of a plans directory, if one runs, behind its socket.
+/// The daemon of a plans directory, reached through its socket. It need not be running.
 #[derive(Debug, Clone)]
 pub struct Daemon {
     /// The directory of planwatch's own state.
@@ -133,7 +134,7 @@ impl DaemonClient for Daemon {
         client.stream.set_read_timeout(Some(REPLY_WITHIN)).ok();
         match client.ask(Request::Claim(delegated.clone())) {
             Some(Answer::Claimed { handed }) => handed.map_or(ClaimReply::Nothing, ClaimReply::Claimed),
-            // A daemon that does not know this request.
+            // The daemon does not know this request.
             Some(_) => ClaimReply::Nothing,
             None => ClaimReply::Unheard(delegated),
         }
@@ -174,7 +175,7 @@ impl Client {
         self.status_after(Request::Status)
     }
 
-    /// A one-time code for the pages; `None` if the daemon serves none, or is of a release that has none.
+    /// A one-time code for the pages; `None` if the daemon serves no pages, or is of a release without pages.
     pub fn code(&mut self, opener: Opener) -> Option<String> {
         match self.ask(Request::Browser(opener))? {
             Answer::Browser { code } => code,

@@ -13,7 +13,8 @@ use crate::plan::time::Time;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// The status of a plan or a step. A plan's is the displayed one: its last step completes the plan.
+    /// The status of a plan or a step has changed. For a plan, this is the displayed status: the last step completes
+    /// it.
     Status {
         old: String,
         new: String,

@@ -43,9 +43,9 @@ pub(crate) enum Request {
 pub struct Opener {
     /// The `by` of what is done there.
     pub by: String,
-    /// Nothing can be changed there.
+    /// Whether the pages only show and change nothing.
     pub is_read_only: bool,
-    /// May confirm gates; the process of a step may not.
+    /// Whether the opener may confirm gates. A process that works on a step may not.
     pub is_person: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct Status {
     pub since: String,
     pub plans: usize,
     pub steps: usize,
-    /// Why it polls; `None` while the system reports events.
+    /// Why the daemon polls; `None` while the system reports events.
     pub polling: Option<String>,
     /// The number of clients that follow its events.
     pub followers: usize,

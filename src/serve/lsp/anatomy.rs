@@ -31,7 +31,7 @@ pub(super) enum List {
     No,
     /// Between brackets.
     Flow,
-    /// Behind a dash.
+    /// After a dash.
     Block,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct StepEntry {
     pub(super) has_file: bool,
     /// The owner of its claim.
     pub(super) claimed_by: Option<Box<str>>,
-    /// Where its file's name is not the usual one.
+    /// The path of its file, if that is not the usual one.
     path: Option<Box<str>>,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct PlanEntry {
     /// The other plans that its steps wait for, and its program.
     names: Box<[PlanId]>,
     pub(super) problems: Box<[Problem]>,
-    /// The other places of those problems that have some, each with the problem's place among them.
+    /// The other places of each problem that has any, with the problem's index in `problems`.
     others: Box<[(usize, Box<[Other]>)]>,
 }
 
-/// Beyond so many problems of a plan, other places cost more than they help.
+/// Only this many problems of a plan get other places: more would cost more than they help.
 const MOST_WITH_OTHERS: usize = 100;
 
 impl PlanEntry {
@@ -228,12 +228,12 @@ impl Catalog {
         self.plans.values()
     }
 
-    /// The problems of all plans, and of files beside them.
+    /// The problems of all plans, and of files that belong to no plan.
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.plans.values().flat_map(|it| &it.problems).chain(&self.beside)
     }
 
-    /// The directories on which an answer about a plan depends, beside those that its steps name.
+    /// The directories on which an answer about a plan depends, in addition to those that its steps name.
     pub(super) fn dependents(&self, id: &PlanId) -> Dependents {
         let folded = plans::folded_name(id.as_str());
         let is_spelling = |it: &&Key| match it.name.is_ascii() && id.as_str().is_ascii() {

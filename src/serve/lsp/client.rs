@@ -24,7 +24,7 @@ pub(super) struct Client {
     /// It shows actions that are not possible now, with the reason.
     pub(super) has_disabled_actions: bool,
     pub(super) has_snippets: bool,
-    /// Completion shows a text beside each label.
+    /// Completion shows a text next to each label.
     pub(super) has_label_details: bool,
     /// Document symbols may be nested.
     pub(super) nests_symbols: bool,

@@ -136,7 +136,7 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
     Ok((tree.root.clone(), tree.context(), command))
 }
 
-/// The open files that a command concerns, besides those that it updates.
+/// The files that must have no unsaved text when a command runs. Other files that it updates are not checked.
 enum Concerned {
     Nothing,
     File(String),

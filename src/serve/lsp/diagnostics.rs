@@ -90,8 +90,8 @@ impl<'a> Extents<'a> {
         self.places.offset(Place { line: problem.line, column: problem.column })
     }
 
-    /// The bytes that a problem marks: the YAML value that begins at its place, else the word there. One of the whole
-    /// file is shown at its first line.
+    /// The bytes that a problem marks: the YAML value that begins at its place, else the word there. A problem of the
+    /// whole file is shown at its first line.
     pub(super) fn at(&self, problem: &Problem) -> Range<usize> {
         let (text, start) = (self.text, self.offset(problem));
         let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
@@ -253,8 +253,8 @@ fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Other> {
 const MOST_FOLLOWED: usize = 1_000;
 const MOST_SHOWN: usize = 6;
 
-/// The steps through which a step waits for itself on the shortest way, each with the dependency that leads on, and where it is
-/// written.
+/// The steps on the shortest path on which a step waits for itself, each with the dependency that leads on, and where
+/// that is written.
 fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, Place)> {
     // Each step that is found, with the place of the step before it in this list and of the dependency there.
     let mut found: Vec<(&Step, usize, usize)> = vec![(step, 0, 0)];
@@ -277,7 +277,7 @@ fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, 
     Vec::new()
 }
 
-/// The steps on the way to a place in a list of steps, without the first step.
+/// The steps on the path to an index in a list of found steps, without the first step.
 fn way<'a>(
     found: &[(&'a Step, usize, usize)],
     (mut at, mut nth): (usize, usize),

@@ -8,7 +8,7 @@ use super::positions::{Encoding, Lines};
 use super::protocol::{Position, Range as LspRange};
 use super::uri;
 
-/// A text that is longer is not held: it is no plan file, which have at most 4 MiB.
+/// A longer text is not held, because it is no plan file: those have at most 4 MiB.
 const LONGEST: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Document {
         self.lines.line(&self.text, nth)
     }
 
-    /// Makes changes in their order; each one is about the text after the one before.
+    /// Makes changes in their order; each one applies to the text that the previous one made.
     fn change(&mut self, version: i32, changes: Vec<TextChange>) {
         for TextChange { range, text } in changes {
             match range {

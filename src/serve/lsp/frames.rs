@@ -8,7 +8,7 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 use lsp_server::{ErrorCode, Message};
 use serde_json::{Value, json};
 
-/// Longer lines are no header.
+/// Of a longer line only the last bytes are kept.
 const LONGEST_HEADER: usize = 8 << 10;
 
 /// Longer bodies are skipped unread: the largest plan file has 4 MiB, which JSON can make six times as long.
@@ -101,7 +101,7 @@ fn header(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     }
 }
 
-/// Reads a line without its end; a longer one than a header counts as its end alone.
+/// Reads a line without its line end. Of a long line, returns only the last [`LONGEST_HEADER`] bytes.
 fn line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     loop {

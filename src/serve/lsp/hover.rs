@@ -26,7 +26,7 @@ pub(super) fn hover(tree: &mut Tree, document: &Document, file: &PlanFile, posit
             Target::Plan(plan) => known_plan(judged, plan),
         });
         let said = said.or_else(|| from_catalog(tree.catalog.as_ref(), &named.target));
-        // Before all plans are loaded, what a file beside them names may exist.
+        // Before all plans are loaded, a plan or step that a file outside of the plans names may exist.
         if said.is_none() && file.key.is_none() && tree.catalog.is_none() {
             return Ok(Value::Null);
         }
@@ -99,7 +99,7 @@ fn about(judged: &Judged, plan: &Plan, step: &Step) -> String {
     if why.is_empty() { status } else { format!("{status} · {}", plain(&why)) }
 }
 
-/// The obstacles of a step, in a few words; empty for a step that is in progress or closed.
+/// The obstacles of a step except its status, in a few words.
 pub(super) fn waits(judged: &Judged, plan: &Plan, step: &Step) -> String {
     let obstacles = rules::obstacles(&judged.plans, plan, step, judged.now);
     let steps = |it: &Obstacle| match it {

@@ -106,7 +106,7 @@ pub(super) fn is_list(key: &str) -> bool {
     .contains(&key)
 }
 
-/// Keys that only planwatch writes. They are not offered as completions.
+/// Keys that people do not write by hand. They are not offered as completions.
 pub(super) fn is_written_by_planwatch(key: &str) -> bool {
     ["id", "claim", "confirmations", "confirmed", "draft", "result", "created_at"].contains(&key)
 }

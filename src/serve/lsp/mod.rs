@@ -1,12 +1,12 @@
 //! The language server: plans in every editor that speaks the Language Server Protocol.
 //!
 //! It answers from the texts as they are typed, and from the files where no text is open, with the same readers and rules
-//! as every command. It writes a file only when a person runs a command, and starts no process.
+//! as every command. It changes the plans only when a person runs a command, and starts no process but `git`.
 //!
 //! - `frames`, `queues`: bytes from and to the client, each in a thread of its own
 //! - `server`, `requests`: the main loop, and the dispatch of requests
 //! - `documents`, `positions`, `uri`: the open texts, and positions in them
-//! - `tree`, `catalog`: the plans with the open texts in front of their files
+//! - `tree`, `catalog`: the plans with the open texts in place of their files
 //! - `anatomy`, `references`: the parts of a text, and its references
 //! - the rest is one module for each capability
 

@@ -18,7 +18,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// Chooses from what a client offers: the one that needs no conversion, if it can.
+    /// Chooses from what a client offers. UTF-8 is preferred, because it needs no conversion.
     pub(super) fn choose<'a>(offered: impl IntoIterator<Item = &'a str>) -> Self {
         let known = offered.into_iter().filter_map(|it| match it {
             "utf-8" => Some(Self::Utf8),
@@ -119,7 +119,7 @@ impl Lines {
         LspRange { start: place(range.start), end: place(range.end) }
     }
 
-    /// The offsets of a range; one whose end comes first is turned round.
+    /// The offsets of a range. If its end comes first, start and end are swapped.
     pub(super) fn offsets(&self, text: &str, encoding: Encoding, range: &LspRange) -> Range<usize> {
         let [a, b] = [range.start, range.end].map(|it| self.offset(text, encoding, it));
         a.min(b)..a.max(b)
@@ -157,7 +157,7 @@ pub(super) fn lone_return(text: &str) -> Option<usize> {
     text.match_indices('\r').map(|(at, _)| at).find(|it| bytes.get(it + 1) != Some(&b'\n'))
 }
 
-/// A text whose lines all end as the others of it do, at LF where none ends at CRLF.
+/// The text with the same end of all lines: CRLF if any line ends so, else LF.
 pub(super) fn with_equal_ends(text: &str) -> String {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', end)

@@ -127,7 +127,7 @@ fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Val
         diagnostics::others(&judged.plans, plan, it).into_iter().chain(in_text).collect()
     };
     let mut items = diagnostics::all(document, &root, &problems, others);
-    // A file beyond the limits has one mark.
+    // A file that is too large gets no second diagnostic.
     if problems.iter().all(|it| it.code != Code::TooLarge) {
         items.extend(diagnostics::line_ends(document));
     }

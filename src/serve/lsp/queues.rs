@@ -78,7 +78,7 @@ pub(super) fn read_all<T: Send + 'static>(
         }
         to.send(event(None)).ok();
     };
-    // Without a thread nothing is read, and the sender is dropped: the server ends as at the end of the input.
+    // If no thread can be started, nothing is read.
     thread::Builder::new().name("lsp-input".to_owned()).spawn(read).ok();
 }
 
@@ -144,7 +144,7 @@ impl Outbox {
         changed.notify_all();
     }
 
-    /// Replies to a request; to a cancelled one with that error.
+    /// Replies to a request, which is then no longer pending.
     pub(super) fn reply(&self, id: &RequestId, answer: Answer) {
         self.pending.end(id);
         let mut body = json!({"jsonrpc": "2.0", "id": id});

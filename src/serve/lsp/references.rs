@@ -23,7 +23,7 @@ pub(super) enum Form {
     /// An item of `depends`.
     Depends,
     Program,
-    /// The plan or step that a file beside the plans is about.
+    /// The plan or step that a decision, an insight, a script or a prompt is about.
     About,
     /// The file's own `id`.
     Id,

@@ -143,7 +143,7 @@ pub(super) fn document_symbols(
     Ok(nested(document, &mut rest, 0).into())
 }
 
-/// The symbols of a level above this one, each with those below it.
+/// The symbols at the front whose level is greater than `level`, each with its children.
 fn nested(document: &Document, rest: &mut &[Symbol], level: u8) -> Vec<Value> {
     let mut found = Vec::new();
     while let Some((first, after)) = rest.split_first() {

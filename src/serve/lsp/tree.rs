@@ -48,7 +48,7 @@ pub(super) enum Role {
 pub(super) struct PlanFile {
     pub(super) relative: String,
     pub(super) role: Role,
-    /// None for a file beside the plans.
+    /// `None` for a file that belongs to no plan.
     pub(super) key: Option<Key>,
 }
 
@@ -130,7 +130,7 @@ impl Judged {
 
 pub(super) struct Tree {
     contexts: ContextsAt,
-    /// Creates contexts.
+    /// The directory for which contexts are created.
     directory: PathBuf,
     pub(super) root: PathBuf,
     texts: OpenTexts,
@@ -139,7 +139,7 @@ pub(super) struct Tree {
     /// None until it is loaded.
     pub(super) catalog: Option<Catalog>,
     judged: HashMap<Key, Judged>,
-    /// Plans with an open text that changed since they were checked: what their other files say counts until those change.
+    /// Plans with an open text that changed since they were checked. What was read of their other files is used again.
     outdated: HashMap<Key, Judged>,
     /// Open documents whose diagnostics may differ from those that the client has.
     dirty: BTreeSet<PathBuf>,
@@ -229,7 +229,8 @@ impl Tree {
         Some(file)
     }
 
-    /// Has the plans that depend on a file checked again. Of their files those are read that differ.
+    /// Makes the plans that depend on a file be checked again. The next check reads only those of their files that
+    /// differ.
     fn touch(&mut self, file: &PlanFile) {
         let Some(id) = file.plan() else { return };
         for (key, judged) in self.take_dependent(&id) {
@@ -355,8 +356,8 @@ impl Tree {
         }
     }
 
-    /// Reads plans again that changed on disk, by the names of their directories, and those that depend on them. False if
-    /// they are too many, so that the catalog has to be loaded again.
+    /// Reads plans again that changed on disk, by the names of their directories, and those that depend on them.
+    /// Returns false if the catalog has to be loaded again, because the plans are too many or cannot be read.
     pub(super) fn reread(&mut self, names: &BTreeSet<String>) -> bool {
         self.are_others_dirty = true;
         let mut keys: BTreeSet<Key> = BTreeSet::new();
@@ -389,7 +390,7 @@ impl Tree {
         self.reading().is_ok_and(|it| it.plans.is_dir(&catalog::directory(key)))
     }
 
-    /// Reads the problems of files beside the plans again.
+    /// Reads the problems of files that belong to no plan again.
     pub(super) fn reread_beside(&mut self) {
         let found = self.reading().map(|it| check::problems_beside(&it));
         if let (Some(catalog), Ok(found)) = (&mut self.catalog, found) {

@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         claim_next_step,
     );
-    // It claims nothing where nothing is ready.
+    // Without a plans directory nothing is ready, so nothing is claimed and no directory is made.
     vec![claim.without(|_| Without::Looks)]
 }
 

@@ -17,7 +17,7 @@ use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools as tools_of};
 
-/// The same tools as planwatch's own set has under these names.
+/// The tools that are the same in planwatch's own set.
 const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -72,7 +72,7 @@ fn without_nulls(mut arguments: Value) -> Value {
     arguments
 }
 
-/// Names the tools of this set where a hint names those of the other one.
+/// Replaces the names of planwatch's own tools in a hint with those of this set.
 fn reworded(refusal: Refusal) -> Refusal {
     const WORDS: [(&str, &str); 12] = [
         ("claim_next_step with the plan alone claims", "peek_next_step names"),

@@ -120,7 +120,7 @@ fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     Ok(counted("hits", page))
 }
 
-/// What happened to the plan or step that the query names, else what happened with its words.
+/// The events of the plan or step that the query names, else the events that contain its words.
 fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> {
     let asked = |id, words| LogRequest {
         id,
@@ -148,7 +148,8 @@ fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> 
     Ok(report.events.iter().map(hit).collect())
 }
 
-/// Puts a page into an object. Its cursor is the number of items so far; that of `page` names the last one.
+/// Puts a page into an object. The cursor there is the number of items so far; the one in `page` is the index of the
+/// last.
 fn counted(name: &str, mut page: result::Page) -> Value {
     page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
     let mut object = json!({});

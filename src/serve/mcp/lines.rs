@@ -15,7 +15,7 @@ use crate::serve::mcp::message::{self, Unread};
 
 /// A transport over two streams of bytes.
 ///
-/// A call that is cancelled continues with the next one: a line that was read in part, and an answer that was written in part.
+/// If a call is cancelled in the middle of a line, the next call continues there, in reading as in writing.
 pub(super) struct Lines<R, W> {
     from: BufReader<R>,
     line: Vec<u8>,

@@ -50,7 +50,8 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
     }
 }
 
-/// The ids of the plans with this title, else of those with it in their title.
+/// The ids of the plans with this title, else of those with all its words in their title, else of the one whose id is
+/// its slug.
 fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };

@@ -1,9 +1,9 @@
 //! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in old and new versions of the
 //! protocol.
 //!
-//! A call runs an operation in its own thread. The only state between two calls is the key that seals
-//! confirmation requests. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent
-//! can act on it. Only the call of an unknown tool is a protocol error.
+//! A call runs an operation in a blocking thread. Between two calls, a server keeps the key that seals confirmation
+//! requests, the subscriptions, and the thread that renews claims. `tool` defines tools, `toolset` lists them. A
+//! refusal is the result of a call, so that the agent can act on it; the call of an unknown tool is a protocol error.
 
 mod claim;
 mod compat;
@@ -97,7 +97,7 @@ struct Inner {
     beginnings: Beginnings,
     followed: Arc<Followed>,
     is_read_only: bool,
-    /// None: the process that serves renews claims, or this server makes none.
+    /// `None` if the daemon renews the claims, or if this server makes no claims.
     renewal: Option<Renewal>,
 }
 

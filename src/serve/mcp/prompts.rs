@@ -52,7 +52,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
     Ok(result.with_description(skill.description()))
 }
 
-/// Names that begin with the typed text, else those that contain it; `plan` is the plan whose steps are meant.
+/// Names that begin with the typed text, then the others that contain it; `plan` is the plan whose steps are meant.
 pub(super) fn complete(
     call: &Call,
     argument: &str,

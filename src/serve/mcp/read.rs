@@ -105,7 +105,7 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
     let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), shape)?;
     let mut object = json!({});
     put(&mut object, "plans", page);
-    // An empty list says how many plans the filter hides.
+    // How many more plans `all` would list; left out if `query`, `title` or `category` removed plans here.
     if hidden > 0 && plans.len() == n_all {
         object["hidden"] = hidden.into();
     }
@@ -140,7 +140,7 @@ enum Detail {
 /// The most items of each list besides the steps.
 const FEW: usize = 10;
 
-/// How much room the head of a plan leaves to its steps at least.
+/// The room for the steps of a plan, however large its other fields are.
 const FOR_STEPS: usize = 1_500;
 
 fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {

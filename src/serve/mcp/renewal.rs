@@ -1,7 +1,7 @@
 //! Renews the claims of this clone at a shared remote while an agent's server lives.
 //!
-//! A thread of its own contacts the remote, so that no call waits for it. It begins with the first call, and looks after
-//! each call and from time to time which claims are due.
+//! A thread of its own contacts the remote, so that no call waits for it. The thread starts with the first call. It
+//! checks which claims are due at each call, and at least every [`REMOTE_INTERVAL`].
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// Looks soon. Without a shared remote there is no thread.
+    /// Makes the thread check soon. Without a shared remote there is no thread.
     pub(super) fn look(&self, context: &Context, contexts: &ContextFactory) {
         if context.config.sync.is_some() {
             self.thread.get_or_init(|| begin(Arc::clone(contexts))).send(()).ok();
@@ -31,10 +31,10 @@ fn begin(contexts: ContextFactory) -> Sender<()> {
     let (sender, called) = mpsc::channel();
     thread::spawn(move || {
         while called.recv_timeout(REMOTE_INTERVAL) != Err(RecvTimeoutError::Disconnected) {
-            // Calls that came meanwhile need one look.
+            // All calls that came meanwhile need only one check.
             called.try_iter().for_each(drop);
             if let Ok(context) = contexts() {
-                // A claim holds for a while; the next look tries again.
+                // A claim holds for a while; the next check tries again.
                 sync::renew(&context).ok();
             }
         }

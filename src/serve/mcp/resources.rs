@@ -1,6 +1,6 @@
 //! Resources: plans, steps, decisions and the briefing as texts that a client can show, attach and follow.
 //!
-//! A plan or step is its file, byte by byte. The error for a missing one contains the requested URI.
+//! The text of a plan or step is that of its whole file. The error for a missing resource contains the requested URI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -111,7 +111,7 @@ fn decoded(part: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether it could be followed.
+/// Whether a URI has the form of a resource's URI.
 pub(super) fn is_uri(uri: &str) -> bool {
     Named::read(uri).is_some()
 }
@@ -128,7 +128,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The briefing, live plans, and topics of decisions; a cursor is the URI of the last one before.
+/// The briefing, live plans, and topics of decisions; a cursor is the URI of the last resource of the page before.
 pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let all = all(context).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let start = match cursor {
@@ -186,7 +186,7 @@ fn text(context: &Context, named: &Named) -> Result<String, Error> {
     }
 }
 
-/// A file as it is. `shown` has the plans directory's name before it.
+/// The whole text of a file. `shown` is its path, beginning with the plans directory's name.
 fn file(context: &Context, shown: &str, exists: bool) -> Result<String, Error> {
     let relative = shown.strip_prefix(&format!("{}/", context.root_name())).unwrap_or(shown);
     if !exists {
@@ -288,7 +288,7 @@ pub(super) fn seen(context: &Context, uris: impl IntoIterator<Item = String>) ->
     uris.into_iter().map(|uri| (uri.clone(), hash(&uri))).collect()
 }
 
-/// Which of the URIs that a client follows may name other texts after this; they have to be compared.
+/// The followed URIs whose texts may have changed, according to the notifications; the texts have to be compared.
 pub(super) fn touched<'a>(
     followed: impl IntoIterator<Item = &'a String>,
     told: &[Notification],

@@ -135,7 +135,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
     Some(hint)
 }
 
-/// Hints of a report that was carried out, as one.
+/// The hints of a successful report, joined.
 pub(super) fn joined_hints(hints: &[String]) -> Option<String> {
     let told: Vec<_> = hints.iter().filter_map(|it| hints::said(it, Surface::Tools)).collect();
     (!told.is_empty()).then(|| told.join("; "))
@@ -265,7 +265,7 @@ fn shorten(object: &mut Value, key: &str) {
 /// A part of a list.
 pub(super) struct Page {
     pub(super) items: Vec<Value>,
-    /// Where the rest begins; none: that was all.
+    /// The cursor of the next page; `None` if there is none.
     pub(super) next: Option<String>,
 }
 
@@ -323,7 +323,7 @@ pub(super) fn put(object: &mut Value, name: &str, page: Page) {
 /// What a change did, in the notation of results.
 pub(super) const CHANGED: &str = "id title? did written:bool path status:any? etag:any? hint:any?";
 
-/// One change as an object; one that was refused is a refusal.
+/// The last change of a report as an object. If any change was refused, returns the first refusal.
 pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
     let ChangeReport { changes, refused, hints, .. } = report;
     if let Some(refused) = refused.into_iter().next() {

@@ -2,8 +2,8 @@
 //!
 //! Arguments are described by the types that read them. Results are described in a short notation, because they are
 //! parts of shapes that belong to the engine: `id title? steps:step[] total:int` are four fields, of which one may be
-//! missing; a type is `str` (also if
-//! none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]` for many of it.
+//! missing. A type is `str` (also if none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`,
+//! or the name of a shape, with `[]` for a list of it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
     Arc::new(simplified(requests::schema::<A>()))
 }
 
-/// Apart from [`of_arguments`], because that is compiled once for each type.
+/// Separate from [`of_arguments`], because that is compiled once for each type.
 fn simplified(schema: Object) -> Object {
     let mut schema = Value::Object(schema);
     simplify(&mut schema);
@@ -236,7 +236,7 @@ fn of_kind(kind: &str) -> Value {
     json!({"type": word})
 }
 
-/// The fields that a notation requires, and all of them.
+/// The fields of a notation, each with whether it is required.
 pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
     notation.split_whitespace().map(|field| {
         let name = field.trim_end_matches('?').split(':').next().unwrap_or_default();

@@ -121,7 +121,7 @@ impl Line {
 struct Input<R> {
     from: R,
     line: Arc<Line>,
-    /// The time since the last read.
+    /// Whether the reader has yielded since it last read something.
     has_given_way: bool,
 }
 

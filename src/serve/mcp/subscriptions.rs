@@ -35,7 +35,8 @@ use crate::serve::mcp::resources::{self, LIST, Seen};
 /// A save is several events, and is settled soon after the first; one notification is enough for them.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// How many prepared subscriptions may wait for their request; more only where clients disconnect while they subscribe.
+/// How many prepared subscriptions may wait for their request. There are more only if clients disconnect while they
+/// subscribe.
 const MOST_PREPARED: usize = 64;
 
 /// The delay before looking for another watching process after the last one has ended.
@@ -263,7 +264,7 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Follows one more; the first starts a task that notifies the client.
+    /// Follows one more resource; the first one starts a task that notifies the client.
     pub(super) async fn add(
         self: &Arc<Self>,
         source: &Source,
@@ -365,7 +366,7 @@ impl Beginnings {
         self.has_ended.send_replace(true);
     }
 
-    /// The subscription that the task that calls this has prepared.
+    /// The subscription that the current task has prepared.
     fn take(&self) -> Option<Prepared> {
         let mut prepared = lock(&self.prepared);
         let at = prepared.iter().position(|(id, _)| *id == tokio::task::try_id())?;

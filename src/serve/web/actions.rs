@@ -1,4 +1,4 @@
-//! What the forms of the pages do: the operations of the engine, in the name of who opened the pages.
+//! What the forms of the pages do: the operations of the engine, in the name of the user who opened the pages.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
 use crate::store::transaction::{ChangeReport, Changed, Mode};
 
-/// The fields of a form by name; of a name that comes twice the last one.
+/// The fields of a form by name. If a name occurs twice, the last value counts.
 #[derive(Debug, Clone)]
 pub(super) struct Submission {
     fields: BTreeMap<String, String>,
@@ -56,7 +56,7 @@ impl Submission {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether a person said, after a refusal, that it is to be done all the same.
+    /// Whether the action is to be done even if the engine would refuse it.
     fn is_forced(&self) -> bool {
         self.text("force") == "true"
     }
@@ -85,7 +85,7 @@ pub(super) async fn act(
     if let Err(problem) = may_change(&session, &asked) {
         return ways::of_action(&session, &asked, &problem, is_part);
     }
-    // A text that was edited without a file is only saved where there still is none.
+    // A text that was edited while it had no file is saved only if there still is none.
     let condition = match asked.some("etag") {
         Some(etag) => Some(Expected::new(vec![etag])),
         None => asked.fields.contains_key("etag").then(Expected::no_file),
@@ -200,7 +200,7 @@ fn on_step(context: &Context, asked: &Submission, act: &str) -> Result<ChangeRep
         other => {
             let verb = Verb::ALL.into_iter().find(|it| it.word() == other).ok_or_else(|| unread("do"))?;
             let message = asked.some("message");
-            // A page shows who did what: the end of a step has its author, also without words.
+            // A page shows who did what, so the end of a step records its author even without a message.
             let request = MoveRequest {
                 verb,
                 ids: vec![id],
@@ -223,7 +223,7 @@ fn unread(name: &str) -> Problem {
     )
 }
 
-/// Another text for a step or a plan.
+/// Replaces the text of a step or a plan.
 fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem> {
     let (id, text) = (asked.id()?, asked.text("text").replace("\r\n", "\n"));
     Ok(if asked.text("id").contains(':') {
@@ -240,7 +240,7 @@ fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
 fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     let (key, value) = (asked.text("key").to_owned(), asked.text("value").trim().to_owned());
     let op = match key.as_str() {
-        // Without the key, what the text or the order of the steps says would count again.
+        // Without the key, the dependencies in the text, or the order of the steps, would apply again.
         "depends" => SetOp::Yaml(dependencies(&value)),
         "title" => SetOp::Text(value),
         "assignee" | "priority" | "due" if value.is_empty() => SetOp::Unset,

@@ -16,7 +16,7 @@ pub(super) struct Aims<'a> {
 }
 
 impl<'a> Aims<'a> {
-    /// `file` is the plan's own.
+    /// `file` is the content of `plan.md`.
     pub(super) fn of(plan: &'a PlanShape, file: &[u8]) -> Self {
         // What is written in another way than as a list has no boxes.
         let plain = |it: &String| Aim { text: it.clone(), mark: None };
@@ -33,7 +33,7 @@ impl<'a> Aims<'a> {
         self.lists.iter().flat_map(|it| &it.1)
     }
 
-    /// Behind a line that says how many are reached.
+    /// Both lists, folded under a line that says how many boxes are ticked.
     pub(super) fn folded(&self, visit: &Visit) -> Markup {
         let marks = || self.all().filter_map(|it| it.mark.as_ref());
         let (n, n_ticked) = (marks().count(), marks().filter(|it| it.ticked).count());

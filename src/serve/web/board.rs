@@ -22,10 +22,10 @@ const MOST: usize = 200;
 /// Cards of *Waiting* and *Done* before *Show all*.
 const FEW: usize = 20;
 
-/// More steps than these have a filter.
+/// A plan with more steps than this has a filter.
 const UNFILTERED: usize = 12;
 
-/// A column, and what a card that is dropped into it is asked to do.
+/// The id of a column, the column, and the action of a card that is dropped into it.
 const COLUMNS: [(&str, Column, &str); 5] = [
     ("waiting", Column::Waiting, "reopen"),
     ("ready", Column::Ready, "reopen"),
@@ -65,12 +65,12 @@ pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
     }
 }
 
-/// The cards of a column before *Show all*. What is ready, in progress or in need of help is always shown.
+/// The most cards of a column before *Show all*. Only *Waiting* and *Done* are shortened to [`FEW`].
 fn most(asked: &PlanQuery, column: &str) -> usize {
     if matches!(column, "waiting" | "closed") && asked.all != column { FEW } else { MOST }
 }
 
-/// The first ones, or of what is done the ones with the newest changes, in the order of the plan.
+/// The first cards, or in *Done* the cards with the newest changes, in the order of the plan.
 fn first<'a>(column: &str, inside: &[&'a StepShape], most: usize) -> Vec<&'a StepShape> {
     let mut shown: Vec<(usize, &StepShape)> = inside.iter().copied().enumerate().collect();
     if column == "closed" {
@@ -81,7 +81,7 @@ fn first<'a>(column: &str, inside: &[&'a StepShape], most: usize) -> Vec<&'a Ste
     shown.into_iter().map(|it| it.1).collect()
 }
 
-/// Who works on a step, or did the last thing with it.
+/// Who works on a step, or made its last attempt.
 fn person(step: &StepShape) -> Option<&str> {
     words::worker(step).or_else(|| step.attempts.last().and_then(|it| it.by.as_deref()))
 }

@@ -89,11 +89,11 @@ fn main(visit: &Visit, edited: &Edited, text: &str, above: &Markup) -> Markup {
             (forms::hidden(visit, "text", &edited.id))
             input type="hidden" name="etag" data-frozen="" value=(edited.etag);
             label for="editor-text" { "Text below the title " span class="quiet" { "(Markdown)" } }
-            // Browsers drop the first line break of a text area.
             p class="file-changed warn" role="status" hidden {
                 "The file has changed since you began. Your text is kept; when you save, both versions are shown. "
                 a href={(here) "/edit"} { "Read the file again without your changes" }
             }
+            // Browsers drop the first line break of a text area.
             textarea id="editor-text" name="text" rows="24" spellcheck="true" autofocus { "\n" (text) }
             div class="buttons" {
                 button class="primary" { "Save" }
@@ -120,7 +120,8 @@ fn differing(own: &str, file: &str) -> Markup {
     }
 }
 
-/// The answer when a text was not saved: it is shown again, beside the text of the file if that changed meanwhile.
+/// The answer when a text was not saved: it is shown again, together with the text of the file if that changed
+/// meanwhile.
 pub(super) async fn not_saved(web: &Web, session: Session, asked: &Submission, problem: Problem) -> Response {
     let (status, id) = (problem.status, asked.text("id").to_owned());
     let visit = Visit { session, here: page_of(&id), is_part: false, notice: None };

@@ -27,7 +27,8 @@ pub(super) fn whose(visit: &Visit, id: &str) -> Markup {
     }
 }
 
-/// What can be done with a step as it is. The engine decides when it is asked; this is what is useful to offer.
+/// The actions that a page offers for a step in its current state. Whether one is allowed is decided by the engine when
+/// it is requested.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Moves {
     /// The next thing to do with it, if there is one.
@@ -43,7 +44,7 @@ impl Moves {
     }
 }
 
-/// `by` is who opened the page.
+/// `by` is the user who opened the page.
 pub(super) fn moves(step: &StepShape, by: &str) -> Moves {
     let status = StepStatus::ALL.iter().copied().find(|it| it.word() == step.status);
     let (is_open, is_waiting) = (status == Some(StepStatus::InProgress), !step.waits_for.is_empty());
@@ -99,7 +100,7 @@ pub(super) fn move_menu(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// Everything that can be done with a step, with room for words.
+/// Everything that can be done with a step, with a field for a message.
 pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
     let moves = moves(step, visit.by());
     let open = step.tasks_total.saturating_sub(step.tasks_done);
@@ -151,7 +152,7 @@ pub(super) fn gate(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// The other forms of a step, each behind its name.
+/// The other forms of a step, each folded under its name.
 pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         details class="more" id="note-form" {
@@ -202,7 +203,8 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// The fields of a step that `set` changes, each with a button of its own: what is refused of one says nothing of the others.
+/// The fields of a step that `set` changes, each with a button of its own: a refusal of one does not concern the
+/// others.
 fn details(visit: &Visit, step: &StepShape) -> Markup {
     let field = |key: &str, label: &str, hint: &str, input: Markup| {
         html! {

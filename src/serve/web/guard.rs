@@ -1,8 +1,9 @@
 //! Who may see a page: decided on the head of a request, before its body is read.
 //!
-//! The host and the origin are checked as on every route. A page needs a session, whose cookie the browser also sends
-//! to requests from other ports of this machine: for it they are the same site. So only requests of these pages and
-//! those that a person typed (`Sec-Fetch-Site`) are answered, and a change also needs the token of the page.
+//! The host and the origin are checked as on every route. A page needs a session. The browser also sends the session's
+//! cookie with requests from pages on other ports of this machine, because it treats them as the same site. So only
+//! requests from these pages, and addresses that a person typed, are answered (`Sec-Fetch-Site`), and a change also
+//! needs the token of the page.
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
@@ -19,7 +20,7 @@ use crate::serve::http::problem::Problem;
 /// The header with which the script asks for the part of a page that changes.
 pub(super) const PART: &str = "x-planwatch-part";
 
-/// The guard of everything that needs a session, which it passes on.
+/// The guard of everything that needs a session. It passes the session on.
 pub(super) async fn guard(State(web): State<Web>, mut request: Request, next: Next) -> Response {
     if let Err(answer) = check(&web, &request) {
         return answer;
@@ -83,7 +84,8 @@ fn body(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The session of the cookie. A name that comes twice is refused: it may have been set by another path or host.
+/// The session of the cookie. If the cookie occurs twice, both are refused: one may have been set by another path or
+/// host.
 fn session(web: &Web, headers: &HeaderMap) -> Option<Session> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
     let pairs = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));

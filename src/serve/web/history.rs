@@ -12,7 +12,8 @@ use crate::plan::time::Time;
 /// Events of a step's page.
 const MOST: usize = 30;
 
-/// What the step's file itself does not say: attempts and notes are shown from there. Nothing without a repository.
+/// The events that the step's file does not record: attempts and notes are shown from the file. Empty without a
+/// repository.
 pub(super) fn of_step(context: &Context, id: &str) -> Markup {
     let shown = What::ALL.into_iter().filter(|it| !matches!(it, What::Attempt | What::Note));
     let what = shown.map(|it| it.word().to_owned()).collect();

@@ -19,7 +19,7 @@ const IMAGE: Policy = Policy {
     referrer: "no-referrer",
 };
 
-/// What a file is, is found in its bytes, never in its name.
+/// The media type follows from the bytes of the file, never from its name.
 pub(super) async fn image(State(web): State<Web>, Path(path): Path<String>) -> Response {
     let read = move |context: &Context| -> Result<_, Problem> {
         let none = || Problem::of_status(StatusCode::NOT_FOUND);

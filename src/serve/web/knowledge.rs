@@ -56,7 +56,7 @@ pub(super) async fn insights(State(web): State<Web>, visit: Visit) -> Response {
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// What is about one plan.
+/// The decisions and insights about one plan.
 pub(super) fn of_plan(context: &Context, shown: &ShownPlan) -> Result<Markup, Error> {
     let plan = Some(shown.plan.id.clone());
     let request = DecisionsRequest { plan: plan.clone(), limit: MOST, ..DecisionsRequest::default() };

@@ -20,13 +20,13 @@ pub(super) enum Place {
     Elsewhere,
 }
 
-/// What a page is asked with, beside its own parameters.
+/// What a request for a page contains, in addition to the page's own parameters.
 #[derive(Debug, Clone)]
 pub(super) struct Visit {
     pub(super) session: Session,
     /// The path and query of the page, to which its forms return.
     pub(super) here: String,
-    /// The script asks only for what changes.
+    /// Whether the script asks only for the part of the page that changes.
     pub(super) is_part: bool,
     pub(super) notice: Option<Notice>,
 }
@@ -132,7 +132,7 @@ impl Visit {
         }
     }
 
-    /// What was done, with the way back.
+    /// What was done, with a button that undoes it.
     pub(super) fn notice(&self, notice: &Notice) -> Markup {
         self.notice_before(notice, None)
     }
@@ -154,7 +154,7 @@ impl Visit {
     }
 }
 
-/// Takes a notice away; without script it goes with the next page.
+/// The button that closes a notice. Without script, the notice is gone on the next page.
 pub(super) fn close() -> Markup {
     html! { button type="button" class="script close" data-close="" aria-label="Close" title="Close" { "×" } }
 }
@@ -169,7 +169,7 @@ fn help() -> Markup {
     }
 }
 
-/// Asks for the reason, where a key fails or blocks a step.
+/// Asks for the reason when a key marks a step as failed or blocked.
 fn reason() -> Markup {
     html! {
         dialog id="reason" aria-labelledby="reason-title" {
@@ -220,12 +220,12 @@ pub(super) fn html(markup: &Markup) -> Response {
     document(markup.0.clone())
 }
 
-/// A page that is made already.
+/// A page whose HTML is already complete.
 pub(super) fn document(page: String) -> Response {
     (assets::policy(), [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
-/// The answer to a link on another site: only a click here sends the cookie, which the browser keeps from the other site.
+/// The answer to a link on another site. The browser sends no cookie for such a link, but for a click on this page.
 pub(super) fn stranger(to: &Uri) -> Response {
     let path = to.path_and_query().map_or("/", |it| it.as_str());
     let main = html! {

@@ -1,7 +1,7 @@
 //! The pages that people look at in a browser: HTML from the server, with the engine's operations and refusals.
 //!
-//! Every page can be read and used without script. The script only keeps a page current and lets cards be dragged. A
-//! handler translates: form in, engine, page out; who may see a page is decided in `guard`.
+//! Every page can be read and used without script. The script adds live updates, dragging of cards and keyboard
+//! shortcuts. A handler reads a form, calls the engine, and returns a page. `guard` decides who may see a page.
 
 mod actions;
 mod aims;

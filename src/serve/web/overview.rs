@@ -36,7 +36,7 @@ const MOST: usize = 500;
 pub(super) struct OverviewQuery {
     #[serde(default)]
     q: String,
-    /// A status; `all` for every plan; empty for the open ones.
+    /// A status, `archived`, or `all` for every plan; empty for the open ones.
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -46,7 +46,7 @@ pub(super) struct OverviewQuery {
     /// From 1.
     #[serde(default)]
     page: Option<usize>,
-    /// Items of a panel without a limit.
+    /// The panel that shows up to [`MOST`] items.
     #[serde(default)]
     all: String,
 }
@@ -115,7 +115,7 @@ fn brief(context: &Context, asked: &OverviewQuery) -> Result<Brief, Error> {
     Ok(Brief { report, has_plans })
 }
 
-/// Keeps the first ones, and the memory of no more.
+/// Keeps the first items, and frees the memory of the others.
 fn cut<T>(list: &mut Vec<T>, most: usize) {
     list.truncate(most);
     list.shrink_to_fit();

@@ -43,7 +43,7 @@ impl Layouts {
     }
 }
 
-/// More steps than these are chosen by number, not from a list.
+/// In a plan with more steps than this, a step is chosen by its number, not from a list.
 const MOST_CHOICES: usize = 300;
 
 pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> Markup {
@@ -72,7 +72,7 @@ pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> 
     }
 }
 
-/// Fewer steps are seen at a glance.
+/// A plan with at most this many steps has no choice of what is drawn.
 const FEW: usize = 12;
 
 /// The step whose neighbours are asked for; its number is enough.
@@ -82,7 +82,7 @@ fn around(asked: &PlanQuery, shown: &ShownPlan) -> Option<String> {
     Some(shown.steps.iter().find(is_meant).map_or_else(|| typed.to_owned(), |it| it.id.clone()))
 }
 
-/// What is drawn, and the ways to draw something else.
+/// Says what is drawn, and offers to draw something else.
 fn chosen(view: Option<View<'_>>, shown: &ShownPlan, to: &str) -> Markup {
     let (n, whole) = (shown.steps.len(), View::readable(&shown.steps));
     let here = match view {
@@ -139,7 +139,7 @@ pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
     }
 }
 
-/// `None` for a step that went away meanwhile.
+/// `None` for a step that was removed meanwhile.
 fn row(step: &StepTimeline, shown: &ShownPlan) -> Option<Row> {
     let marks = step.attempts.iter().map(|it| Mark::of(it.at, it.outcome.as_deref(), it.by.as_deref()));
     let of = shown.steps.iter().find(|of| of.id == step.step)?;

@@ -23,8 +23,9 @@ use crate::serve::http::problem::Problem;
 pub(super) struct PlanQuery {
     #[serde(default)]
     pub(super) view: String,
-    /// The part of the graph: a phase, empty for steps without one, or a step whose neighbours are shown.
+    /// The phase that the graph shows; empty for the steps without a phase.
     pub(super) phase: Option<String>,
+    /// The step whose neighbours the graph shows.
     pub(super) around: Option<String>,
     /// All steps in one graph, where that is not too much.
     #[serde(default)]
@@ -33,11 +34,13 @@ pub(super) struct PlanQuery {
     pub(super) status: String,
     #[serde(default)]
     pub(super) page: Option<usize>,
-    /// The cards of the board with these words in their title, of this person; the column that is shown as a whole.
+    /// Only the cards with this text in their title, or with this number.
     #[serde(default)]
     pub(super) q: String,
+    /// Only the cards of this person.
     #[serde(default)]
     pub(super) by: String,
+    /// The column that is not shortened.
     #[serde(default)]
     pub(super) all: String,
 }
@@ -67,8 +70,8 @@ pub(super) async fn page(
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The plan as one file, as `export --format html` makes it. It is only offered as a download: its own style sheet is within
-/// it, which a page of this site may not have.
+/// The plan as one file, as `export --format html` makes it. It is only offered as a download: it contains its style
+/// sheet, which the policy of these pages forbids.
 pub(super) async fn exported(State(web): State<Web>, Path(id): Path<String>) -> Response {
     let made = move |context: &Context| -> Result<_, Problem> {
         let request = ExportRequest { plan: plan_named(&id)?, form: ExportForm::Html };

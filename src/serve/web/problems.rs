@@ -68,7 +68,7 @@ fn main(report: &CheckReport, page: usize, root: &str) -> Markup {
     }
 }
 
-/// A file as a link to its step, where it is one.
+/// A file, as a link if it is that of a step or a plan.
 fn place(path: &str, root: &str) -> Markup {
     let inside = path.strip_prefix(root).map_or(path, |it| it.trim_start_matches('/'));
     let step = read_step_path(inside).and_then(|(plan, number)| Some(format!("{}:{number}", plan?)));

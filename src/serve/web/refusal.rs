@@ -19,7 +19,7 @@ pub(super) fn page(problem: &Problem) -> Response {
     as_page(problem, &html! { (sentence(problem)) (way) })
 }
 
-/// As [`page`], for the notice of a page that stays.
+/// As [`page`], as a notice on a page that is not replaced.
 pub(super) fn part(problem: &Problem) -> Response {
     as_part(problem, &sentence(problem))
 }
@@ -58,7 +58,7 @@ fn detail(problem: &Problem) -> Markup {
         "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
             html! { "The file of " (id()) " was changed after this page had read it." }
         }
-        // What follows names the verb of the command line.
+        // The part after the semicolon names the verb of the command line.
         "not-allowed" => {
             let is = problem.detail.split(';').next().unwrap_or_default();
             html! { (links::in_sentence(&is.replace(" in_progress", " in progress"))) "." }

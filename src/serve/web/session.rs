@@ -12,7 +12,7 @@ use crate::serve::ipc::protocol::Opener;
 /// How long a code can be exchanged for a session.
 const CODE_LIFE: Duration = Duration::from_secs(60);
 
-/// The most codes and sessions; the oldest give way.
+/// The most codes and the most sessions. A further session ends the oldest one; a further code is not made.
 const MOST: usize = 256;
 
 /// The most notices of a session; the oldest are forgotten.
@@ -55,7 +55,7 @@ struct State {
 #[derive(Debug, Clone, Default)]
 pub struct Sessions(Arc<Mutex<State>>);
 
-/// What comes of a code.
+/// The result of exchanging a code.
 #[derive(Debug)]
 pub(super) enum Exchanged {
     /// The value of the cookie.

@@ -14,7 +14,7 @@ use crate::api::error::Error;
 use crate::serve::http::problem::Problem;
 use crate::serve::ipc::protocol::Opener;
 
-/// To another page, after a change or a sign-in.
+/// A redirect to another page, after a change or a sign-in.
 #[derive(Debug)]
 pub(super) struct Redirect {
     pub(super) to: String,
@@ -57,7 +57,7 @@ pub(super) async fn by_code(State(web): State<Web>, Query(asked): Query<ByCode>)
     }
 }
 
-/// The token as a form: whoever has it can do everything that the API can, so that it may sign in as well.
+/// The token, sent as a form. It already gives access to the whole API, so it may also sign in.
 pub(super) async fn by_token(State(web): State<Web>, Form(asked): Form<ByToken>) -> Response {
     let is_right = web.app.token.as_ref().is_some_and(|it| it.is(asked.token.trim().as_bytes()));
     if !is_right {
@@ -92,7 +92,7 @@ pub(super) async fn sign_out(
     Redirect { to: "/".to_owned(), cookie: guard::no_cookie(&web) }.into_response()
 }
 
-/// The page for who is not signed in; the script gets a status and no page.
+/// The page for a browser that is not signed in; the script gets a status and no page.
 pub(super) fn needed(web: &Web, is_part: bool) -> Response {
     if is_part {
         return (StatusCode::UNAUTHORIZED, assets::policy()).into_response();

@@ -129,7 +129,7 @@ fn cost(of: &Effort) -> String {
     format!("{:.2}", of.cost)
 }
 
-/// What each worker did, or one of them.
+/// What each worker did, or only the one that the query names.
 fn workers(asked: &StatsQuery, report: &StatsReport, now: Time) -> Markup {
     let all = report.workers.as_deref().unwrap_or_default();
     let is_asked = |it: &&Worker| asked.by.is_empty() || it.by.as_deref() == Some(asked.by.as_str());

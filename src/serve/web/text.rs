@@ -19,12 +19,12 @@ pub(super) struct FileText {
     pub(super) text: String,
     /// The line of the file at which the text begins, from 1.
     first_line: usize,
-    /// The file's directory, from the plans directory.
+    /// The file's directory, relative to the plans directory.
     directory: String,
 }
 
 impl FileText {
-    /// `path` is as it is shown. `otherwise` is the text of what has no file.
+    /// `path` begins with the plans directory's name. `otherwise` is the text if there is no file.
     pub(super) fn read(context: &Context, path: &str, otherwise: &str) -> Self {
         let root = format!("{}/", context.root_name());
         let path = path.strip_prefix(&root).unwrap_or(path);
@@ -47,7 +47,7 @@ impl FileText {
         self.text.trim_matches('\n')
     }
 
-    /// The text with boxes that can be ticked, and a way to edit it. `here` is the page of what has the file.
+    /// The text with boxes that can be ticked, and a link to edit it. `here` is the page of the step or plan.
     pub(super) fn shown(&self, visit: &Visit, id: &str, here: &str, path: &str, none: &str) -> Markup {
         let addresses = links::InText { directory: &self.directory, known: None };
         let tasks = Tasks::Located { first_line: self.first_line };
@@ -70,7 +70,7 @@ impl FileText {
         }
     }
 
-    /// The tasks as forms, for browsers in which the boxes of the text do nothing.
+    /// The tasks as forms, for browsers without script, in which the boxes of the text do nothing.
     fn ticks(&self, visit: &Visit, id: &str) -> Markup {
         let tasks = outline(&self.text).tasks;
         let lines = tasks.iter().map(|it| {

@@ -1,5 +1,5 @@
-//! The changes that can be undone, and what the key `u` asks: undo is possible as long as the files are as the change left
-//! them, not only while its notice is shown.
+//! The changes that can be undone, and the question that the key `u` asks. A change can be undone as long as its files
+//! are as it left them, not only while its notice is shown.
 
 use std::path::Path;
 
@@ -115,7 +115,7 @@ fn inside(context: &Context, change: &UndoItem) -> String {
     path.strip_prefix(&root).unwrap_or(path).to_owned()
 }
 
-/// In whose name it was done: as the file records at that moment, else who started the program.
+/// The author of a change: the one that the file records for that moment, else the user who ran the program.
 fn author(context: &Context, change: &UndoItem) -> Option<String> {
     let recorded = || {
         let at = change.at.parse::<Time>().ok()?.whole_seconds();

@@ -62,10 +62,10 @@ fn ways(session: &Session, asked: &Submission, problem: &Problem) -> Markup {
     html! { div class="buttons ways" { (ways) } }
 }
 
-/// The form that was sent, for this action; forced, if that is what the button says.
+/// The form that was sent, for this action, forced or not.
 fn again(session: &Session, asked: &Submission, act: &str, label: &str, is_forced: bool) -> Markup {
     let fields = asked.fields().filter(|(name, _)| !["page", "do", "force"].contains(name));
-    // The words of an action belong to that one alone.
+    // The texts of the form belong to the refused action, so another action does not get them.
     let fields = fields.filter(|(name, _)| is_forced || ["id", "back"].contains(name));
     html! {
         form method="post" action="/do" data-act="again" data-again[is_forced] {

@@ -11,7 +11,7 @@ use crate::page::text::{isolated, one_line, words};
 use crate::plan::records::Priority;
 use crate::plan::time::{self, Time};
 
-/// How long ago, with the time itself for those who point at it. The script keeps it current.
+/// How long ago, with the time itself as a tooltip. The script keeps it current.
 pub(super) fn ago(at: Time, now: Time) -> Markup {
     let text = at.whole_seconds().to_string();
     let exact = format!("{} {} UTC", &text[..10], text.get(11..16).unwrap_or_default());
@@ -99,7 +99,7 @@ pub(super) fn count(n: usize, word: &str) -> String {
     if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
 }
 
-/// Its mark alone, with the word for who cannot see it.
+/// The mark alone, with the word as its accessible name.
 pub(super) fn mark(look: Look) -> Markup {
     html! { span class={"mark " (look.class())} role="img" aria-label=(look.words()) title=(look.words()) { (look.mark()) } }
 }
@@ -130,7 +130,7 @@ pub(super) fn length(seconds: i64, now: Time) -> String {
     time::span(now.plus_seconds(seconds), now)
 }
 
-/// Who works on a step, or has it.
+/// Who works on a step: the holder of its claim, else its assignee.
 pub(super) fn worker(step: &StepShape) -> Option<&str> {
     let claimed = step.claim.as_ref().and_then(|it| it.by.as_deref());
     claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref())

@@ -30,7 +30,7 @@ const LONGEST: usize = 192;
 const HOLDS: i64 = 30;
 
 /// The directories of live plans that changed since the last call, including all changes that were complete before this
-/// one; none: unknown.
+/// one; `None` if they are unknown.
 pub(crate) type Since<'a> = &'a dyn Fn() -> Option<BTreeSet<String>>;
 
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ struct CacheKey {
     /// No other step was ready.
     is_whole: bool,
     at: Time,
-    /// From then on the queue may change only because time passes.
+    /// From then on the queue may change merely because time passes.
     until: Time,
 }
 
@@ -82,8 +82,8 @@ struct QueuedStep {
 impl Resident {
     /// Lists the ready steps in the order in which they are claimed, as [`candidates::look`] does.
     ///
-    /// The second value says that the queue was cached, so that the plans may have more ready steps than it lists. None: the
-    /// changes since the last call are unknown.
+    /// The second value says that the queue was cached, so that the plans may have more ready steps than it lists.
+    /// Returns `None` if the changes since the last call are unknown, or if the plans cannot be loaded.
     pub(crate) fn queue(
         &mut self,
         context: &Context,
@@ -163,7 +163,7 @@ fn is_same(noted: &[SourceFile], now: &[(String, String, Time)]) -> bool {
 }
 
 impl CachedQueue {
-    /// The rest of the queue; none: the plans have to be loaded.
+    /// The rest of the queue; `None` if the plans have to be loaded.
     fn current(&mut self, context: &Context, seen: &BTreeSet<String>) -> Option<Vec<Ready>> {
         let recorded = self.basis.recorded(context)?;
         let is_as_noted = |name: &String| {
@@ -183,7 +183,7 @@ impl CachedQueue {
         self.basis.left(&left?)
     }
 
-    /// The cached queue after this claim; none if its step is not in the queue.
+    /// The cached queue after this claim; `None` if the step's plan has no step in the queue.
     fn with_claimed(mut self, path: &str, hash: &str) -> Option<Self> {
         let file = self.files.get_mut(directory(path))?.iter_mut().find(|it| it.0 == path)?;
         (file.1, file.2) = (hash.to_owned(), None);
@@ -202,7 +202,7 @@ fn appeared(before: &Listed, now: Listed) -> Vec<String> {
 
 impl CacheKey {
     /// Builds the key from the records listed before the plans were read, and from those that appeared during the read.
-    /// None: the queue cannot be cached.
+    /// Returns `None` if the queue cannot be cached.
     fn of(
         leases: &Leases<'_>,
         at: Time,
@@ -240,7 +240,7 @@ impl CacheKey {
         self.at <= now.plus_seconds(NEAR) && now.plus_seconds(NEAR) < self.until
     }
 
-    /// The names of records of the queue's steps; none if other records or the time make the queue invalid.
+    /// The names of records of the queue's steps; `None` if other records or the time make the queue invalid.
     fn recorded(&self, context: &Context) -> Option<HashSet<String>> {
         if !self.holds_at(context.now) {
             return None;

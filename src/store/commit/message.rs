@@ -17,7 +17,7 @@ use super::{Change, old_versions};
 /// The longest subject, in characters.
 const SUBJECT: usize = 72;
 
-/// More steps are counted, not named.
+/// At most this many plans and steps are named in trailers.
 const NAMED: usize = 20;
 
 const TEMPLATE: &str = "plan({plan}): {what}";
@@ -43,7 +43,7 @@ struct StepFact {
 pub(super) struct Facts {
     plans: BTreeSet<String>,
     steps: Vec<StepFact>,
-    /// Of the only plan, if no step's file changed.
+    /// What happened to a `plan.md`; it is used if no step's file changed.
     plan_file: Option<&'static str>,
 }
 

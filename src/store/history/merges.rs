@@ -117,7 +117,7 @@ impl Settled<'_> {
             None => Vec::new(),
         };
         for change in chosen {
-            // Both sides may tell it, each with another attempt.
+            // Both sides may contain this change, each with another attempt.
             if own.iter().any(|it| (it.what, &it.path, &it.to) == (change.what, &change.path, &change.to)) {
                 continue;
             }
@@ -156,7 +156,8 @@ impl Settled<'_> {
 
     /// Whether two changes have the same result; the state before differs from side to side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
-        // Without a conflict the text of two sides differs from both of them, and the merge added nothing to it.
+        // Without a conflict, a text that both sides changed differs from each side in other lines or keys. The merge
+        // itself added nothing to it, so these are compared, too.
         let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };

@@ -57,8 +57,8 @@ struct Known {
 
 /// Reads the history of `HEAD`, or of a range of commits such as `main..feature`; not more than `most` commits.
 ///
-/// The speed of T13 comes from what is stored: a later reading starts neither `git log` nor `git cat-file`, and reads
-/// only the rows of the commits that are wanted.
+/// What is read is stored. While `HEAD` stays the same, a later reading without a range starts neither `git log` nor
+/// `git cat-file`, and reads only the rows of the commits that are wanted. In a shallow clone, `git log` always runs.
 pub(crate) fn history(
     context: &Context,
     repository: &Repository,
@@ -97,7 +97,7 @@ fn open_cache(context: &Context) -> Option<index::History> {
     opened(context, index::History::open(Place::Directory(&directory)))
 }
 
-/// What the changes of a commit depend on, beside the commit.
+/// What the changes of a commit depend on besides the commit.
 fn scope(context: &Context, repository: &Repository) -> Vec<u8> {
     let scope = format!("{VERSION} {} {:?}", repository.prefix(), context.config.words);
     blake3::hash(scope.as_bytes()).as_bytes().to_vec()
@@ -109,7 +109,7 @@ struct Reader<'a> {
     /// What was read before, and under which scope.
     stored: Option<(&'a index::History, &'a [u8])>,
     new: HashMap<String, Commit>,
-    /// The commits that are wanted.
+    /// How many commits are wanted at most.
     most: usize,
 }
 

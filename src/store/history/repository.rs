@@ -14,7 +14,7 @@ use crate::text::front_matter::MAX_FILE;
 /// How far back a readable version of a broken file is looked for.
 const MOST_VERSIONS: &str = "--max-count=50";
 
-/// What git may take for one part of its output. A first reading may wait for a merge with many conflicts.
+/// How long git may take for one part of its output. A first reading may wait for a merge with many conflicts.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// More context than a file can have lines, so that a patch holds the whole file.
@@ -136,8 +136,8 @@ impl Repository {
         if path.is_empty() { Vec::new() } else { vec![path.into()] }
     }
 
-    /// The commits of a range that changed files below the plans directory, newest first, and without files the merges
-    /// that differ from a parent there.
+    /// The commits of a range that changed files below the plans directory, newest first. Merges that differ from a
+    /// parent there are included without their files.
     pub(super) fn log(&self, range: &[String]) -> Result<LogCommits, Error> {
         self.query(range, self.paths(), &["--full-history", "--diff-merges=off"], false)
     }
@@ -169,7 +169,7 @@ impl Repository {
             return Ok(Vec::new());
         }
         let options = ["--no-walk=unsorted", "--diff-merges=remerge"];
-        // History does not depend on what a clone has set up.
+        // Merges by lines, so that history does not depend on the merge drivers that a clone has set up.
         let found = self.query(merges, self.paths(), &options, true)?;
         found.filter(|it| it.as_ref().map_or(true, |it| !it.files.is_empty())).collect()
     }
@@ -293,7 +293,7 @@ impl Iterator for LogCommits {
 pub(super) fn content(oid: &str, found: Found) -> Result<Vec<u8>, GitError> {
     match found {
         Found::Missing => Err(GitError::NotFetched { oid: oid.to_owned() }),
-        // It is reported as every file that is too large.
+        // It is then reported like every file that is too large.
         Found::TooLarge(_) => Ok(vec![b'\n'; MAX_FILE + 1]),
         found => Ok(found.blob().unwrap_or_default()),
     }

@@ -17,13 +17,13 @@ use crate::store::load::parallel::{in_order, n_threads, taken};
 /// How many versions one process of git prints: starting it costs as much as printing a hundred.
 const AT_ONCE: usize = 1_000;
 
-/// How many versions a thread parses at once: waking another thread costs more than most of them.
+/// How many versions a thread parses at once: waking another thread costs more than parsing most of them.
 const SHARE: usize = 16;
 
 /// How many shares wait to be parsed, and to be used; it bounds the memory.
 const WAITING: usize = 16;
 
-/// A version that is there as soon as all before it have come.
+/// A version, which is set after all those that were asked for before it.
 type Slot = Rc<OnceCell<Rc<Version>>>;
 
 /// A file of a change whose versions were asked for.
@@ -38,11 +38,12 @@ pub(super) struct FileVersions {
 pub(super) struct Versions<'a> {
     context: &'a Context,
     repository: &'a Repository,
-    /// Asked for, but not of git yet.
+    /// Versions that were not requested from git yet.
     wanted: Vec<Wanted>,
-    /// What will come, the next one first.
+    /// Versions that have not arrived yet, the next one first.
     expected: VecDeque<Slot>,
-    /// By path what the last change began with: usually the change before it made that. What is not used any more goes.
+    /// For each path, the old version of the last change: usually the new version of the next older change. Versions
+    /// that are no longer used are dropped.
     last: HashMap<String, (String, Slot)>,
     parser: Option<Parser>,
 }

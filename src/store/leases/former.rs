@@ -84,9 +84,9 @@ impl LocatedRecord {
 impl Leases<'_> {
     /// Whether a step of this tree is the one that had the claim under this number.
     ///
-    /// It is if its file or attempts contain the claim. Otherwise its title decides. In the tree that renumbered the step,
-    /// another title means another step. In other trees the title may have been edited, so there the step counts as the
-    /// same unless the tree has the claimed step under another number.
+    /// It is if its claim or attempts name the claim, and it is not if those of another step do. Otherwise its title
+    /// decides. In the tree that renumbered the step, another title means another step. In other trees the title may
+    /// have been edited, so there the step counts as the same unless another step has the title.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
         if has_claim(step, claim) {
@@ -225,7 +225,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Keys of the numbers beside the record's own that its step has or had.
+    /// The keys of the other numbers that the record's step has or had.
     fn other_keys<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = String> + 'a {
         record.was.iter().filter_map(|it| read_step_id(it)).map(|it| self.leases.key(&it))
     }

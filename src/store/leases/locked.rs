@@ -21,7 +21,7 @@ use crate::text::typed::shell_word;
 /// The records while no other process writes them.
 pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
-    /// None: records cannot be written here, or must not be.
+    /// `None` if records cannot be written here, or must not be.
     pub(super) records: Option<LockedRecords>,
     /// Only one thread at a time writes the log.
     closing: Mutex<()>,
@@ -96,7 +96,7 @@ impl<'a> Locked<'a> {
         live.filter_map(|(it, _)| it.run).collect()
     }
 
-    /// Writes the record of a claim that is about to be made; see the module's first lines.
+    /// Writes the record of a claim that is about to be made; see the comment at the start of `leases.rs`.
     pub(crate) fn prepare(&self, new: &NewRecord<'_>) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
         let record = Record {
@@ -188,9 +188,9 @@ impl<'a> Locked<'a> {
         record.lease = lease.unwrap_or(record.lease);
         record.until = self.leases.context.now.plus_seconds(record.lease);
         let (until, lease) = (record.until, record.lease);
-        // If it fails, the earlier end remains.
+        // If this fails, the earlier end remains.
         self.replace(&found).ok()?;
-        // The cached queue of a daemon relies on longer leases; a change of the log makes it invalid.
+        // The cached queue of a daemon relies on leases of at least `LONG_LEASE`; a change of the log makes it invalid.
         if lease < LONG_LEASE {
             self.touch_log(&found.key);
         }

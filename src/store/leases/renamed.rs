@@ -1,6 +1,6 @@
 //! Plans that were renamed in one working tree: the others may still have the old name.
 //!
-//! The file `renamed` has a line for each renaming. A claim of a step is recorded under all names of its plan, as that of a
+//! The file `renamed` lists the renamings. A claim of a step is recorded under all names of its plan, like a claim of a
 //! step that got another number (`former`), so it holds for that step in every working tree.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::plan::model::{Plan, Step};
 
 const RENAMED: &str = "renamed";
 
-/// How many renamings are known; older ones are merged everywhere by then.
+/// At most this many renamings are kept; older ones are assumed to be merged everywhere.
 const MOST: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ fn file_of(file: &str, id: &StepId, other: &StepId) -> String {
     file.strip_prefix(id.plan.as_str()).map_or_else(String::new, |it| format!("{}{it}", other.plan))
 }
 
-/// The records of a plan's steps follow it to its new name.
+/// Moves the records of a plan's steps to its new name.
 pub(crate) fn renamed(context: &Context, plan: &Plan, to: &PlanId) {
     let moves = plan.steps.iter().map(|step| {
         let id = StepId { plan: to.clone(), number: step.id.number.clone() };

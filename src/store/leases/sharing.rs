@@ -12,7 +12,7 @@ pub(crate) struct NotShared {
 }
 
 impl Leases<'_> {
-    /// Tries the shared records; none if they can be written, or if there is no repository.
+    /// Checks whether the shared records can be written; `None` if they can, or if there is no repository.
     pub(crate) fn not_shared(&self) -> Option<NotShared> {
         let (shared, worktree) = self.shared.as_ref().zip(self.worktree.as_ref())?;
         let why = said(&shared.is_writable().err()?);

@@ -1,7 +1,7 @@
-//! Reads a plan again after a few of its files changed, as while one of them is typed.
+//! Reads a plan again after a few of its files changed, for example while one of them is edited.
 //!
-//! Files are compared by their stamps, as with the index; one whose stamp is too young to be trusted is read. What their
-//! texts say is in [`crate::plan::reread`].
+//! Files are compared by their stamps, as with the index; one whose stamp is too young to be trusted is read. The texts
+//! are parsed in [`crate::plan::reread`].
 
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ pub(super) fn read_again(
     let is_linked = |it: &&PlanEntry| rows.get(&it.path).is_some_and(|it| it.is_linked);
     names.linked = found.iter().filter(is_linked).map(|it| it.path.clone()).collect();
     read::report_names(&mut plan, &names);
-    // Then no cycle need be looked for at each key, which takes longer than this does.
+    // If this is true, no cycles are searched for after each keystroke; that search takes longer than this check.
     plan.waits_inside = plan.is_waiting_inside();
     Some((plan, KeptPlan { bodies, reader, files: rows, kept }))
 }

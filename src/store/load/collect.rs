@@ -117,7 +117,7 @@ impl Comparison<'_> {
 /// Decodes the plans that have not changed from the index.
 pub(super) struct FromIndex<'scope, 'a> {
     snapshot: &'a Snapshot<'a>,
-    /// None if summaries are wanted, which come with what is seen, or no plans at all.
+    /// `None` if no plans are wanted, or only summaries or changed plans, which come with [`Seen`].
     decoding: Option<Decoding<'scope, 'a>>,
 }
 

@@ -8,7 +8,7 @@ use super::parallel;
 use crate::index::{Head, IndexError};
 use crate::plan::model::Plan;
 
-/// This many are decoded before a thread would have started.
+/// Up to this many plans are decoded before a thread would have started.
 const FEW: usize = 64;
 
 /// How many may wait to be decoded; it bounds the memory.

@@ -18,7 +18,7 @@ impl Lengths for Context {
     }
 }
 
-/// The rows of a plan's files in the index; an index is not created for that.
+/// The lengths of a plan's files in the index; an index is not created for that.
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;

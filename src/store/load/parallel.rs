@@ -5,38 +5,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 
-/// This many are done before a thread would have started.
+/// Up to this many items are done before a thread would have started.
 const FEW: usize = 8;
 
 /// How many threads wait for the disk at once.
 const FEW_THREADS: usize = 4;
 
-/// How many items a thread takes at once: waking the one that consumes costs more than most of them.
+/// How many items a thread takes at once. Waking the consuming thread costs more than most items do.
 const SHARE: usize = 8;
 
 /// How many shares may wait to be consumed; it bounds the memory.
 const WAITING: usize = 8;
 
-/// From this many items on, threads that make plans of them need much memory.
+/// From this many items on, each thread reserves memory first if the results are [`Results::Plans`].
 const MANY: usize = 512;
 
-/// How much memory such a thread gets at once.
+/// How much memory such a thread reserves.
 const ROOM: usize = 30 << 20;
 
 /// The size of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Results {
     Little,
-    /// Many small things that stay.
+    /// Many small allocations that outlive the thread.
     Plans,
 }
 
 /// Reserves memory for many small allocations of this thread.
 ///
 /// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
-/// of the process wait. One large allocation that is freed at once makes the arena that large. It must be no larger than
-/// the largest allocation that was freed before, or it would not come from the arena. The memory is never touched, so it
-/// is not resident; other allocators do nothing with it.
+/// of the process wait. The second allocation, which is freed at once, makes the arena that large. It comes from the
+/// arena only because the first allocation, which was freed before, is larger. The memory is never touched, so it is
+/// not resident. With other allocators, this has no effect.
 fn make_room() {
     for room in [ROOM + (1 << 20), ROOM] {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(room)));
@@ -86,13 +86,13 @@ pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) ->
     all.into_iter().map(|(_, it)| it).collect()
 }
 
-/// How many threads run at once; determined once, because the system reads files for it.
+/// How many threads to use. The number is cached, because determining it reads system files.
 pub(crate) fn n_threads() -> usize {
     static N: OnceLock<usize> = OnceLock::new();
     *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
 }
 
-/// Works on each item and consumes the results in this thread, in the order of the items.
+/// Works on each item in several threads. `consume` runs in this thread and gets the results in the order of the items.
 ///
 /// Items whose results are not consumed may be skipped.
 pub(super) fn each<T: Sync, R: Send, O>(
@@ -134,14 +134,14 @@ pub(crate) fn taken<T>(jobs: &Mutex<mpsc::Receiver<T>>) -> impl Iterator<Item = 
     std::iter::from_fn(|| jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok())
 }
 
-/// Yields what was received in the order of its numbers, which begin with 0.
+/// Yields the received items in the order of their numbers, which begin with 0.
 pub(crate) fn in_order<T>(read: mpsc::Receiver<(usize, T)>) -> impl Iterator<Item = T> {
     let (mut early, mut next) = (BTreeMap::new(), 0_usize);
     std::iter::from_fn(move || {
         while !early.contains_key(&next) {
             match read.recv() {
                 Ok((nth, it)) => early.insert(nth, it),
-                // One was not read, or all have come.
+                // The channel is closed. If a number is missing, the items after it still follow.
                 Err(_) => break,
             };
         }

@@ -17,13 +17,13 @@ use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
 
-/// More plans than this are taken from the index.
+/// More plans than this, or a plan with more files, are taken from the index.
 const MANY: usize = 64;
 
-/// Loads a plan as its files say it, and what its steps wait for; of a program, all plans.
+/// Loads a plan from its files, and what its steps wait for; for a program, all plans.
 ///
-/// With its dependents, all plans are loaded unless a daemon names the few that there are. If only a moment counts, a plan
-/// of many files is taken from the index, which has it sooner than it is read.
+/// With its dependents, all plans are loaded unless a daemon names the dependents and these are at most [`MANY`]. With
+/// [`IndexCheck::Lazy`], a plan of many files is taken from the index, which is faster than reading it.
 pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check: IndexCheck) -> Plans {
     if check == IndexCheck::Lazy && context.plans.names(Path::new(id.as_str())).len() > MANY {
         return all(context, check);
@@ -123,7 +123,7 @@ struct Around<'a> {
     names: Names,
     loaded: BTreeSet<Key>,
     plans: Vec<Plan>,
-    /// What was read, for the next time; none: the plans are read once.
+    /// What was read, for the next time; `None` if the plans are read once.
     kept: Option<&'a mut KeptPlans>,
 }
 

@@ -109,7 +109,7 @@ impl<'a> LoadQuery<'a> {
         Self::new(Scope::Step(id, None), ClaimView::None)
     }
 
-    /// As [`Self::step`], as if the step's file held these bytes.
+    /// Like [`Self::step`], with these bytes instead of those in the step's file.
     pub(crate) fn step_with(id: &'a StepId, own: Overlay<'a>) -> Self {
         Self::new(Scope::Step(id, Some(own)), ClaimView::None)
     }

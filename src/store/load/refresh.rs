@@ -23,9 +23,9 @@ use crate::plan::problem::Problem;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// How often the daemon is asked which commit is current. While files are saved all the time, there is a newer commit
-/// before this one is read. Comparing all files instead costs far more, and a commit of the result makes the daemon
-/// compare them, too.
+/// How often the daemon is asked at most which commit is current. While files are saved continuously, there may be a
+/// newer commit before the attested one is read. Comparing all files instead costs far more, and a commit of the result
+/// makes the daemon compare them, too.
 const MOST_ASKED: usize = 4;
 
 /// How often the files are compared while other processes write, or while the index is found damaged.
@@ -47,7 +47,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// A process that runs for long, such as the daemon, wants no plans.
+    /// Threads reserve memory only while summaries are loaded, which the refreshes of a long-running daemon never do.
     pub(super) fn results(self) -> Results {
         if self == Self::Summaries { Results::Plans } else { Results::Little }
     }
@@ -132,13 +132,14 @@ impl<'a> Refresh<'a> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
-    /// Unjudged, in no order; if plans are wanted.
+    /// Without the problems between plans, and in no order; empty unless plans are wanted.
     pub(crate) plans: Vec<Plan>,
-    /// The same, if summaries are wanted.
+    /// The same for summaries.
     pub(crate) summaries: Vec<PlanSummary>,
     /// The files of the plans by path, in no order; if files are wanted.
     pub(crate) files: Vec<(String, FileRow)>,
-    /// What no plan could be made of; only after a comparison with the files, and only in the directories that were compared.
+    /// Problems that belong to no plan. They are found only by a comparison with the files, and only in the directories
+    /// that were compared.
     pub(crate) problems: Vec<Problem>,
     /// Plans that differed from the index, or that were removed.
     pub(crate) changed: BTreeSet<PlanId>,
@@ -146,9 +147,9 @@ pub(crate) struct Fresh {
     pub(crate) n_steps: usize,
     /// How many plans' texts were passed on.
     pub(crate) n_texts: usize,
-    /// The index with exactly this content; none if it could not be written, or if another process wrote into it meanwhile.
+    /// The index with exactly this content; `None` if it was not written, or if another process wrote to it meanwhile.
     pub(crate) index: Option<Index>,
-    /// The commit with exactly this content; none if nothing was ever written.
+    /// The commit with exactly this content; `None` if there is none.
     pub(crate) commit: Option<Generation>,
     /// The commit that was compared with the files.
     pub(crate) before: Option<Generation>,
@@ -157,9 +158,9 @@ pub(crate) struct Fresh {
 /// What an index has of a commit that a daemon attests.
 enum FromCommit {
     Loaded(Box<Fresh>),
-    /// It shows another commit by now.
+    /// The index shows another commit by now.
     OtherCommit,
-    /// It is damaged. The comparison with the files finds that again and reports it.
+    /// The index is damaged, or was read with other words. The comparison with the files finds that again.
     Unusable,
 }
 
@@ -298,7 +299,7 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
     reopened.is_ok().then_some(index)
 }
 
-/// Whether the index holds all of it now.
+/// Whether the index holds the whole result now.
 enum IndexWrite {
     At(Option<Generation>),
     /// Another process wrote meanwhile, perhaps from an older comparison.

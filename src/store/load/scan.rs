@@ -216,7 +216,7 @@ pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<
     for it in walked.into_found() {
         take(context, &it, &mut sources);
     }
-    // One plan alone: what its steps depend on can be most of the work (T16).
+    // Only one plan is read, so its steps are parsed in several threads: their dependencies can be most of the work.
     let id = PlanId::new(key.name.clone());
     let words = &context.config.words;
     Some(read::read_plan_by(

@@ -22,7 +22,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::etag;
 use crate::plan::time::Time;
 
-/// How often plans are loaded whose files change between loading and checking.
+/// How often plans are loaded at most if their files change between loading and checking.
 const LOADS: usize = 5;
 
 /// The files on which a decision depends.
@@ -30,9 +30,9 @@ const LOADS: usize = 5;
 pub(crate) enum DecisionFiles<'a> {
     /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
     Plan(&'a PlanId),
-    /// As of a plan, but not the step's own file: it is checked when it is changed.
+    /// As for `Plan`, but not the step's own file: it is checked when it is changed.
     Step(&'a StepId),
-    /// As of a plan, but not its own file.
+    /// As for `Plan`, but not the plan's own file.
     PlanFile(&'a PlanId),
     /// All files that were loaded.
     All,
@@ -82,7 +82,8 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
     })
 }
 
-/// A plan whose only file is missing for a moment is not among the plans, and loading them removes it from the index.
+/// Refuses while the only file of a plan is missing for a moment: that plan would not be loaded, and loading the others
+/// would remove it from the index.
 fn refuse_emptied(context: &Context) -> Result<(), DiskError> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);

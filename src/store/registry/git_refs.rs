@@ -22,7 +22,7 @@ pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
 /// The ref of the fetched branch in this clone.
 pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
 
-/// How often a push is repeated after a collision with another one, or without an answer.
+/// How often a push is tried if it collides with another one or gets no answer.
 const TRIES: u64 = 3;
 
 /// The limit of records that a clone reads.
@@ -107,7 +107,7 @@ impl GitRefs {
         let prefix = self.namespace.prefix();
         let mut specs = vec![
             format!("+{prefix}claims/*:{LOCAL}claims/*"),
-            // With a star it may be missing.
+            // The star allows the ref to be missing.
             format!("+{prefix}registry*:{LOCAL}registry*"),
         ];
         if let Some(branch) = self.branch.as_ref().filter(|_| with_branch) {
@@ -126,7 +126,7 @@ impl GitRefs {
         }
     }
 
-    /// The fetched records; none if it was never fetched.
+    /// The fetched records; empty if none were ever fetched.
     fn fetched(&self) -> Result<Vec<Listed>, GitError> {
         let format = "--format=%(refname)%00%(objectname)%00%(objectsize)";
         let printed = self.git.call(&["for-each-ref", format]).arg(LOCAL).run()?;

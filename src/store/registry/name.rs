@@ -36,7 +36,7 @@ impl Name {
         Self("registry".to_owned())
     }
 
-    /// Reads a name from a listing. None: planwatch never creates such a name.
+    /// Reads a name from a listing; `None` if planwatch never creates such a name.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let is_name = text == "registry"
             || text

@@ -77,7 +77,7 @@ fn channel(repo: &str) -> String {
 }
 
 impl Postgres {
-    /// Connects with the first call. An error: the URL cannot be used.
+    /// Connects with the first call. Returns an error if the URL cannot be used.
     pub(crate) fn new(url: &str, repo: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Self, String> {
         Ok(Self { repo: repo.to_owned(), session: Session::of(url, login, disk)? })
     }
@@ -201,7 +201,7 @@ async fn make_all(
 ) -> Result<Vec<Answer>, tokio_postgres::Error> {
     let transaction = client.transaction().await?;
     let mut answers = vec![Answer::NotTried; changes.len()];
-    // In one order, so that two such calls wait for each other instead of both.
+    // Always in the same order, so that two such calls cannot deadlock.
     let mut order: Vec<usize> = (0..changes.len()).collect();
     order.sort_by_key(|nth| changes[*nth].name().clone());
     for nth in order {

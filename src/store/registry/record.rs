@@ -31,7 +31,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// The state after the work ended with this status; none: it has not ended.
+    /// The state after the work ended with this status; `None` if it has not ended.
     pub(crate) fn of(status: StepStatus) -> Option<Self> {
         match status {
             StepStatus::Completed => Some(Self::Completed),
@@ -67,7 +67,7 @@ pub(crate) struct Record {
     pub(crate) id: String,
     pub(crate) by: String,
     pub(crate) host: String,
-    /// `refs/heads/…`; none: a detached HEAD.
+    /// `refs/heads/…`; `None` for a detached HEAD.
     pub(crate) branch: Option<String>,
     /// When this value was written, by the clock of its machine. Only shown.
     pub(crate) at: Time,
@@ -121,7 +121,7 @@ impl Record {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads a value of the record of this name. None: planwatch did not write it, or a later version did.
+    /// Reads a value of the record of this name; `None` if planwatch did not write it, or if a later version did.
     pub(crate) fn read(name: &Name, body: &str) -> Option<Self> {
         let record: Self = serde_json::from_str(body).ok().filter(|_| body.len() <= LONGEST)?;
         let texts = [&record.plan, &record.by, &record.host];

@@ -44,7 +44,7 @@ impl Renamed<'_> {
     }
 }
 
-/// Adds to `ops` that the links of live plans and steps follow a plan or a step to its new name.
+/// Adds to `ops` the edits by which the links of live plans and steps follow a plan or a step to its new name.
 ///
 /// Returns a hint that names the files whose links stay: those that cannot be edited, and decisions and the like, which
 /// planwatch never rewrites.

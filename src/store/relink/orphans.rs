@@ -123,7 +123,7 @@ pub(crate) fn may_name_plan(context: &Context, step: &Step, plan: &PlanId) -> bo
 /// The most steps or plans that a hint names.
 pub(crate) const MOST_NAMED: usize = 10;
 
-/// Returns why a step cannot be updated; none: it can, or need not.
+/// Returns why a step cannot be updated; `None` if it can be, or need not be.
 fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Problem> {
     let own = step.unclear_dependencies();
     let waited: Vec<_> = gone.iter().filter(|it| step.depends_on(&it.id)).collect();

@@ -27,7 +27,7 @@ pub(crate) struct LocalClaim<'a> {
 pub(crate) enum Announced {
     /// It holds on all machines, until this time if nothing renews it.
     Won { until: Time },
-    /// Another clone has the step; none: its record cannot be read.
+    /// Another clone has the step; `None` if its record cannot be read.
     Lost(Option<Box<Record>>),
 }
 
@@ -107,7 +107,7 @@ impl Sync<'_> {
         for (own, answer) in renewed.into_iter().zip(answers) {
             match answer {
                 Answer::Done => self.state.put_confirmed(own, state::now(self.context))?,
-                // It was deleted, as by `push --mirror`, or taken over.
+                // The record was deleted, for example by `push --mirror`, or taken over.
                 _ => match self.push(own.clone(), &[])? {
                     Pushed::Lost(_) => lost.push(own),
                     Pushed::Done | Pushed::Unsettled(_) => {}
@@ -117,8 +117,8 @@ impl Sync<'_> {
         Ok(lost)
     }
 
-    /// Renews the records that are due. A claim whose process has ended is not renewed, nor one without a process whose owner
-    /// has changed nothing for [`TTL`] seconds.
+    /// Renews the records that are due. A claim whose process has ended is not renewed, nor one without a process whose
+    /// lease has ended and whose owner has changed nothing for [`TTL`] seconds.
     pub(crate) fn renew_due(&self) -> Result<Vec<Own>, Error> {
         let at_work = Leases::of(self.context).claims_at_work(TTL);
         self.renew(&|it| is_due(self.context, it) && at_work.contains(&it.claim))

@@ -103,7 +103,7 @@ pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
     };
     if own.writer.is_some() || own.file.is_some() {
         let file = own.file.clone().zip(etag).map(|(it, left)| FileBefore { left: left.to_owned(), ..it });
-        // If it fails, the file is compared with the record again later.
+        // If this fails, the file is compared with the record again later.
         state.put(&Own { writer: None, file, ..own }).ok();
     }
 }
@@ -163,7 +163,7 @@ impl Fences {
         }
     }
 
-    /// After the files were written, or were not.
+    /// Completes the fences of the files that were written, and restores the records of the others.
     fn close(&self, context: &Context, changes: &[Changed]) {
         for StatusMove { step, to, .. } in &self.passed {
             match changes.iter().find(|it| it.id == to.to_string()) {
@@ -206,7 +206,7 @@ impl<'a> StatusChange<'a> {
         Some(Self { moves, claim, may_end })
     }
 
-    /// Of a request that gives several steps their statuses, and that the rules of this machine allow.
+    /// For a request that gives several steps their statuses, and that the rules of this machine allow.
     pub(crate) fn allowed(moves: Vec<StatusMove>) -> Self {
         Self { moves, claim: None, may_end: &|_| true }
     }

@@ -60,7 +60,7 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     owns.iter().for_each(|(_, to)| ending::unsettled(context, to, &failed));
 }
 
-/// False: the registry refused.
+/// Returns false if the registry refused.
 fn move_records(context: &Context, owns: &[(Own, StepId)]) -> Result<bool, Error> {
     let Some(sync) = Sync::of(context)?.filter(|_| !owns.is_empty()) else { return Ok(true) };
     let mut new = Vec::new();
@@ -73,7 +73,7 @@ fn move_records(context: &Context, owns: &[(Own, StepId)]) -> Result<bool, Error
                 let record = it.again(it.state, context.now, sync.nonce()?).of_step(to);
                 Some(Wanted::Value { value: sync.value(&record)?, from: None })
             }
-            // It was claimed without a connection.
+            // The step was claimed with `--offline`.
             None => None,
         };
         let (held, was) = there.map(|it| (it.held, it.claim)).unzip();

@@ -50,7 +50,7 @@ impl Sync<'_> {
         }
     }
 
-    /// Those of these steps that are closed on the branch, but not yet in the files here.
+    /// Returns which of `steps` are closed on the branch, but not yet in the files here.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => self.closed_on(git, &tip, steps),
@@ -58,7 +58,7 @@ impl Sync<'_> {
         }
     }
 
-    /// The branch as it was fetched; none if there is none.
+    /// The branch as it was fetched; `None` if it was not.
     fn branch(&self) -> Result<Option<(&Git, Oid)>, Error> {
         let Some(((git, _), branch)) = self.remote.as_ref().zip(self.config.branch.as_ref()) else {
             return Ok(None);
@@ -98,7 +98,8 @@ impl Sync<'_> {
         Ok(shown)
     }
 
-    /// A step that was reopened here after the branch's version is not closed: the files here have all attempts of that.
+    /// A step that was reopened here after the branch's version does not count as closed. Its file here has all
+    /// attempts of that version, and more.
     fn closed_on(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         let path = |it: &StepId| format!("{}/step-{}.md", it.plan, it.number);
         let dir = self.state.dir();
@@ -147,7 +148,8 @@ impl Sync<'_> {
         Ok(git.config("extensions.partialclone")?.is_some())
     }
 
-    /// Fetches the files of the plans directory that a partial clone lacks, in one call; returns whether there were any.
+    /// Fetches the files of the plans directory that a partial clone lacks, in one call; returns whether any were
+    /// fetched.
     fn fetch_missing(&self, git: &Git, tip: &Oid) -> Result<bool, Error> {
         let Some((_, url)) = &self.remote else { return Ok(false) };
         let entries = git.tree_entries(tip, &[self.state.dir()])?;

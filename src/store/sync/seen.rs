@@ -16,7 +16,7 @@ use crate::store::registry::{Listed, Name, Revision};
 /// A moment by this machine's monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moment {
-    /// Identifies the machine's start. None: unknown, and then no times are compared.
+    /// Identifies the machine's start; `None` if that is unknown, and then no times are compared.
     pub(crate) boot: Option<String>,
     pub(crate) ms: u64,
 }
@@ -33,13 +33,13 @@ impl Moment {
 pub(crate) struct Sighting {
     #[serde(rename = "oid")]
     pub(crate) revision: Revision,
-    /// None: it cannot be read.
+    /// `None` if it cannot be read.
     pub(crate) record: Option<Record>,
     /// When this value was first listed.
     pub(crate) first: Moment,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) has_lapsed: bool,
-    /// The branch that it names is no longer at the remote.
+    /// The branch that the record names is no longer at the remote.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) is_branch_gone: bool,
 }

@@ -48,7 +48,7 @@ impl Sync<'_> {
     }
 
     fn settle_one(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
-        // Another process is about to do it.
+        // Another process is making this change.
         let is_busy = own
             .writer
             .as_ref()
@@ -101,7 +101,7 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
     }
 
-    /// The claims in this working tree that have a lease on this machine but no record.
+    /// The claims in this working tree that have a lease on this machine, but no record of this clone.
     pub(crate) fn unknown_claims(&self) -> Result<Vec<(StepId, String)>, Error> {
         let plans = LoadQuery::all().load(self.context)?.plans;
         let leases = Leases::of(self.context);
@@ -141,7 +141,7 @@ impl Sync<'_> {
         self.with_value(own, &id, step.as_ref())
     }
 
-    /// A claim without a connection has no value yet.
+    /// Gives a claim that was made with `--offline` its first value.
     fn with_value(&self, own: Own, id: &StepId, step: Option<&Step>) -> Result<Own, Error> {
         if own.newest().is_some() || !own.is_offline {
             return Ok(own);

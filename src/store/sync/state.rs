@@ -20,7 +20,7 @@ use crate::store::registry::{Change, Name, Revision, Value};
 const SEEN: &str = "seen";
 const LAST: &str = "last";
 
-/// The suffix of the empty file beside each record that is not settled, so that they are found among many.
+/// The suffix of the empty file next to each record that is not settled, so that these records are found among many.
 const OPEN: &str = ".open";
 
 /// A record of this clone.
@@ -70,7 +70,7 @@ pub(crate) enum Wanted {
     /// Another value.
     Value {
         value: Value,
-        /// The value of another clone that is taken over; none: [`Own::held`].
+        /// The value of another clone that is taken over; `None` if [`Own::held`] is replaced.
         from: Option<Revision>,
     },
     /// No record.
@@ -132,7 +132,7 @@ impl Own {
         }
     }
 
-    /// The state after the registry has confirmed the wanted change; none: the record is deleted.
+    /// The state after the registry has confirmed the wanted change; `None` if the record is deleted.
     pub(crate) fn confirmed(self, now: Moment) -> Option<Self> {
         let held = match self.wanted {
             Some(Wanted::Value { value, .. }) => Some(value),
@@ -158,7 +158,7 @@ impl Own {
 pub(crate) struct Last {
     /// When the records were last listed.
     pub(crate) at: Option<Time>,
-    /// Why the last attempt failed; none: it succeeded.
+    /// Why the last attempt failed; `None` if it succeeded.
     pub(crate) error: Option<String>,
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct SyncState {
 }
 
 impl SyncState {
-    /// None: claims are not shared with other machines.
+    /// `None` if claims are not shared with other machines.
     pub(crate) fn of(context: &Context) -> Option<Self> {
         Self::configured(context, context.config.sync.as_ref()?)
     }
@@ -200,7 +200,7 @@ impl SyncState {
         self.own_where(|it| it != LAST && !it.ends_with(OPEN))
     }
 
-    /// As [`Self::all_own`], those with a change that the registry has not confirmed.
+    /// Those of [`Self::all_own`] with a change that the registry has not confirmed.
     pub(crate) fn unsettled(&self) -> Vec<Own> {
         let open = self.own.names().into_iter().filter_map(|it| it.strip_suffix(OPEN).map(str::to_owned));
         let open: HashSet<_> = open.collect();
@@ -231,7 +231,7 @@ impl SyncState {
         let bytes = serde_json::to_vec(own).unwrap_or_default();
         let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));
         self.write(|it| match own.is_unsettled() {
-            // Killed in between, there is one file too many, which has no effect.
+            // After a kill in between, there is one `.open` file too many, which has no effect.
             true => it.put_new(&open, b"").and_then(|()| it.put(&key, &bytes)),
             false => it.put(&key, &bytes).and_then(|()| it.remove(&open)),
         })

@@ -35,8 +35,8 @@ pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError
 
 /// The lines of an entry or item; `before` is the value that ends above them, with the place of its key or dash.
 ///
-/// With a wide reach also what follows goes that would become text of a block scalar above: deeper comments,
-/// and blank lines if it keeps them.
+/// With a wide reach, the range also includes what would become text of a block scalar above: deeper comments, and
+/// blank lines if the scalar keeps them.
 pub(super) fn lines(
     sheet: &Sheet<'_>,
     span: Range<usize>,
@@ -53,7 +53,7 @@ pub(super) fn lines(
     }
 }
 
-/// What a block scalar would take in, if it stood right below it.
+/// Which lines a block scalar would take in if they were right below it.
 struct Greedy {
     keeps_blanks: bool,
     /// The column of its text, if it has any.
@@ -77,7 +77,7 @@ impl Greedy {
         }
     }
 
-    /// Where the lines from `at` on are not taken in any more.
+    /// The end of the lines from `at` on that would be taken in.
     fn end_of_content(&self, sheet: &Sheet<'_>, at: usize) -> usize {
         let lines = sheet.lines;
         let mut end = at;
@@ -114,7 +114,7 @@ fn last_block_scalar(mut value: View<'_>, mut parent: usize) -> Option<(View<'_>
     matches!(value.style(), Style::Literal | Style::Folded).then_some((value, parent))
 }
 
-/// The bytes that go with a member of a flow collection: it, and one comma; never a comment.
+/// The bytes to remove with a member of a flow collection: the member and one comma, but never a comment.
 pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) -> Range<usize> {
     let own = members[nth].clone();
     let text = sheet.text();

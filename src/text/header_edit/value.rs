@@ -130,7 +130,7 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
 }
 
 fn not_a_value(text: &str, reason: String) -> EditError {
-    // Of JSON it can only be the length of a key, for which YAML has other words.
+    // If the text is JSON, the fault can only be a key that is too long; YAML's own message says something else.
     let json = serde_json::from_str(text).ok();
     let long_key = json.and_then(|it| NewValue::of_json(&it).check().err());
     long_key.unwrap_or_else(|| EditError::new(VALUE_INVALID, 0, reason))
@@ -141,7 +141,7 @@ pub(super) fn check_key(key: &str) -> Result<(), EditError> {
     check_key_len(scalar::inline(key, Place::Flow).len())
 }
 
-/// As [`check_key`], for keys that a person typed: existing ones or new ones.
+/// Like [`check_key`], for keys that a person typed: existing ones or new ones.
 fn check_typed_keys(view: View<'_>) -> Result<(), EditError> {
     // The target of an alias is checked where it is defined.
     if view.is_alias() {

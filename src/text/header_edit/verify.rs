@@ -28,7 +28,7 @@ pub(super) fn check(old: File<'_>, new: File<'_>, change: &Change) -> Result<(),
     Err(EditError::new(BUG, 0, reason))
 }
 
-/// A byte order mark comes and goes with nothing.
+/// No edit may add or remove a byte order mark.
 fn begins_alike(old: &[u8], new: &[u8]) -> bool {
     let bom = b"\xEF\xBB\xBF";
     old.starts_with(bom) == new.starts_with(bom)

@@ -42,7 +42,7 @@ pub fn destinations(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The place of a destination behind the bracket, with or without `<>` around it.
+/// The place of a destination after the bracket, with or without `<>` around it.
 fn written(text: &str, bracket: usize, end: usize, dest: &str) -> Option<Range<usize>> {
     let rest = text.get(bracket..end)?;
     let inner = rest.strip_prefix("](").or_else(|| rest.strip_prefix("]:"))?.trim_start();

@@ -17,7 +17,7 @@ const RAW: [(&str, &str); 6] = [
 /// Hides code blocks and comments behind blanks and the content of code spans behind `x`; line ends stay.
 ///
 /// A code span stays as it is where `is_name` accepts its content. Every byte keeps its place, so ranges of the text
-/// are ranges of the answer.
+/// are ranges of the result.
 pub fn masked(text: &str, is_name: impl Fn(&str) -> bool) -> String {
     // Code and HTML need one of these.
     if !text.contains(['`', '<', '~', '\t']) && !text.contains("    ") {

@@ -37,7 +37,7 @@ impl<'a> Gap<'a> {
         Some(at)
     }
 
-    /// Takes an indicator that is no indicator unless a blank follows.
+    /// Takes an indicator that counts only if a blank, a line ending or the end follows.
     pub(super) fn take_word(&mut self, indicator: u8) -> Option<usize> {
         let next = self.bytes.get(self.peek() + 1);
         matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n')).then(|| self.take(indicator))?

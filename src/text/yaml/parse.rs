@@ -87,7 +87,7 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
     Ok(builder.finish())
 }
 
-/// Whether a repaired text can be parsed again.
+/// Repairs the text if the error allows it; returns whether it did.
 fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
     let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
     match error.kind() {

@@ -56,7 +56,7 @@ pub(crate) enum Action {
     Move(Verb),
     Attempt,
     Note,
-    /// Adds a step behind the one that is named, else at the end of the plan.
+    /// Adds a step after the one that is named, else at the end of the plan.
     Add,
     Confirm,
     /// Finds out what would be undone.
@@ -68,7 +68,7 @@ pub(crate) enum Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) action: Action,
-    /// A step or a plan; of `Undo` the change.
+    /// A step or a plan; for `Undo`, a change.
     pub(crate) id: String,
     pub(crate) text: Option<String>,
     /// The version that the screen showed. A file that differs by now is not changed.
@@ -98,7 +98,7 @@ impl Reply {
     }
 }
 
-/// Reads for the screen; of several requests that wait, the last one counts.
+/// Reads for the screen; requests that wait are merged into the last one.
 pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<ReadRequest> {
     let (sender, wanted) = channel::<ReadRequest>();
     let read = move || {
@@ -126,7 +126,7 @@ fn load(contexts: &ContextFactory, wanted: &ReadRequest) -> Loaded {
         Err(error) => return Loaded { error: Some(sentence(&Failure::of(&error))), ..loaded },
     };
     let mut fail = |error: Error| {
-        // A plan or step that was just removed is no longer shown; that says it all.
+        // A plan or step that was just removed is no longer shown, and needs no message.
         if error.code() != "not-found" {
             loaded.error = Some(sentence(&Failure::of(&error)));
         }
@@ -190,7 +190,7 @@ fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender
             (Some(before), Reply::Done { steps, .. }) => {
                 let after = steps.iter().find(|it| it.id == request.id).and_then(|it| it.etag.clone());
                 if let Some(after) = after.filter(|it| *it != before) {
-                    // Back at an earlier version, which is no longer followed by another one.
+                    // The file may be back at an earlier version, so what followed that one is forgotten.
                     own.remove(&(request.id.clone(), after.clone()));
                     own.insert((request.id, before), after);
                 }

@@ -1,7 +1,7 @@
 //! The board's loop: waits for a message without a timeout, handles all that wait, draws once.
 //!
-//! A thread reads the terminal. It waits for an acknowledgement after each batch, so that nobody reads the keyboard beside an
-//! editor.
+//! A thread reads the terminal. It waits for an acknowledgement after each batch, so that it does not read the keyboard
+//! while an editor does.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ struct Threads {
     worker: Option<Worker>,
 }
 
-/// What the thread of the signals has to know, and what it knows first.
+/// What the loop and the thread of the signals tell each other.
 #[derive(Default)]
 pub(crate) struct SignalState {
     /// Another program has the terminal.
@@ -176,7 +176,7 @@ impl Board<'_> {
         }
     }
 
-    /// The next message; none after a second in which a worker was shown, because its time and its output go on.
+    /// The next message. While a worker is shown, `None` after a second, because its time and output change.
     fn receive(&self, threads: &Threads) -> Option<Input> {
         let is_running = self.model.run.as_ref().is_some_and(|it| it.end.is_none());
         if !is_running && self.model.output.is_none() {
@@ -254,8 +254,8 @@ impl Board<'_> {
         None
     }
 
-    /// Handles what was typed. The keys behind one that opens a plan wait until the plan is read, so that they do the same
-    /// however fast they come.
+    /// Handles what was typed. The keys after one that opens a plan wait until the plan is read, so that they do the
+    /// same however fast they come.
     fn take_typed(&mut self, threads: &mut Threads) -> Option<End> {
         while !self.model.is_reading()
             && let Some(event) = threads.typed.pop_front()

@@ -75,7 +75,7 @@ const STEP_KEYS: [(&str, &str); 25] = [
     ("q", "quit"),
 ];
 
-/// What other keys do to a plan.
+/// What keys do to a plan, where that differs.
 const PLAN_KEYS: [(&str, &str); 9] = [
     ("c", "claim its next step"),
     ("s", "activate a draft, after a question"),
@@ -140,7 +140,7 @@ pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
     }
 }
 
-/// While the list of keys is open, the keys that move scroll it, and any other closes it. How far, the screen decides.
+/// While the list of keys is open, the keys that move scroll it, and any other closes it. Drawing limits how far.
 fn scrolled(code: KeyCode, at: usize) -> Option<usize> {
     Some(match code {
         KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),

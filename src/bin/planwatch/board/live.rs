@@ -60,7 +60,7 @@ impl Drop for Following {
     }
 }
 
-/// Follows one watching process until it ends; none: the board has ended, or the plans are gone.
+/// Follows one watching process until it ends. `None` if the board has ended, the plans are gone, or watching fails.
 fn follow_once(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<State>) -> Option<()> {
     let look = || Ok(super::quiet(session.look_again(plans)?, inbox));
     let now = look().ok()?;

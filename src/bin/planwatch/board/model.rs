@@ -415,7 +415,7 @@ impl Model {
         }
     }
 
-    /// Moves to the next column that holds something, else to the part of the screen beside.
+    /// Moves to the next column that holds something, else to the next part of the screen.
     pub(crate) fn move_sideways(&mut self, is_right: bool) {
         if self.focus == Focus::Steps
             && self.view == View::Columns

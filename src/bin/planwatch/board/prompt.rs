@@ -20,7 +20,7 @@ pub(crate) enum PromptKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) label: String,
-    /// What the keys do, behind a question; never cut.
+    /// What the keys do, shown after a question, which is shortened first.
     pub(super) keys: String,
     text: String,
     /// The cursor, as a position in the bytes of the text.

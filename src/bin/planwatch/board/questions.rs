@@ -30,7 +30,7 @@ pub(super) fn of_move(model: &mut Model, request: Request, verb: Verb) -> Option
     None
 }
 
-/// Without a reason the engine itself answers, so only a move that asks for one is looked at.
+/// Checks only the moves that ask for a reason; the engine itself refuses the others.
 fn step_refusal(model: &Model, id: &str, verb: Verb) -> Option<Error> {
     let step = model.steps().iter().find(|it| it.id == id)?;
     matches!(verb, Verb::Fail | Verb::Block)

@@ -17,7 +17,7 @@ use super::event_loop::Input;
 
 pub(crate) type Screen = Terminal<CrosstermBackend<NamedColours>>;
 
-/// Takes the terminal. After a panic, of any thread, it is whole again and the board ends.
+/// Takes the terminal. After a panic in any thread, it is restored and the board ends.
 pub(crate) fn take(inbox: Sender<Input>) -> io::Result<Screen> {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -29,8 +29,8 @@ pub(crate) fn take(inbox: Sender<Input>) -> io::Result<Screen> {
     Terminal::new(CrosstermBackend::new(NamedColours { stdout: io::stdout(), bytes: Vec::new() }))
 }
 
-/// Writes the sixteen named colours as every terminal reads them: crossterm writes them as those of 256, which one with 16
-/// takes for blinking.
+/// Writes the sixteen named colours as every terminal reads them: crossterm writes them as colours of 256, and a
+/// terminal with 16 colours takes a part of that sequence for blinking.
 pub(crate) struct NamedColours {
     stdout: Stdout,
     /// A sequence may come in several pieces, so a screen is written as a whole.

@@ -21,7 +21,7 @@ pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const ACCENT: Style = Style::new().fg(Color::Cyan);
 
-/// The width below which only the part with the focus is shown, and the height.
+/// The width and the height below which only the part with the focus is shown.
 const SMALL: (u16, u16) = (60, 12);
 
 /// The width from which the details stand at the right.
@@ -30,7 +30,7 @@ const WIDE: u16 = 120;
 /// The width of a column of the list of keys.
 const HELP_COLUMN: u16 = 39;
 
-/// The least width of the details there.
+/// The least width of the details at the right.
 const DETAILS: u16 = 36;
 
 pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) {
@@ -98,7 +98,7 @@ pub(super) fn framed(title: &str, has_focus: bool) -> Block<'_> {
         .title(Span::styled(if title.is_empty() { String::new() } else { format!(" {title} ") }, title_style))
 }
 
-/// Shows what is drawn as selected. Colours would be backgrounds, and dim text a grey one.
+/// Shows what is drawn as selected, by reversing it without its colours, which would become backgrounds.
 pub(super) fn highlight(frame: &mut Frame<'_>, area: Rect) {
     for position in area.positions() {
         if let Some(cell) = frame.buffer_mut().cell_mut(position) {
@@ -109,7 +109,7 @@ pub(super) fn highlight(frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// The style of the command line, for a terminal of cells.
+/// A style of the command line as a style of ratatui.
 pub(super) fn colour(of: anstyle::Style) -> Style {
     let mut style = Style::new();
     if let Some(anstyle::Color::Ansi(it)) = of.get_fg_color() {
@@ -222,7 +222,7 @@ fn what_happened(model: &Model, width: usize) -> Line<'static> {
     Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
 }
 
-/// What is asked for, in at most so many lines; what the keys do is never cut.
+/// What is asked for, in at most `most` lines; the question is cut before what the keys do.
 fn prompt_lines(model: &Model, width: usize, most: usize) -> Vec<Line<'static>> {
     let Some(prompt) = model.prompt.as_ref() else { return Vec::new() };
     if !matches!(prompt.kind, PromptKind::Yes(_)) {

@@ -26,7 +26,7 @@ pub(crate) struct Run {
     pub(crate) step: String,
     pub(crate) output: String,
     pub(crate) cost: Option<f64>,
-    /// Why it ended; none: it still runs.
+    /// Why it ended; `None` while it runs.
     pub(crate) end: Option<String>,
     pub(crate) seconds: u64,
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     Ok(report.exit_code())
 }
 
-/// How many files `--fix` would fix.
+/// How many files `--fix` would fix; 0 if it was given.
 fn fixable(session: &Session, context: &Context, args: &Check) -> Result<usize, Failure> {
     if args.fix {
         return Ok(0);

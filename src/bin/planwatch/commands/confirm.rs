@@ -1,4 +1,4 @@
-//! `confirm`: whether a person sits there is seen by the terminal.
+//! `confirm`: the caller counts as a person if standard input is a terminal.
 
 use std::io::IsTerminal;
 

@@ -144,7 +144,7 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
     })
 }
 
-/// A conversation, and the name that it is found by again from the repository's root.
+/// A conversation, and its path from the repository's root, by which it is found again.
 fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
     let conversation = named_text::read(session, path)?;
     let absolute = session.path(path);
@@ -154,7 +154,7 @@ fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
     Ok(Source { conversation, name: below.to_string_lossy().into_owned() })
 }
 
-/// The conversation that a draft was begun with; none if nothing is left to ask.
+/// The conversation that a draft was begun with; `None` if nothing is left to ask.
 fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failure> {
     let (context, name) = (session.context()?, &args.name);
     let Some(named) = draft::source(&context, name, args.passes)? else { return Ok(None) };
@@ -205,7 +205,7 @@ fn show(session: &Session, who: &Who, preview: Option<&Preview>) -> Result<u8, F
     Ok(0)
 }
 
-/// A sign of life while an agent thinks.
+/// A progress line while an agent works.
 fn waiting(output: &Output, event: &Event) -> Option<Patience> {
     let what = match event {
         Event::Asking { .. } | Event::Again { .. } => "asking the agent",

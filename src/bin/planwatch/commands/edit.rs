@@ -72,7 +72,7 @@ fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
     })
 }
 
-/// The editor's words; without a terminal none is guessed.
+/// The editor's command line; `vi` is the default only at a terminal.
 pub(crate) fn command() -> Result<Vec<String>, Failure> {
     let named = context::editor().or_else(|| std::io::stdout().is_terminal().then(|| "vi".to_owned()));
     let Some(named) = named else {

@@ -1,4 +1,4 @@
-//! `help`: the first screen, all of it, a verb, a verb of a verb, or a topic.
+//! `help`: the first screen, the whole help, a verb, a verb of a verb, or a topic.
 
 use planwatch::plan::words::nearest;
 

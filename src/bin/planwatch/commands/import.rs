@@ -14,7 +14,7 @@ use crate::screens::problems::problem;
 use crate::screens::{DIM, change, count, heading, text};
 use crate::table::paint;
 
-/// So many of one kind are listed; the rest is counted.
+/// At most this many of one kind are listed; the rest are counted.
 const MOST: usize = 20;
 
 pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
@@ -62,7 +62,7 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The directories that would be made, with the titles of their steps.
+/// The plans that would be made, with the names of their files.
 fn tree(report: &ImportReport) -> String {
     let mut drawn = String::new();
     for ((id, files), change) in report.plans.iter().zip(&report.change.changes) {

@@ -114,7 +114,7 @@ fn line(file: &FileReport) -> String {
     format!("{}  {}{why}\n", paint(style, &format!("{:<9}", file.did.word())), escaped(&file.path))
 }
 
-/// Whatever goes wrong here is no reason to trouble an agent's session.
+/// Errors of the plans are not reported, because they must not disturb an agent's session.
 pub(crate) fn hook(session: &Session, args: &Hook) -> Result<u8, Failure> {
     let moment = match args.when {
         When::SessionStart => Moment::SessionStart,

@@ -102,7 +102,7 @@ fn typed_text(text: String) -> Result<String, Failure> {
     if text == "-" { named_text::standard_input() } else { Ok(text) }
 }
 
-/// Options of recording, without anything to record.
+/// Refuses options that only apply to recording, where there is nothing to record.
 fn refuse_written(mode: Mode, by: Option<&String>, form: &str) -> Result<(), Failure> {
     if mode == Mode::Write && by.is_none() {
         return Ok(());

@@ -92,7 +92,7 @@ fn more(request: &ListRequest, hidden: usize) -> String {
     }
 }
 
-/// What to type for one more plan, where a program was asked for.
+/// The command that adds a plan to the listed program; empty if no program was asked for.
 fn to_join(request: &ListRequest, plans: &[PlanShape]) -> String {
     let Some(asked) = &request.plan else { return String::new() };
     let program = plans.iter().find(|it| it.kind == PlanKind::Program).map(|it| it.id.as_str());
@@ -120,7 +120,7 @@ fn no_plans(request: &ListRequest, hidden: usize) -> String {
     }
 }
 
-/// That there are plans, but none to work on.
+/// The sentence for plans that are all closed or archived.
 pub(crate) fn none_open(n: usize) -> String {
     format!("No plan is open; {} closed or archived.\n", are(n))
 }

@@ -15,12 +15,12 @@ use crate::screens::text::fitted;
 use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
-/// More would not be read; a program asks for `--json`, which has all.
+/// The most other candidates on the screen; `--json` has all of them.
 const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let context = session.context()?;
-    // The process ends right after; to take a long answer apart would last longer than to write it.
+    // The process ends right after this; freeing a long answer takes longer than writing it.
     let most = (!session.output.is_json()).then_some(1 + ALSO);
     let request = NextRequest { plan: args.plan, most };
     let report = ManuallyDrop::new(session.patiently(|| next::next(&context, &request))?);
@@ -43,7 +43,7 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     fitted(&text, width) + &also(&others, report.n_candidates.saturating_sub(1), now, width)
 }
 
-/// The next steps of other plans, of which there are so many.
+/// The next steps of other plans; there are `n_others` in all.
 fn also(others: &[&Candidate], n_others: usize, now: Time, width: Option<usize>) -> String {
     if others.is_empty() {
         return String::new();

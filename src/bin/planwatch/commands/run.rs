@@ -49,7 +49,7 @@ pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
     Ok(code(&report, signals.exit_code()))
 }
 
-/// A run that a signal ended says which one, as a shell would.
+/// The exit code of a run. If a signal ended it, the code is that signal's.
 fn code(report: &RunReport, signal: Option<u8>) -> u8 {
     match (report.end, signal) {
         (engine::End::Interrupted, Some(code)) => code,

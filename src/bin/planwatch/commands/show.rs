@@ -47,7 +47,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     }
     text.push_str(&list("Goals", &plan.goals, width));
     text.push_str(&list("Success criteria", &plan.success_criteria, width));
-    // The table says more than a list of steps in the text, which only the whole text keeps.
+    // The table says more than the list of steps in the text, which is shown only with `--full`.
     let is_told_twice = shown.bodies.is_none() && !shown.steps.is_empty();
     let own = if is_told_twice { without_steps_list(&shown.body) } else { shown.body.clone() };
     text.push_str(&body(&markdown(&own, &plan.title, width)));
@@ -149,7 +149,7 @@ fn holds(held: &InForce) -> String {
     }
 }
 
-/// Who said yes, when, and what was said to it.
+/// Who confirmed, when, and the note.
 fn said_yes(it: &Confirmation, now: Time) -> String {
     let phase = it.phase.as_ref().map(|it| format!("with the phase {it}"));
     let parts = [phase, it.by.clone(), it.at.map(|at| dated(now, Some(at)))];

@@ -138,7 +138,7 @@ fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &s
     above + &parts + &below
 }
 
-/// All open plans in one line, and how many drafts there are beside them.
+/// All open plans in one line, and how many drafts there are besides.
 fn sum(report: &StatusReport) -> String {
     let open = || report.plans.iter().filter(|it| !status::is_draft(it));
     let total = open().map(|it| it.steps_total).sum();
@@ -276,7 +276,7 @@ fn what_next(report: &StatusReport) -> String {
     ])
 }
 
-/// Dates stand in it, because a text that is kept must not say `yesterday`.
+/// It contains dates, because a text that is kept must not say `yesterday`.
 fn markdown(report: &StatusReport) -> String {
     let plain = |it: &str| escaped(it).into_owned();
     let mut text = "# Status\n".to_owned();

@@ -33,7 +33,7 @@ use crate::table::paint;
 /// How long another process that has just taken the lock may need until it answers.
 const START: Duration = Duration::from_secs(10);
 
-/// How long one that watches already may be busy before it counts as one that does not answer.
+/// How long a daemon may be busy before it counts as one that does not answer.
 const SILENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
@@ -91,7 +91,7 @@ fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
     }
 }
 
-/// Another process has the watch, and says nothing.
+/// The failure if the daemon does not answer.
 fn no_answer(pid: Option<u32>) -> Failure {
     let (who, kill) = match pid {
         Some(pid) => (
@@ -123,7 +123,7 @@ fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     found.ok_or_else(|| no_answer(silent))
 }
 
-/// As [`answering`]; one that watches beside something else is ended where it cannot do what is asked for.
+/// Like [`answering`], but waits longer, and ends a watcher that `gives_way` if HTTP is wanted.
 fn in_the_way(
     session: &Session,
     plans: &Path,

@@ -15,7 +15,7 @@ pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The three lines that a first day begins with.
+/// What is shown where there are no plans yet.
 pub(crate) fn screen() -> String {
     let commands = to_type(&[
         ("planwatch new auth Schema Migrations Tests".to_owned(), "to create a plan with three steps"),

@@ -16,7 +16,7 @@ pub(super) struct Said {
     pub(super) is_person: bool,
 }
 
-/// The words that start the pager; none where the answer is printed as it is.
+/// The words that start the pager; `None` if the answer is printed directly.
 ///
 /// An empty name and `cat` mean that no pager is wanted, as for git.
 pub(super) fn words(said: &Said) -> Option<Vec<String>> {

@@ -14,7 +14,7 @@ pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
     session.output.check_fields(fields::CHANGE)
 }
 
-/// Verbs that change more files than their line names, so that the diff comes before it.
+/// Verbs that change more files than their line mentions, so the diff is printed before the line.
 const SHOWN: [&str; 5] = ["move", "squash", "replace", "remove", "archive"];
 
 /// Prints what was done and what was refused; returns the exit code.

@@ -18,13 +18,13 @@ use crate::table::{cut, paint};
 /// The length of a commit's id on a screen.
 const SHORT: usize = 8;
 
-/// Where nothing is known of the width.
+/// The width if none is known.
 const WIDTH: usize = 80;
 
 /// The narrowest bar of a timeline.
 const LEAST_BAR: usize = 20;
 
-/// The widest title beside a bar.
+/// The widest title next to a bar.
 const MOST_TITLE: usize = 24;
 
 pub(crate) fn short(oid: &str) -> &str {

@@ -9,7 +9,7 @@ use crate::screens::text::{fitted, hanging, indented};
 use crate::screens::{BOLD, DIM, count, dated, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
-/// What is said of an entry beside its text.
+/// What is shown of an entry in addition to its text.
 struct About<'a> {
     title: &'a str,
     /// When and by whom, what it belongs to, its tags.

@@ -10,12 +10,12 @@ use crate::output::escaped;
 use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, due_cell, mark, own_title};
 use crate::table::{Cell, Table, Yields, cell, column, in_parts, paint, styled};
 
-/// Draws one line a plan; the children of a program stand below it.
+/// Draws one line per plan; the children of a program stand below it.
 pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
     drawn(plans, &in_programs(plans), now)
 }
 
-/// Draws one line a plan, in their order.
+/// Draws one line per plan, in their order.
 pub(crate) fn sorted_table(plans: &[PlanShape], now: Time) -> Table {
     let lines: Vec<_> = plans.iter().map(|it| (it, false)).collect();
     drawn(plans, &lines, now)
@@ -49,7 +49,7 @@ fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table 
     table
 }
 
-/// A title that only repeats the id is there, but does not ask to be read.
+/// A title that only repeats the id is dimmed.
 fn title(plan: &PlanShape) -> Cell {
     let is_own = !own_title(&plan.id, &plan.title).is_empty();
     styled(if is_own { PLAIN } else { DIM }, escaped(&plan.title))
@@ -155,7 +155,7 @@ fn short_stand(plan: &PlanShape) -> String {
     if counts.len() < 2 { String::new() } else { marked(&counts) }
 }
 
-/// `○2 ◐1 ✗1`. What lapsed is in progress for its file.
+/// `○2 ◐1 ✗1`. Lapsed steps count as in progress, as in their files.
 fn marked(counts: &[(usize, &'static str, Style)]) -> String {
     let status = |what: &'static str| match what {
         "ready" => "pending",

@@ -102,7 +102,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
     )
 }
 
-/// Scripts, and what else runs only with trust, each with whether it has that.
+/// Scripts, and what else runs only with trust, each with whether it is trusted.
 pub(crate) fn wanting(found: &[Resolved], others: &[(&Subject, bool)], width: Option<usize>) -> String {
     if others.is_empty() {
         return wanting_scripts(found, width);

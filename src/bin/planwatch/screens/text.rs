@@ -62,7 +62,7 @@ pub(crate) fn diff(diff: &str) -> String {
     diff.split_terminator('\n').map(line).collect()
 }
 
-/// A text below a heading, each line set in.
+/// A text below a heading, each line indented.
 pub(crate) fn indented(text: &str, by: usize) -> String {
     let pad = " ".repeat(by);
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
@@ -70,7 +70,7 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
 
 /// Breaks long lines between words. Continuation lines are aligned with the line's last column.
 ///
-/// No width: nothing is broken. A word that is longer than a line stays whole.
+/// Without a width nothing is broken. A word that is longer than a line stays whole.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
     broken(text, width, |line, width| {
         let line = anstream::adapter::strip_str(line).to_string();
@@ -80,7 +80,7 @@ pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
     })
 }
 
-/// As [`fitted`], with what goes on set in by `hang`.
+/// Like [`fitted`], with continuation lines indented by `hang`.
 pub(crate) fn hanging(text: &str, width: Option<usize>, hang: usize) -> String {
     broken(text, width, |_, _| hang)
 }

@@ -37,8 +37,8 @@ impl Group {
     }
 }
 
-/// Chooses between the two places that the sides have for a step. A removal wins, unless the other side
-/// squashed steps into the step that the removed copy lacks: neither side removed those.
+/// Chooses between the two places that the sides have for a step. A removal wins, unless other steps were squashed
+/// into the live step and the removed copy lacks them: neither side removed those.
 fn chosen<'p>(
     base: Option<&[u8]>,
     (own, ours): (&'p PathBuf, &[u8]),

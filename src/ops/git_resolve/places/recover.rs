@@ -13,7 +13,7 @@ use crate::plan::merge::{self, Versions, markers};
 use crate::store::changed_after_removal::{number_of, plan_name};
 use crate::store::transaction::Transaction;
 
-/// A text, and what was decided in it.
+/// A merged text, and the decisions of the merge.
 type Joined = (Vec<u8>, Vec<String>);
 
 /// Adds such attempts and notes to the files of their steps.
@@ -30,7 +30,7 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        // A file that both sides have alike is the same after a merge. A rebase that left out merges can have changed it.
+        // A merge does not change a file that is the same on both sides. A rebase that left out merges may have.
         let is_of_both = |path: &PathBuf, oid: &Oid| {
             merging.has_left_out_merges
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
@@ -115,7 +115,8 @@ impl Places<'_> {
         Ok(false)
     }
 
-    /// The step as the base of the merge has it, and none in it if it is new. None if the base has several such steps.
+    /// The step in the base of the merge: `Some(None)` if the base lacks it, `None` if it cannot be told, for example
+    /// because the base has several such steps.
     fn base_of(&self, before: &Files, path: &Path, version: &[u8]) -> Result<Option<Option<Vec<u8>>>, Error> {
         let (Some(plan), Some(identity)) = (plan_name(path), merge::identity(version)) else {
             return Ok(None);

@@ -178,7 +178,7 @@ impl Places<'_> {
         let read = |it: &PathBuf| Some((it.clone(), self.resolving.context.plans.read(it).ok()?.bytes));
         let mut copies = copies.filter(|it| number_of(it).is_some()).filter_map(read);
         let copy = copies.find(|it| merge::identity(&it.1).as_ref() == Some(identity))?;
-        // They differ if the step was moved on one side.
+        // The ids differ if the step was moved on one side.
         let step = (step.0.clone(), with_id_of(&copy.1, step.1.clone()).ok()?);
         let path = step.0.clone();
         let (ours, theirs) = if is_live_in_ours { (step, copy) } else { (copy, step) };
@@ -186,8 +186,8 @@ impl Places<'_> {
         Some(Group { paths: vec![path], base: None, ours: Some(ours), theirs: Some(theirs) })
     }
 
-    /// The place and the text of a step that both sides have: where their texts do not merge, that of OURS with the
-    /// attempts and notes of THEIRS.
+    /// The place and the text of a step that both sides have. If their texts do not merge, it is the text of OURS with
+    /// the attempts and notes of THEIRS.
     fn of_both<'p>(
         &self,
         known: Option<&(PathBuf, Vec<u8>)>,

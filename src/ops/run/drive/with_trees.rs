@@ -1,4 +1,4 @@
-//! A run with working trees: which tree a step gets, what a killed run left, and what the end says of all that.
+//! A run with working trees: which tree a step gets, what a killed run left, and what the report says about the trees.
 
 use crate::api::context::Context;
 use crate::api::error::Error;

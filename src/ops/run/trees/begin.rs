@@ -1,7 +1,7 @@
 //! The begin of a run with working trees: whether it may begin, and whether it goes on with what an earlier run left.
 //!
 //! There is one record for each working tree and branch, with the id of its runs and the commit from which the last one
-//! began. A lock beside it is held as long as a run lives; the system releases it when the process ends in any way.
+//! began. A lock next to it is held as long as a run lives; the system releases it when the process ends in any way.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ struct Place {
     plans: Option<PathBuf>,
 }
 
-/// Refuses a run with working trees where there can be none.
+/// Refuses a run with working trees where these are impossible.
 pub(crate) fn check(context: &Context) -> Result<(), Error> {
     place(context).map(drop)
 }

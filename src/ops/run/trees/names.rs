@@ -7,7 +7,7 @@ use crate::store::ref_name::part;
 /// Below it are all branches of runs. `status --branches` and the choice of numbers leave them out.
 const ALL: &str = "planwatch-run";
 
-/// The name of the branch with the merged work, which no plan may have below it.
+/// The name of the branch with the merged work. In branches, a plan with this name is escaped.
 const MAIN: &str = "main";
 
 /// The full name of what all references of a run are below.
@@ -29,7 +29,7 @@ pub(super) fn branch_of(run: &str, step: &StepId) -> String {
 /// The plan and the number of a step as two parts of a name.
 pub(super) fn parts(step: &StepId) -> [String; 2] {
     let plan = part(step.plan.as_str());
-    // A reference cannot be a directory of others, too.
+    // A ref cannot also be a directory of other refs.
     let plan = if plan == MAIN { format!("%{:02x}{}", MAIN.as_bytes()[0], &MAIN[1..]) } else { plan };
     [plan, part(&step.number.to_string())]
 }

@@ -1,4 +1,4 @@
-//! What a store of Backlog.md holds beside its tasks: milestones and decisions.
+//! What a store of Backlog.md holds besides its tasks: milestones and decisions.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl Milestone {
         [&self.id, &self.title].iter().any(|it| it.eq_ignore_ascii_case(name.trim()))
     }
 
-    /// Its section in the plan's text, with its own headings below that.
+    /// The milestone's section in the plan's text, with the milestone's own headings below the section's heading.
     pub(super) fn section(&self) -> String {
         let outline = markdown::outline(&self.text);
         let text = lowered(&self.text, &outline, 0..self.text.len(), |level| (6 - level).min(2));
@@ -38,9 +38,10 @@ impl Milestone {
     }
 }
 
-/// Maps a decision: its section of that name is what was decided, all others are why.
+/// Maps a decision: its section Decision is what was decided, and all other text is the reasoning. Without such a
+/// section, the whole text is what was decided.
 ///
-/// None: the file says nothing that was decided.
+/// `None` if that text is empty or there is no title.
 pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<ImportedDecision> {
     let body = text[front_matter::split(text.as_bytes()).body_start()..].trim();
     // A section of ours ends at a heading of level 2.
@@ -75,7 +76,7 @@ pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Opt
     })
 }
 
-/// A part of a body whose headings are lower by some levels.
+/// A part of a body. Each heading that begins with `#` is lowered by as many levels as `levels` returns for its level.
 fn lowered(body: &str, outline: &Outline, range: Range<usize>, levels: impl Fn(u8) -> u8) -> String {
     let mut text = String::new();
     let mut from = range.start;

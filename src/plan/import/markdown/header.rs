@@ -13,7 +13,7 @@ use crate::plan::time::Day;
 use crate::plan::words::{PlanStatus, Words};
 use crate::text::header_edit::Change;
 
-/// Keys that mean something else here are kept where nothing is read from them.
+/// Moves keys that mean something else in planwatch below `metadata` or `imported`, where planwatch does not read them.
 pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut moved = Map::new();
@@ -24,7 +24,7 @@ pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) ->
         changes.push(Change::Remove { key: key.clone() });
         moved.insert(key.clone(), value.clone());
     }
-    // A mapping of that name stays what it is.
+    // An existing `metadata` mapping stays unchanged.
     let has_metadata = keys.get("metadata").is_some_and(Value::is_object);
     if has_metadata && !moved.is_empty() {
         changes.push(set("imported", to_value(&Value::Object(moved))));
@@ -81,7 +81,7 @@ pub(super) fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<UnnumberedS
     found.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// The keys that have other names in a step.
+/// The keys of todos that have other names in a step.
 pub(super) fn key_words(todos: &Value) -> String {
     let keys = todos.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(|it| it.keys());
     keys.filter(|it| matches!(it.as_str(), "content" | "dependencies")).map(|it| format!("{it} ")).collect()

@@ -7,12 +7,12 @@ use crate::text::placeholders;
 /// A title longer than this is a sentence, and cut.
 const LONG: usize = 100;
 
-/// The title of an item, and the text with the heading: all words of the item are in it.
+/// The title of an item, and the beginning of the step's text: its heading, which may be followed by the whole item.
 pub(super) fn titled(text: &str) -> (String, String) {
     let line = placeholders::one_line(text);
     let behind = label::label(&line).map_or(line.as_str(), |it| it.rest);
     let bold = behind.strip_prefix("**").or_else(|| line.strip_prefix("**"));
-    // Two stars in code are no end.
+    // `**` in code does not end the bold text.
     let bold = bold.and_then(|it| it.get(..label::said(it).find("**")?));
     let title = match bold {
         Some(title) if title.len() > 2 => label::label(title).map_or(title, |it| it.rest),
@@ -71,12 +71,12 @@ pub(super) fn content_column(body: &str, at: usize) -> usize {
     let item = body[line + indent..].lines().next().unwrap_or_default();
     let mark = item.find([' ', '\t']).unwrap_or(item.len());
     let spaces = item[mark..].len() - item[mark..].trim_start_matches(' ').len();
-    // Five spaces are one and the indentation of code.
+    // Five or more spaces are one space and the indentation of a code block.
     indent + mark + if (1..=4).contains(&spaces) { spaces } else { 1 }
 }
 
-/// As [`dedented`], where code is below that only its indentation marks: each line loses at most the columns before the
-/// item's text. The first `paragraph` bytes go on with the item's own paragraph and lose all.
+/// Like [`dedented`], for a text with indented code blocks: each line loses at most the columns before the item's text.
+/// Lines in the first `paragraph` bytes continue the item's own paragraph and lose all indentation.
 pub(super) fn with_code(text: &str, column: usize, paragraph: usize) -> String {
     let mut result = Vec::new();
     let mut at = 0;

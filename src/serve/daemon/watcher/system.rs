@@ -27,7 +27,7 @@ use crate::serve::daemon::watcher::event::{RuntimePaths, WatchEvent, WriteKind, 
 /// Everything that can change a name or content. Opening, reading and closing a file without writing is not included.
 const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_CLOSE);
 
-/// In planwatch's own directory only names that go matter; its files are written all the time.
+/// In planwatch's own directory only removals and renames matter; its files are written all the time.
 const REMOVALS: EventKindMask = EventKindMask::REMOVE.union(EventKindMask::MODIFY_NAME);
 
 /// Cookies are in directories named `COOKIES` at any depth below the directory `STATE`.
@@ -37,7 +37,7 @@ const COOKIES: &str = "cookies";
 /// How long to wait for the end of a source that is replaced.
 const LONGEST_END: Duration = Duration::from_secs(1);
 
-/// The most events that are passed on together.
+/// The most further events that are passed on together with the first.
 const LONGEST_BATCH: usize = 1024;
 
 /// How many cookies may wait for their events at the same time.
@@ -137,7 +137,7 @@ impl Source {
         Ok(Self { watcher, ended })
     }
 
-    /// Ends it, so that its watches no longer count for the system's limit.
+    /// Ends the source, so that its watches no longer count towards the system's limit.
     fn end(self) {
         drop(self.watcher);
         self.ended.recv_timeout(LONGEST_END).ok();
@@ -174,7 +174,7 @@ pub(crate) struct Watcher {
     files: BTreeMap<String, FileId>,
     /// The plans that share such a file. `notify` reports only one of its names.
     sharing: HashMap<FileId, BTreeSet<String>>,
-    /// Links by the directories that are watched because of them.
+    /// Each directory that is watched because a link leads to it, with that link.
     behind: HashMap<PathBuf, String>,
     /// Plans that contain a symbolic link: its target may change without an event here.
     linked: BTreeSet<String>,
@@ -466,7 +466,7 @@ impl Watcher {
         }
     }
 
-    /// Interprets an event in the plans. What has the name now may be newer than the event.
+    /// Interprets an event in the plans. The file that has the name now may be newer than the event.
     fn see_inside(&mut self, plans: &PlansDir, relative: &str, is_content: bool) -> Option<WatchEvent> {
         // A file next to the plans belongs to no plan, unless it is a link to one.
         if is_content && !relative.contains('/') {

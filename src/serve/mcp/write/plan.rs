@@ -87,7 +87,7 @@ struct Listed {
 }
 
 impl Listed {
-    /// As a list of steps for the engine has it.
+    /// As an item of a list of steps for the engine.
     fn item(self) -> Value {
         let Self { title, text, depends, touches, verify, more } = self;
         let mut item = more;
@@ -101,7 +101,7 @@ impl Listed {
         Value::Object(item)
     }
 
-    /// As a new plan has it, which takes no other fields.
+    /// As a step of a new plan; other fields are refused.
     fn new_step(self) -> Result<StepRequest, Refusal> {
         if let Some(key) = self.more.keys().next() {
             let hint =

@@ -142,7 +142,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
             result
         }
     };
-    // With the claim even if it was already released: the first answer may have been lost.
+    // With a claim, also a step that was already released: the first answer may have been lost.
     let is_given_back = shown.step.status == "pending" && on.claim.is_some();
     let gives_back =
         read == Some(StepStatus::Pending) && (shown.step.status == "in_progress" || is_given_back);

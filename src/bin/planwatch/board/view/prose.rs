@@ -51,7 +51,7 @@ pub(super) fn tail(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-/// Breaks a line between words; what goes on is set in by `hang`. A word that is too long breaks anywhere.
+/// Breaks a line between words; the following rows are indented by `hang`. A word that is too long breaks anywhere.
 pub(super) fn wrap(line: &Line<'_>, width: usize, hang: usize) -> Vec<Line<'static>> {
     let (width, hang) = (width.max(1), if hang + 4 < width { hang } else { 0 });
     let cells: Vec<(char, Style)> = line

@@ -22,7 +22,7 @@ const CARD: u16 = 15;
 /// The height of a column with much room.
 const TALL: u16 = 18;
 
-/// How many lines the title of a card may have, and nearly as many what is below it.
+/// The most lines of a card's title, from the roomiest down; what is below the title has at most one line less.
 const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
 /// The width of the frame in which all columns fit.
@@ -122,7 +122,7 @@ fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Re
     let head_line = Line::styled(cut(&name, head.width.into()), style);
     frame.render_widget(Paragraph::new(head_line), head);
     let mut hits = vec![(area, Hit::Column(column))];
-    // Where there is much room, cards stand apart. They show all that all of them have room for.
+    // In a tall column there are gaps between cards. Cards have as many lines as all of them have room for.
     let is_tall = body.height >= TALL;
     let (least, gap) = if is_tall { (3, 1) } else { (2, 0) };
     let height = |rows: usize| {
@@ -204,7 +204,7 @@ fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// At most so many lines, the last with `…` where something is missing.
+/// Keeps at most `rows` lines, the last with `…` where something is missing.
 fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
     if lines.len() > rows {
         lines.truncate(rows);
@@ -216,7 +216,7 @@ fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
     }
 }
 
-/// A person is all that it waits for.
+/// Whether the step waits only for a person's confirmation.
 fn is_to_confirm(step: &StepShape) -> bool {
     matches!(step.waits_for.as_slice(), [Awaited::Confirmation])
 }
@@ -282,12 +282,13 @@ fn lines(
     model.hits.append(&mut hits);
 }
 
-/// Each step is set in by how many steps come before it at least; what it waits for stands behind it.
+/// Each step is indented by the length of its longest chain of dependencies, as far as there is room; what it depends
+/// on comes after its title.
 fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let steps = model.steps();
     let ids: Vec<_> = steps.iter().map(|it| read_step_id(&it.id)).collect();
     let mut ranks: HashMap<&StepId, usize> = HashMap::new();
-    // As often as a chain may be long where numbers do not follow the dependencies.
+    // Ranks are computed again until they no longer change, because a step may depend on a later one; at most 64 times.
     for _ in 0..steps.len().min(64) {
         let mut has_changed = false;
         for (step, id) in steps.iter().zip(&ids) {

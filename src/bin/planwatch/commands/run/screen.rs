@@ -17,7 +17,7 @@ use crate::table::paint;
 /// One for all threads of a run: lines of several steps do not mix.
 pub(super) struct Screen<'a> {
     output: &'a Output,
-    /// Several steps run side by side, so each line says whose it is.
+    /// Several steps run in parallel, so each line says whose it is.
     is_shared: bool,
     /// What a step's process has said of a line that is not whole yet.
     open: Mutex<HashMap<String, Vec<u8>>>,
@@ -45,7 +45,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Alone a process speaks as it would without planwatch; beside others line by line.
+    /// The output of a single process is passed on unchanged; with parallel steps it is printed line by line.
     fn hear(&self, open: &mut HashMap<String, Vec<u8>>, step: &str, bytes: &[u8]) {
         if self.output.loudness < crate::output::Loudness::Normal {
             return;

@@ -83,7 +83,7 @@ fn path_of(session: &Session, typed: &str) -> Result<String, Failure> {
     Ok(planwatch::serve::web::path(id.0, &id.1))
 }
 
-/// The configured address, if it is one of this machine alone; else the usual one, or any that is free.
+/// The configured address, if it is a loopback address, else the default one; another port if it is taken.
 fn address(session: &Session) -> Result<SocketAddr, Failure> {
     let configured = session.workspace()?.config.http_address.filter(|it| it.ip().is_loopback());
     let address = configured.unwrap_or(DEFAULT);

@@ -36,7 +36,7 @@ pub(super) struct Begun {
     said: String,
 }
 
-/// As [`start`], without telling it.
+/// Like [`start`], but prints nothing.
 pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Begun, Failure> {
     let running = |status: Status| {
         let said = who(&status);
@@ -130,7 +130,7 @@ fn cannot(error: &dyn std::error::Error) -> Failure {
         .with_exit(8)
 }
 
-/// The process itself: says its status once, then nothing but what its log is for.
+/// The process itself: prints its status once, and after that only writes to its log.
 pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     daemon::leave_terminal();
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
@@ -174,7 +174,7 @@ impl Observer for Log<'_> {
         self.line(&who(status));
         let line = serde_json::to_string(status).unwrap_or_default();
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
-        // Who started it may be gone; it goes on for everybody else.
+        // The process that started this one may be gone; this one continues for others.
         if said.is_err() || daemon::close_output().is_err() {
             self.line("the process that started it has ended");
         }

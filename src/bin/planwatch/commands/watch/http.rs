@@ -16,7 +16,7 @@ use crate::args::setup::Watch;
 use crate::context::{self, Session};
 use crate::failure::{self, Failure};
 
-/// HTTP beside the watching: first an address, from the start of the watching on a server.
+/// HTTP in the process that watches: at first a bound address, and a server once the watching has begun.
 #[derive(Default)]
 pub(super) struct Http {
     bound: Option<(Bound, Settings)>,
@@ -52,7 +52,7 @@ pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure
     Err(Failure::failed("locked", message).with_hint(hint).with_exit(4))
 }
 
-/// The inbox of a watching, and HTTP beside it if that is asked for.
+/// The inbox of the watching, and HTTP if that is asked for.
 pub(super) fn prepare(
     session: &Session,
     plans: &Path,

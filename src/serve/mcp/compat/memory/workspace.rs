@@ -1,4 +1,4 @@
-//! Arguments that name a workspace or a path in it: there is one, the directory that is served.
+//! Arguments that name a workspace by id or path. There is only one: the directory that is served.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -47,7 +47,7 @@ fn is_own_path(call: &Call, typed: &str) -> bool {
     own_paths(call).contains(&lexical(&call.context.here.root.join(typed)))
 }
 
-/// A directory's name, also as a slug with a sum of digits after it, or its path.
+/// Whether an id is a directory's name, its slug (also with a hash after it), or its path.
 fn is_own_id(call: &Call, typed: &str) -> bool {
     let bare = match typed.rsplit_once('-') {
         Some((name, sum)) if sum.len() >= 6 && sum.bytes().all(|it| it.is_ascii_hexdigit()) => name,
@@ -59,7 +59,7 @@ fn is_own_id(call: &Call, typed: &str) -> bool {
     names.iter().any(is_it) || typed.contains('/') && is_own_path(call, typed)
 }
 
-/// Without `.` and `..`, as the words say.
+/// Removes `.` and `..` without looking at the file system.
 fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
