@@ -28,7 +28,7 @@ pub enum Error {
     WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
     #[error("there is no step `{name}`")]
     NoSuchStep { name: String, steps: Vec<String> },
-    /// A phase that no step of the plan waits for.
+    /// A phase that needs no confirmation: it is not in `confirm_phases`, and no step with a gate is in it.
     #[error("there is no phase `{name}` to confirm")]
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
@@ -46,16 +46,18 @@ pub enum Error {
     /// Another worker has claimed the step.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
-    /// Another worker has the step that is to be claimed.
+    /// Another worker has the step that is to be claimed, or that is to be changed in a working tree whose file does
+    /// not show the claim.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// A step of the plan to remove is in progress or claimed.
+    /// A step is claimed by another worker, and the operation takes no claim over, as when its plan is removed or
+    /// archived.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Several working trees could claim the same step.
     #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
     ClaimsNotShared { path: String, why: String },
-    /// The claim that is to be renewed or released is no longer the step's.
+    /// The claim that is to be renewed is no longer the step's.
     #[error("the claim `{claim}` is no longer valid")]
     ClaimGone { claim: String },
     /// The claim that the update names is no longer the step's.
@@ -70,7 +72,7 @@ pub enum Error {
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
-    /// The dependencies on a step that is to be removed cannot be redirected.
+    /// The dependencies on a step that is to be renumbered or removed cannot be updated.
     #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
     NotRelinked { problem: Box<Problem>, steps: Vec<String> },
     /// The place where the edit would go cannot be edited safely.
@@ -332,10 +334,10 @@ impl Error {
     }
 }
 
-/// The most steps that a hint names.
+/// The most steps or phases that an error names.
 const MOST_NAMED: usize = 20;
 
-/// The most plans that a message names.
+/// The most plans or files that an error names.
 const MOST_PLANS: usize = 12;
 
 /// The first of many names, and how many more there are.

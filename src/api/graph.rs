@@ -143,7 +143,8 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
     plan.steps.iter().flat_map(|step| waits(plan, step).map(move |it| (it, &step.id)))
 }
 
-/// What a step depends on, and in a sequential plan the step before it; of long ranges the ends.
+/// What a step depends on, and in a sequential plan the step before it. Of a long range, only its first and last step
+/// are given.
 fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
     let before = before(plan, step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
     step.depends.iter().chain(before)

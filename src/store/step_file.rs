@@ -33,7 +33,7 @@ pub(crate) struct StepUpdate {
     pub(crate) keys: Vec<Change>,
     /// The new text below the heading.
     pub(crate) text: Option<String>,
-    /// One byte of the text, by its place in the file.
+    /// Replaces one byte, the mark of a task's box: its offset in the file, and the new byte.
     pub(crate) mark: Option<(usize, u8)>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
@@ -41,8 +41,8 @@ pub(crate) struct StepUpdate {
     pub(crate) renews: bool,
     /// Ends the recorded claim, which the file does not show.
     pub(crate) ends_record: bool,
-    /// The update makes a claim, or marks a step with too many tries as failed; `claim` itself sets the record of a
-    /// request's key.
+    /// The update comes from `claim`: it makes a claim, or marks a step with too many tries as failed.
+    /// `src/ops/claim.rs` records the answer for the request's key, not this module.
     pub(crate) is_claim: bool,
     /// Reported after the rest is written.
     pub(crate) refusal: Option<Error>,
@@ -50,7 +50,7 @@ pub(crate) struct StepUpdate {
     pub(crate) did: String,
 }
 
-/// The input of a decision: a step, and the plans with these bytes in its file.
+/// The input of a decision: a step, and the plans as they are when the step's file holds `bytes`.
 #[derive(Clone, Copy)]
 pub(crate) struct Current<'a> {
     pub(crate) plans: &'a Plans,
@@ -287,7 +287,8 @@ fn as_it_is<'a>(
     let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     transaction::check_writable(context, &now.problems)?;
-    // Of the other steps only those were loaded that it waited for.
+    // Only the steps that this one waited for before were loaded. If its dependencies may be others now, more is
+    // loaded.
     if now.depends != step.depends
         || !now.ranges.is_empty()
         || now.ranges != step.ranges

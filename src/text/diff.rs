@@ -73,7 +73,7 @@ pub enum LineKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffLine {
     pub kind: LineKind,
-    /// Its text in parts, each with whether it differs from a similar line of the other side.
+    /// Its text in parts, each with whether its words differ from the other side of the same change.
     pub parts: Vec<(bool, String)>,
 }
 
@@ -103,7 +103,8 @@ pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
 /// Lines without their ends, in parts, each with whether it differs from the other side.
 type Marked = Vec<Vec<(bool, String)>>;
 
-/// Marks the words that differ. None is marked if fewer than half of them are equal, because that would be hard to read.
+/// Marks the words that differ. No word is marked if fewer than half of all words are equal, because that would be
+/// hard to read, or if there are more than [`MAX_PAIRS`] pairs of words.
 fn marked(old: &[&str], new: &[&str]) -> [Marked; 2] {
     let lines =
         [old, new].map(|it| it.iter().map(|it| words(it.trim_end_matches(['\n', '\r']))).collect::<Vec<_>>());
@@ -163,7 +164,7 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     let ops = ops(&old_lines, &new_lines);
     let changed = ops.iter().filter(|it| it.tag() != DiffTag::Equal);
     let bytes = |at: &[usize], lines: Range<usize>| at[lines.start]..at[lines.end];
-    // As many lines as before are changed lines, each with an edit of its own.
+    // If a region has as many new lines as old ones, each line gets an edit of its own.
     let regions = changed.flat_map(|it| {
         let (old, new) = (it.old_range(), it.new_range());
         match old.len() == new.len() {
@@ -200,7 +201,7 @@ fn trimmed(
     (!from.is_empty() || !to.is_empty()).then(|| (from, new[to].to_owned()))
 }
 
-/// Beyond this many pairs of lines a changed region counts as replaced as a whole.
+/// The most pairs of lines or words that are compared. Beyond it, all between the common ends counts as replaced.
 const MAX_PAIRS: usize = 4_000_000;
 
 /// Counts the lines that were added and removed; line endings do not count.

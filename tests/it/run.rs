@@ -558,7 +558,7 @@ fn a_repository_can_only_shorten_the_limits_of_other_agents() {
     for (theirs, expected) in
         [("timeout = \"5h\"", 3600), ("timeout = \"10m\"", 600), ("idle = \"5h\"", 3600)]
     {
-        place.write("planwatch.toml", &format!("[agents.claude]\n{theirs}\n"));
+        place.write("planwatch.toml", format!("[agents.claude]\n{theirs}\n"));
         let ran = place.run_with(&["run", "p", "--agent", "claude", "--dry-run", "--json"]);
         assert!(
             ran.stdout.contains(&format!("\"timeout\":{expected}")),

@@ -1,4 +1,4 @@
-//! Answers of verbs that only read.
+//! Answers of verbs that read; `check` and `doctor` can also change something if they are asked to.
 
 use serde_json::{Value, json};
 

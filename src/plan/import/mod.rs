@@ -56,7 +56,7 @@ impl Form {
 pub struct Imported {
     pub form: Form,
     pub plans: Vec<ImportedPlan>,
-    /// The decisions of a store, which becomes a single plan.
+    /// The decisions in the source; only Backlog.md has them, and all its tasks together become one plan.
     pub decisions: Vec<ImportedDecision>,
     pub unmapped: Vec<Unmapped>,
     /// Files that could not be read, although others could.
@@ -220,7 +220,7 @@ fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Chang
     (!items.is_empty()).then(|| set("depends", NewValue::List(items)))
 }
 
-/// Why a date of a store is no `due`.
+/// Why a date in a source was not mapped to `due`.
 const NO_DAY: &str = "this is not a date, as 2026-11-21";
 
 /// The day that a source names, alone or with a time after it.

@@ -30,7 +30,7 @@ const WIDE: u16 = 120;
 /// The width of a column of the list of keys.
 const HELP_COLUMN: u16 = 39;
 
-/// The least width of the details at the right.
+/// The width that the details keep at the right if the columns get more than their 62 percent.
 const DETAILS: u16 = 36;
 
 pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) {
@@ -51,7 +51,8 @@ pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) 
         let [left, middle] = Layout::horizontal([Constraint::Length(left), Constraint::Min(1)]).areas(body);
         plans(model, frame, left);
         if all.width >= WIDE {
-            // All columns are shown as soon as the details have room, too.
+            // The columns get 62 percent of the width, or up to the width of all of them if the details keep
+            // `DETAILS`.
             let columns =
                 (middle.width * 62 / 100).max(middle.width.saturating_sub(DETAILS).min(steps::ALL_COLUMNS));
             let parts = [Constraint::Length(columns), Constraint::Min(1)];
@@ -179,7 +180,7 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
 /// The most lines that a message may take.
 const MOST_OF_MESSAGE: usize = 4;
 
-/// What happened last, or what is asked for, and the keys; where there is hardly room, one line.
+/// What happened last, and below it the prompt or, without one, the keys. Without room for these, one line.
 fn foot(model: &Model, width: usize, has_room: bool) -> Vec<Line<'static>> {
     let mut lines = match (&model.message, &model.dragged) {
         (_, Some((id, Some(to)))) => {
@@ -187,7 +188,7 @@ fn foot(model: &Model, width: usize, has_room: bool) -> Vec<Line<'static>> {
         }
         (Some((severity, text)), _) => {
             let colour = if *severity == Severity::Success { Color::Green } else { Color::Red };
-            // A refusal and its hint are read whole.
+            // A message is wrapped, not cut at the width, so that a refusal can be read with its hint.
             prose::wrap(&Line::styled(plain(text), Style::new().fg(colour)), width, 0)
         }
         (None, _) => vec![what_happened(model, width)],
@@ -222,7 +223,7 @@ fn what_happened(model: &Model, width: usize) -> Line<'static> {
     Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
 }
 
-/// What is asked for, in at most `most` lines; the question is cut before what the keys do.
+/// What is asked for, in at most `most` lines. If both do not fit, the question is cut, not what the keys do.
 fn prompt_lines(model: &Model, width: usize, most: usize) -> Vec<Line<'static>> {
     let Some(prompt) = model.prompt.as_ref() else { return Vec::new() };
     if !matches!(prompt.kind, PromptKind::Yes(_)) {
@@ -237,7 +238,7 @@ fn prompt_lines(model: &Model, width: usize, most: usize) -> Vec<Line<'static>> 
             Line::styled(prose::cut(keys, width), style),
         ];
     }
-    // Where there is hardly any width, what is asked matters as much.
+    // In a narrow terminal the question still gets half of the width, because it matters as much as the keys.
     let label = prose::cut(&label, room.max(width / 2));
     vec![Line::styled(format!("{label} {keys}"), style)]
 }
@@ -292,7 +293,7 @@ fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
     model.help = Some(first);
     let columns = Layout::horizontal(vec![Constraint::Fill(1); usize::from(n_columns)]).split(inner);
     for (place, keys) in columns.iter().zip(keys.chunks(n_rows)) {
-        // Where there is hardly any width, what a key does matters more than its place.
+        // In a narrow box the names of the keys are not aligned, so that more of what they do is visible.
         let pad = if inner.width < 30 { 0 } else { 9 };
         let line = |(key, what): &(&'static str, &'static str)| {
             Line::from(vec![Span::styled(format!("{key:>pad$}  "), ACCENT), Span::raw(*what)])

@@ -1,4 +1,4 @@
-//! A run of an agent below the board: its events become what the board shows of it.
+//! A run of an agent that the board starts: its events become what the board shows of it.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -16,7 +16,7 @@ use super::engine::sentence;
 use super::event_loop::Input;
 use crate::failure::Failure;
 
-/// How many bytes of the output are remembered.
+/// The most bytes of the output that are remembered; beyond this, only the last half of this many is kept.
 const MOST_OUTPUT: usize = 64 * 1024;
 
 /// What is shown of a run.
@@ -159,7 +159,7 @@ impl Surface for Board {
     }
 
     fn may_trust(&self, _: &Subject) -> bool {
-        // The refusal says which command to read and to trust; `:trust` does that.
+        // The board does not ask. The refusal names the command to read and then to trust; `:trust` trusts it.
         false
     }
 }

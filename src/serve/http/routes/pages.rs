@@ -148,7 +148,7 @@ mod tests {
             for _ in 0..3 {
                 let mut call = Call::default();
                 call.query.insert("limit".to_owned(), 2.into());
-                cursor.iter().for_each(|it| _ = call.query.insert("cursor".to_owned(), it.as_str().into()));
+                call.query.extend(cursor.map(|it| ("cursor".to_owned(), it.into())));
                 let reply = Reply::of("table", json!({"rows": rows}));
                 let reply = page(&call, reply, "rows", |_| key.to_owned()).unwrap();
                 shown.extend(reply.body["rows"].as_array().unwrap().clone());

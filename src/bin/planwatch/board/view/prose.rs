@@ -13,8 +13,8 @@ pub(super) fn plain(text: &str) -> String {
     visible(text.trim_end())
 }
 
-/// One line without what terminals and this program measure differently: flags are letters, and what only selects the look of
-/// another character is left out.
+/// One line without the characters whose width terminals and this program measure differently: flags become their two
+/// letters, and characters that only change how another one looks are left out.
 pub(super) fn visible(text: &str) -> String {
     let shown = escaped(text);
     let letter = |c: char| match u32::from(c) {
@@ -65,7 +65,7 @@ pub(super) fn wrap(line: &Line<'_>, width: usize, hang: usize) -> Vec<Line<'stat
         let own = c.width().unwrap_or(0);
         if used + own > width && used > 0 {
             let row = rows.last_mut().expect("there is always one row");
-            // From the last gap on everything goes to the next row; a gap itself ends this one.
+            // What follows the last gap moves to the next row. If `c` is itself a space, nothing moves.
             let gap = last_gap.filter(|_| c != ' ');
             let rest = gap.map_or_else(Vec::new, |at: usize| row.split_off(at));
             while row.last().is_some_and(|(c, _)| *c == ' ') {
