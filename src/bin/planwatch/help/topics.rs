@@ -181,8 +181,8 @@ Variables, which override the configuration:
 planwatch.toml, at the repository's root or beside the plans directory:
   plans_dir = \"docs/plans\"     where the plans are
   by = \"ann\"                   the name to record
-  lease = \"30m\"                after that a claim lapses unless it is renewed
-  max_attempts = 3             failed attempts of runs after which a step becomes failed
+  lease = \"30m\"                claims lapse after this unless renewed
+  max_attempts = 3             failed attempts of runs until a step is failed
   stale_days = 7               days after which a step is stale
   order = \"sequential\"         for new plans: each step waits for the one before
   [words]
