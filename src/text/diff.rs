@@ -1,4 +1,4 @@
-//! Unified diffs of plan files, as `--dry-run` shows them.
+//! Differences of texts: unified diffs as `--dry-run` shows them, marked words, small edits, counts of lines.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -18,6 +18,7 @@ fn ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     found.into_inner().into_inner().into_ops()
 }
 
+/// The lines of a text, with their ends. Only LF ends a line, as in git.
 fn split(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
@@ -86,15 +87,14 @@ pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
         found.push(DiffLine { kind: LineKind::Head, parts: vec![(false, head)] });
         for op in &hunk {
             let (old, new) = (&old[op.old_range()], &new[op.new_range()]);
-            let kinds = match op.tag() {
-                DiffTag::Equal => [None, Some(LineKind::Same)],
-                _ => [Some(LineKind::Removed), Some(LineKind::Added)],
-            };
-            let marked = marked(old, new).into_iter().zip(kinds);
-            let marked = marked.filter_map(|(lines, kind)| Some((lines, kind?)));
-            found.extend(
-                marked.flat_map(|(lines, kind)| lines.into_iter().map(move |parts| DiffLine { kind, parts })),
-            );
+            if op.tag() == DiffTag::Equal {
+                let same = |it: &&str| vec![(false, without_end(it).to_owned())];
+                found.extend(new.iter().map(same).map(|parts| DiffLine { kind: LineKind::Same, parts }));
+                continue;
+            }
+            for (kind, lines) in [LineKind::Removed, LineKind::Added].into_iter().zip(marked(old, new)) {
+                found.extend(lines.into_iter().map(|parts| DiffLine { kind, parts }));
+            }
         }
     }
     found
@@ -106,8 +106,7 @@ type Marked = Vec<Vec<(bool, String)>>;
 /// Marks the words that differ. No word is marked if fewer than half of all words are equal, because that would be
 /// hard to read, or if there are more than [`MAX_PAIRS`] pairs of words.
 fn marked(old: &[&str], new: &[&str]) -> [Marked; 2] {
-    let lines =
-        [old, new].map(|it| it.iter().map(|it| words(it.trim_end_matches(['\n', '\r']))).collect::<Vec<_>>());
+    let lines = [old, new].map(|it| it.iter().map(|it| words(without_end(it))).collect::<Vec<_>>());
     let [a, b] = lines.each_ref().map(|it| it.concat());
     let is_short = a.len().saturating_mul(b.len()) <= MAX_PAIRS;
     let ops = if is_short { ops(&a, &b) } else { Vec::new() };
@@ -132,15 +131,19 @@ fn marked(old: &[&str], new: &[&str]) -> [Marked; 2] {
     })
 }
 
+fn without_end(line: &str) -> &str {
+    line.trim_end_matches(['\n', '\r'])
+}
+
 /// Splits a line into words and the blanks between them.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = line;
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|it: char| it.is_whitespace() != first.is_whitespace()).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
+        let (word, after) = rest.split_at(end);
         words.push(word);
-        rest = behind;
+        rest = after;
     }
     words
 }
