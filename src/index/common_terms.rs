@@ -128,8 +128,7 @@ impl Matches {
 
 impl Often<'_> {
     fn matches(&self, table: &'static str) -> Result<Matches, IndexError> {
-        let most = i64::try_from(MANY + 1).unwrap_or(i64::MAX);
-        let listed = self.numbers(table, 1..self.border, most)?;
+        let listed = self.numbers(table, 1..self.border, MANY + 1)?;
         let others = match listed.len() {
             0..=MANY => Some(self.others(table)?),
             _ => None,
@@ -137,12 +136,13 @@ impl Often<'_> {
         Ok(Matches { table, listed, others })
     }
 
-    /// The matches with these numbers, ascending; all of them if `most` is -1.
-    fn numbers(&self, table: &str, range: Range<i64>, most: i64) -> Result<Vec<i64>, IndexError> {
+    /// The first matches with these numbers, ascending.
+    fn numbers(&self, table: &str, range: Range<i64>, most: usize) -> Result<Vec<i64>, IndexError> {
         let select = format!(
             "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 LIMIT ?4"
         );
         let mut select = self.connection.prepare_cached(&select)?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = select.query_map(params![self.wanted, range.start, range.end, most], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -151,10 +151,10 @@ impl Often<'_> {
     fn others(&self, table: &str) -> Result<Vec<i64>, IndexError> {
         let has_others = "SELECT 1 FROM searched WHERE first >= ?1 LIMIT 1";
         let has_others = self.connection.prepare_cached(has_others)?.exists([self.border])?;
-        if has_others { self.numbers(table, self.border..i64::MAX, -1) } else { Ok(Vec::new()) }
+        if has_others { self.numbers(table, self.border..i64::MAX, usize::MAX) } else { Ok(Vec::new()) }
     }
 
-    /// The matches from the border on in the plans that are listed before this one; sometimes more of them.
+    /// The first matches of each changed plan that is listed before this one; if these are many, all from the border on.
     fn listed_before(&self, table: &str, plan: &str, most: usize) -> Result<Vec<Match>, IndexError> {
         let owners = format!(
             "SELECT first, first + n FROM searched WHERE archived = 0 AND name < ?1 AND instr(name, '/') = 0
@@ -168,7 +168,7 @@ impl Often<'_> {
         }
         let mut found = Vec::new();
         for range in owners {
-            for id in self.numbers(table, range, i64::try_from(most).unwrap_or(i64::MAX))? {
+            for id in self.numbers(table, range, most)? {
                 found.push(search::found(self.connection, 0.0, id)?);
             }
         }

@@ -66,7 +66,7 @@ fn many_matches_are_answered_alike_however_the_index_was_filled() {
     }
 }
 
-/// Matches in changed plans are not all read to find the first ones.
+/// Matches in changed plans are not all read to find the first ones (benchmark T10).
 #[test]
 fn a_common_word_costs_the_same_after_many_plans_have_changed() {
     let steps = |index: &mut FullText| {
