@@ -158,6 +158,27 @@ mod tests {
         check(list.clone(), "", &list);
     }
 
+    /// A field that is in an answer can be asked for.
+    #[test]
+    fn the_fields_of_writing_verbs_are_those_of_their_schemas() {
+        let answers = planwatch::api::schema::answers();
+        for (name, fields) in [
+            ("change", CHANGE),
+            ("claim", CLAIM),
+            ("init", INIT),
+            ("git-setup", GIT_SETUP),
+            ("git-resolve", GIT_RESOLVE),
+        ] {
+            let answer = answers.iter().find(|it| it.name == name).unwrap();
+            let properties = answer.schema["properties"].as_object().unwrap().keys();
+            let mut expected: Vec<_> = properties.filter(|it| !ENVELOPE.contains(&it.as_str())).collect();
+            let mut fields: Vec<_> = fields.split(' ').collect();
+            expected.sort();
+            fields.sort_unstable();
+            assert_eq!(fields, expected, "{name}");
+        }
+    }
+
     #[test]
     fn any_other_object_keeps_its_own_fields() {
         let next = json!({"schema_version": 1, "kind": "next", "state": "empty", "why": "no steps"});

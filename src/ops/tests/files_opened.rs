@@ -1,9 +1,10 @@
 //! Which files a change of one step opens: its own, its plan's, the steps of the plan that it depends on, and other plans
-//! that it depends on.
+//! that it depends on. And which records of claims a list opens.
 
 use crate::api::context::Context;
-use crate::api::requests::MoveRequest;
+use crate::api::requests::{ListRequest, MoveRequest};
 use crate::disk::model::Machine;
+use crate::ops::list;
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::update;
@@ -65,4 +66,22 @@ fn a_note_opens_no_other_files() {
         let (id, text) = ("p0:3".to_owned(), "a word".to_owned());
         note::note(context, &NoteRequest { id, text, ..NoteRequest::default() }).map(drop).unwrap();
     });
+}
+
+#[test]
+fn records_are_looked_for_only_where_there_have_been_claims() {
+    let opened = |more: &[(&'static str, &'static str)]| {
+        let mut files = vec![
+            ("/.git/HEAD", "ref: refs/heads/main\n"),
+            ("/.git/objects/info", ""),
+            ("/plans/p/step-1.md", "# A\n"),
+        ];
+        files.extend(more);
+        let machine = Machine::with(&files);
+        let request = ListRequest { plan: Some("p".to_owned()), ..ListRequest::default() };
+        list::list(&Context::on_model(&machine), &request).map(drop).unwrap();
+        machine.n_opened("/.git/planwatch/closed")
+    };
+    assert_eq!(opened(&[]), 0);
+    assert_eq!(opened(&[("/.git/planwatch/lock", "")]), 1);
 }

@@ -53,6 +53,17 @@ fn verbs() -> Vec<String> {
     names.chain(["done", "decide", "insight", "recall"].map(str::to_owned)).collect()
 }
 
+/// Each verb has recorded commands in a directory of its name.
+#[test]
+fn the_list_of_verbs_has_all_of_them() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let verbs = std::fs::read_dir(cases).unwrap().map(|it| it.unwrap().path()).filter(|it| it.is_dir());
+    let verbs: Vec<_> = verbs.map(|it| it.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert!(verbs.len() > 40, "{verbs:?}");
+    let missing: Vec<_> = verbs.iter().filter(|it| !VERBS.contains(&format!(" {it} "))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[track_caller]
 fn check(told: &str, verbs: &[String]) {
     let option = told.split([' ', '`', '(', '\'']).find(|it| {

@@ -36,8 +36,10 @@ fn common_dir(repository: &Path) -> Option<PathBuf> {
 
 /// A regular file's text; anything else, as a FIFO, is not waited for.
 fn read(path: &Path) -> Option<String> {
-    let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let mut text = String::with_capacity(usize::try_from(metadata.len().min(LIMIT)).unwrap_or(0) + 1);
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
     File::open(path).ok()?.take(LIMIT).read_to_string(&mut text).ok()?;
     Some(text)
 }
