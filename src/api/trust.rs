@@ -199,7 +199,7 @@ pub fn list(context: &Context) -> Vec<Trusted> {
     all
 }
 
-/// Removes all trust in these files, whatever their hash was; returns what was removed.
+/// Removes all trust in these files, in each of their versions, and returns what was removed.
 pub fn revoke(context: &Context, is_meant: &dyn Fn(&Path) -> bool) -> Result<Vec<Trusted>, Error> {
     let Some(store) = store(context) else { return Ok(Vec::new()) };
     let mut gone = Vec::new();
