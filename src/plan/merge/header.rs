@@ -33,7 +33,8 @@ pub(super) fn merge(
     let Sides { base, ours, theirs, .. } = *sides;
     let clean =
         |bytes: &[u8]| Some(MergedHeader { bytes: bytes.to_vec(), is_clean: true, decided: Vec::new() });
-    if let Some(one) = one_of(base.header(), ours.header(), theirs.header()) {
+    let one = one_of(base.header(), ours.header(), theirs.header());
+    if let Some(one) = one.filter(|it| kind == FileKind::Other || sides.has_all_entries(it)) {
         return clean(one);
     }
     match [base, ours, theirs].map(Side::has_header) {
@@ -56,6 +57,16 @@ pub(super) fn merge(
     }
     merge.sets()?;
     merge.assemble(lines)
+}
+
+impl Sides<'_> {
+    /// Whether the side with this front matter has every entry of the base. If it lacks one, the other side's front matter
+    /// is not replaced by it, even if that is unchanged.
+    fn has_all_entries(&self, front_matter: &[u8]) -> bool {
+        let side = if front_matter == self.ours.header() { self.ours } else { self.theirs };
+        let read = |of: &Side<'_>, key: &str| entries::read(of.get(key)).unwrap_or_default();
+        LOGS.iter().all(|key| entries::missing(&read(self.base, key), &read(side, key)).is_empty())
+    }
 }
 
 /// Entries that the merge itself adds to the lists.

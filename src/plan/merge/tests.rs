@@ -59,6 +59,16 @@ fn attempts_of_both_are_kept_in_the_order_of_their_times() {
 }
 
 #[test]
+fn a_removed_attempt_comes_back_if_the_other_side_changed_only_the_text() {
+    let log = "attempts:\n  - at: 2026-01-01T00:00:00Z\n    outcome: failed\n";
+    let of = |log: &str, body: &str| step(&format!("status: pending\n{log}"), body);
+    let (removed, changed) = (of("", ""), of(log, "\nMore.\n"));
+    clean(STEP, &of(log, ""), &removed, &changed, &changed);
+    clean(STEP, &of(log, ""), &changed, &removed, &changed);
+    clean(STEP, &of(log, ""), &removed, &of(log, ""), &removed);
+}
+
+#[test]
 fn a_step_that_both_squashed_holds_the_parts_of_both() {
     let of = |body: &str| format!("---\nid: auth:2\n---\n\n{body}\n");
     let base = of("# Schema\n\nThe tables.");
