@@ -389,25 +389,28 @@ pub(super) async fn listen(
     let Some(Prepared { mut receiver, mut seen }) = beginnings.take() else {
         return Err(ErrorData::internal_error("too many clients subscribe at once", None));
     };
-    let sink = subscription.sink().clone();
-    let mut has_ended = beginnings.has_ended.subscribe();
-    loop {
-        let told = tokio::select! {
-            told = gathered(&mut receiver) => told,
-            () = subscription.cancelled() => return Ok(()),
-            _ = has_ended.wait_for(|it| *it) => return Ok(()),
-        };
-        let Some(told) = told else { return Ok(()) };
-        for uri in changed(contexts, &mut seen, &told).await {
-            let sent = match uri.as_str() {
-                LIST => sink.notify_resource_list_changed().await,
-                _ => sink.notify_resource_updated(uri).await,
-            };
-            if sent.is_err() {
-                return Ok(());
+    let sink = subscription.sink();
+    let notify = async {
+        while let Some(told) = gathered(&mut receiver).await {
+            for uri in changed(contexts, &mut seen, &told).await {
+                let sent = match uri.as_str() {
+                    LIST => sink.notify_resource_list_changed().await,
+                    _ => sink.notify_resource_updated(uri).await,
+                };
+                if sent.is_err() {
+                    return;
+                }
             }
         }
+    };
+    let mut has_ended = beginnings.has_ended.subscribe();
+    // Once the input has ended, the library no longer reports that a notification was sent, so that is not awaited either.
+    tokio::select! {
+        () = notify => {}
+        () = subscription.cancelled() => {}
+        _ = has_ended.wait_for(|it| *it) => {}
     }
+    Ok(())
 }
 
 #[cfg(test)]
