@@ -25,7 +25,7 @@ fn a_killed_process_frees_the_lock() {
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::support::temporary();
     std::fs::create_dir(dir.path().join("plans")).unwrap();
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "disk_lock::a_killed_process_frees_the_lock", "--nocapture"])

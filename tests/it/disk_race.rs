@@ -96,7 +96,7 @@ enum Name {
 
 /// Races one editor against `changes` changes of a fresh file.
 fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut Tally) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::support::temporary();
     let root = dir.path().join("plans");
     let path = root.join("p/step-1.md");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -166,7 +166,7 @@ fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut
 /// An editor opens the file, waits while many large versions are displaced and removed, and then saves into its old inode.
 #[test]
 fn a_late_save_into_an_open_file_is_stored() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::support::temporary();
     let root = dir.path().join("plans");
     let path = root.join("p/step-1.md");
     fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -153,7 +153,7 @@ struct Tree {
 
 impl Tree {
     fn new(disk: Arc<dyn Disk>) -> Self {
-        let top = tempfile::tempdir().expect("there is room");
+        let top = crate::support::temporary();
         fs::create_dir_all(top.path().join("plans")).expect("there is room");
         Self { top, disk, notices: Arc::default() }
     }

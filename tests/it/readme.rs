@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::support::{NOW, Place, copy, read, root};
+use crate::support::{NOW, Place, copy_examples, read, root};
 
 /// A command, and its output according to the page.
 #[derive(Debug, PartialEq)]
@@ -80,7 +80,7 @@ echo '{\"result\": \"It is done.\", \"total_cost_usd\": 0.01}'
 fn first_difference(typed: &[Typed]) -> Option<String> {
     let place = Place::new();
     if typed.iter().any(|it| it.command.contains("plans-example")) {
-        copy(&root().join("plans-example"), &place.file("plans-example"));
+        copy_examples(&place.file("plans-example"));
         place.date_fixture();
     }
     place.write(

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{ChildStdin, Command, Output, Stdio};
+use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, SystemTime};
 
 /// The current time for the binary.
@@ -27,6 +27,26 @@ pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// A new directory, which is removed when all tests have ended.
+///
+/// ext4 without a journal does not reuse the number of a removed file for five minutes, and passes over all of these numbers
+/// for each new file. Removing the directories at once makes the tests take a quarter longer there.
+pub(crate) fn temporary() -> tempfile::TempDir {
+    static ALL: OnceLock<(PathBuf, ChildStdin)> = OnceLock::new();
+    let (all, _) = ALL.get_or_init(|| {
+        let all = tempfile::Builder::new().prefix("planwatch-it-").disable_cleanup(true).tempdir();
+        let all = all.expect("a temporary directory").keep();
+        // Its input ends with this process, however that ends.
+        let remove = "trap '' INT; cat; rm -rf \"$1\"";
+        let mut shell = Command::new("sh");
+        let shell = shell.args(["-c", remove, "sh"]).arg(&all).stdin(Stdio::piped()).stdout(Stdio::null());
+        let input = shell.stderr(Stdio::null()).spawn().expect("there is a shell").stdin.take();
+        (all, input.expect("it is piped"))
+    });
+    let new = tempfile::Builder::new().disable_cleanup(true).tempdir_in(all);
+    new.expect("a temporary directory")
+}
+
 /// A temporary directory with a separate home and state directory.
 pub(crate) struct Place {
     directory: tempfile::TempDir,
@@ -34,7 +54,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let place = Self { directory: tempfile::tempdir().expect("a temporary directory") };
+        let place = Self { directory: temporary() };
         for below in ["home", "project"] {
             std::fs::create_dir(place.directory.path().join(below)).expect("it is new");
         }
@@ -44,7 +64,7 @@ impl Place {
     /// A place whose `plans/` is a copy of the example plans.
     pub(crate) fn with_examples() -> Self {
         let place = Self::new();
-        copy(&root().join("plans-example"), &place.work().join("plans"));
+        copy_examples(&place.work().join("plans"));
         place.date_fixture();
         place
     }
@@ -211,6 +231,15 @@ impl Ran {
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Copies the example plans without planwatch's own state, which is there once a command has read them.
+pub(crate) fn copy_examples(to: &Path) {
+    copy(&root().join("plans-example"), to);
+    let state = to.join(".planwatch");
+    if state.exists() {
+        std::fs::remove_dir_all(state).expect("it can be removed");
     }
 }
 
