@@ -1,8 +1,9 @@
 //! Changing a file that other programs edit too.
 //!
 //! The new version and the file exchange their names atomically, and the version that came out is compared afterwards.
-//! If another program saved after the file was read, its text is the new base, and the edit runs again on it. A check
-//! can therefore not be too early, and no save is replaced unseen. This module does not interpret edits.
+//! If another program saved after the file was read, its text is the new base, and the edit runs again on it. No save can
+//! come between exchange and comparison, so none is replaced unseen. Where names cannot be exchanged, `fallback` changes the
+//! file, with the limits that it states. This module does not interpret edits.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,8 @@ use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 /// may have read them, so the text may contain them.
 pub type Edit<'a, E> = dyn FnMut(&[u8], &[Vec<u8>]) -> Result<Vec<u8>, E> + 'a;
 
-/// How often an edit is repeated before the other program's save wins.
+/// How often an edit is tried, apart from [`LOOKS`], before the other program's save wins; also how often a withdrawal
+/// is tried.
 const TRIES: usize = 3;
 
 /// How many saves are examined while planwatch's version is withdrawn from a file.
@@ -44,11 +46,12 @@ pub(super) enum SaveCheck {
 
 #[derive(Debug)]
 pub(super) enum Put {
-    /// The draft is in place and on disk, and replaced the text that it was made from.
+    /// The draft is in place and on disk, and replaced the expected text: the one that it was made from or, after a
+    /// race, our earlier version.
     Clean(Draft),
     /// The draft is in place, but replaced another text: an editor's save.
     Raced(Raced, Box<Snapshot>),
-    /// The file had changed before anything was touched.
+    /// The file had changed, and no other program has seen our version.
     Stale,
     /// The file was written in place, and restored because another program had replaced it meanwhile.
     Withdrawn,
@@ -69,9 +72,9 @@ impl Locked<'_> {
     ///
     /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
     /// an earlier run if that was in the file. `edit` must recognize this and return the same bytes. If the result
-    /// equals the text, nothing is written. After three attempts the other text stays and the error is
-    /// [`DiskError::FileChanged`]. After any error the file is as its editors saved it. A file that looks truncated by
-    /// a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
+    /// equals the text, nothing is written. After at most five attempts the other text stays and the error is
+    /// [`DiskError::FileChanged`]. After any error except [`DiskError::Uncertain`] the file is as its editors saved it.
+    /// A file that looks truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
         if self.is_keyed() {
             return self.change_keyed(relative, edit);
@@ -147,7 +150,7 @@ impl Locked<'_> {
                     base = self.read_for_change(relative)?;
                 }
                 Ok(Put::Raced(next, theirs)) => {
-                    // What came out was saved before `new` was in the file, but after the version before that.
+                    // The save that came out was made before `new` was in the file, but after our previous version was.
                     known.has_put(&new);
                     let earlier = raced.replace(next);
                     shown.extend(earlier.as_ref().map(|it| it.ours.clone()));
@@ -307,8 +310,8 @@ impl Locked<'_> {
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
-        // If another program saved over our version meanwhile, that save came out; the next sweep recognizes it by its
-        // content. Our own version is no longer needed.
+        // If another program saved over our version meanwhile, that save came out, and is kept. Our own version is no
+        // longer needed.
         if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
             self.release(&draft.version, Content::of(new));
         } else {
@@ -319,9 +322,9 @@ impl Locked<'_> {
 
     /// Restores an editor's latest save in place of our version.
     ///
-    /// The file gets a copy and the inode stays in `displaced/`: an editor that read our version in between may still
-    /// save, and would replace the only copy. Returns the file's content if it is another text: a later save, possibly
-    /// made from our version. With `waits`, such a save is awaited.
+    /// The file gets a copy and the inode stays in `displaced/`. If the inode itself went back, an editor that read our
+    /// version in between could still save, and would replace the only copy. Returns the file's content if it is
+    /// another text: a later save, possibly made from our version. With `waits`, such a save is awaited.
     pub(super) fn withdraw(
         &self,
         mut raced: Raced,
@@ -346,7 +349,7 @@ impl Locked<'_> {
                     self.overtake(Some(std::mem::replace(&mut raced, next)), kept);
                     later = Some(*theirs);
                 }
-                // An editor renamed it away and is about to save.
+                // Another program has saved the file, or has renamed it away and is about to save.
                 Ok(Put::Stale | Put::Withdrawn) | Err(DiskError::NotFound { .. }) => break,
                 Err(_) => return self.exchange_back(&raced, kept).map(|()| None),
             }
@@ -355,7 +358,8 @@ impl Locked<'_> {
         Ok(self.read_for_change(&real).ok())
     }
 
-    /// Waits for a save over the version with this stat, as long as an editor takes that has already read the file.
+    /// Waits for a save over the version with this stat, about as long as an editor needs that has already read the
+    /// file.
     fn next_save(&self, real: &Path, placed: &Stat) -> Option<Snapshot> {
         let path = self.plans.root.join(real);
         for _ in 0..WAITS {
@@ -367,7 +371,7 @@ impl Locked<'_> {
         None
     }
 
-    /// Exchanges a displaced version and our own change again.
+    /// Exchanges a displaced version back into the file, in place of our version.
     pub(super) fn exchange_back(&self, raced: &Raced, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&raced.real);
@@ -398,8 +402,8 @@ impl Locked<'_> {
         self.rename_version(version, name);
     }
 
-    /// Records in a save's name which text was made from it, so that it is reported when a third text replaces that
-    /// one.
+    /// Records in a save's name which text planwatch made from the save, so that the save is reported if a third text
+    /// replaces planwatch's.
     fn outlive(&self, save: &Version, base: Content, new: Content) -> Version {
         self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
     }

@@ -17,7 +17,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The output limit in bytes of a call that names no other.
 const MOST: usize = 256 << 20;
 
-/// Variables that select another repository, another index or other rules for paths. A hook or an alias passes them on.
+/// Variables that select another repository, index or rules for paths, or change what git reads, prints or logs. A hook
+/// or an alias passes them on.
 pub const INHERITED: [&str; 23] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -69,8 +70,8 @@ pub struct Output {
 }
 
 impl Call {
-    /// A call in any directory, for commands that need no repository. The words are options of planwatch's own; everything
-    /// else is added with the methods below.
+    /// A call in any directory, in a repository or not. The words are the command of git and options that planwatch's
+    /// code fixes; everything else is added with the methods below.
     pub fn new(directory: &Path, words: &[&str]) -> Self {
         let global = ["--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
         Self {
@@ -87,14 +88,14 @@ impl Call {
         }
     }
 
-    /// Ctrl-C at the terminal does not reach the command, which would leave its work half done.
+    /// Keeps Ctrl-C at the terminal from the command, which it would end with its work half done.
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.is_shielded = true;
         self
     }
 
-    /// Reads attributes of files from a tree only, from git 2.43 on.
+    /// Makes git read the attributes of files from this tree only. The caller checks that git is 2.43 or newer.
     #[must_use]
     pub fn attributes_of(mut self, tree: &Oid) -> Self {
         self.global.push(format!("--attr-source={tree}").into());
@@ -176,7 +177,7 @@ impl Call {
         self
     }
 
-    /// The most bytes that the command may print.
+    /// The most bytes of standard output that [`Self::output`], [`Self::run`] and [`Self::line`] accept.
     #[must_use]
     pub fn most(mut self, most: usize) -> Self {
         self.most = most;
@@ -198,7 +199,8 @@ impl Call {
         git
     }
 
-    /// Starts the command; its output is read while it runs. The limit then holds for each part.
+    /// Starts the command; its output is read while it runs. If it is read with [`Read`], the time limit starts again
+    /// with each read.
     pub fn stream(self) -> Result<Stream, GitError> {
         let mut stream = self.open()?;
         stream.pipes.end_input();

@@ -1,13 +1,15 @@
 //! Queries that match very many documents, such as a single common word.
 //!
 //! BM25 examines every match, and a word that occurs almost everywhere carries little information. So beyond [`MANY`]
-//! matches, those with all words in name and title come first, ranked by BM25 among themselves, and then the others in
-//! listing order. This does not depend on the document numbers of this index, so every index gives the same answer.
+//! matches, those with all words in name and title come first, ranked by BM25 among themselves unless they are more
+//! than [`MANY`], too. Then come the others in listing order. This does not depend on the document numbers of this
+//! index, so every index gives the same answer.
 //!
-//! Most documents are numbered in listing order, because the full text is filled that way. Below the [border](Listing)
-//! the first matches are therefore the first listed ones, and SQLite can stop there. Changed plans get numbers from the
-//! border on. If enough documents below it match, only those changed plans are searched that are listed before the last
-//! of these matches, or all of them if they are more than [`FEW_OWNERS`].
+//! Most documents are numbered in listing order, because the full text is filled that way. Below the [border](Listing),
+//! the matches with the smallest numbers are therefore listed first, and SQLite can stop as soon as it has enough of
+//! them. Changed plans get numbers from the border on. If enough documents below the border match, only the changed
+//! plans that are listed before the last of these matches are searched. If those are more than [`FEW_OWNERS`] plans,
+//! everything from the border on is searched instead.
 
 use std::ops::Range;
 
@@ -26,7 +28,8 @@ const FEW_OWNERS: usize = 16;
 /// How far the document numbers are in the order of [`search::order`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {
-    /// Live documents with smaller numbers are in order, and listed before records.
+    /// Live documents with smaller numbers are numbered in listing order. They all belong to plans, which are listed
+    /// before decisions and insights.
     border: i64,
     last: String,
     is_broken: bool,
@@ -69,10 +72,11 @@ impl Listing {
     }
 }
 
-/// Answers if there are too many matches to rank all of them; otherwise `None`.
+/// Answers a query of live documents of all kinds that has too many matches to rank all of them. `None` for any other
+/// query.
 ///
-/// `wanted` is the query in FTS5's syntax, without exclusions. If the query may end with a prefix, the whole word is
-/// tried first.
+/// `wanted` is the query in FTS5's syntax, without exclusions. If the query may end with a prefix, the caller tries the
+/// whole word first.
 pub(super) fn search(
     connection: &Connection,
     query: &Query,

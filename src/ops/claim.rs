@@ -43,7 +43,7 @@ pub use batch::claim_together;
 pub(crate) use for_run::{Begun, RunAsk, RunClaim, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
 
-/// How often the search for a step is repeated if a step has become ready meanwhile.
+/// How often a step is searched for at most; the search is repeated if a step has become ready meanwhile.
 const TRIES: usize = 3;
 
 /// The step that was claimed, or why none was.
@@ -64,7 +64,8 @@ pub struct ClaimReport {
     pub until_elsewhere: Option<Time>,
     /// It was made on this machine alone, and is not known to others yet.
     pub is_offline: bool,
-    /// What the claim wrote; none: another process made it.
+    /// What the claim wrote, or would write in a dry run. None if no step was claimed, or if another process or an
+    /// earlier request made the claim.
     pub(crate) made: Option<MadeHere>,
 }
 
@@ -158,7 +159,7 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
     if context.config.sync.is_some() && request.mode == Mode::Write {
         return shared::claim(context, request);
     }
-    // A claim with a key is made here, where the key is known.
+    // If the request has a key, this process makes the claim, as the daemon does not get the key.
     if request.target.is_some() || context.here.plan.is_some() || context.key.is_some() {
         return claim_here(context, request, &HashSet::new());
     }
@@ -224,7 +225,8 @@ fn process(context: &Context, pid: u32) -> Result<Option<Process>, Error> {
     }
 }
 
-/// A letter from g to z and seven hexadecimal digits: not a name, not a number, and not guessable.
+/// A letter from g to z and seven random hexadecimal digits. The letter is not a hexadecimal digit, so the id cannot be
+/// read as a number; it does not look like a name, and cannot be guessed.
 fn fresh_id(context: &Context) -> Result<String, Error> {
     let mut bytes = [0; 8];
     context.plans.random(&mut bytes)?;

@@ -133,8 +133,13 @@ fn trust(context: &Context) -> Check {
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
         None if context.plans.has_key() && !context.plans.is_bare() => {
-            let hint = "it stays as it is; the next change makes a directory for this user beside it, or says why not";
-            check(name, State::Note, "`.planwatch` was not made here, or cannot be made", hint)
+            let hint = "it is not changed; the next change creates a directory for this user next to it, or reports why it cannot";
+            check(
+                name,
+                State::Note,
+                "`.planwatch` came from another user or machine, or cannot be created",
+                hint,
+            )
         }
         None if context.plans.is_bare() => ok(name, "none, as there is no plan yet"),
         None => {

@@ -43,7 +43,7 @@ impl Verb {
         Self::ALL.into_iter().find(|it| it.target() == status).unwrap_or_default()
     }
 
-    /// The outcome of the attempt that a message makes.
+    /// The outcome of the attempt that is recorded if the verb has a message.
     pub fn outcome(self) -> &'static str {
         match self {
             Self::Start => "started",
@@ -63,7 +63,7 @@ impl Verb {
 
 /// Whether a step in this status may be moved by this verb; an unknown status may go anywhere.
 ///
-/// Staying where it is is always allowed: it writes nothing but a message.
+/// A verb that leaves the status as it is is always allowed: it records only a message.
 pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let Some(from) = from else { return true };
@@ -80,7 +80,7 @@ pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
     }
 }
 
-/// Whether work on a step in this status can be given back; a pending step has been already.
+/// Whether a step in this status can be released. For a pending step this changes nothing.
 pub fn may_be_released(from: Option<StepStatus>) -> bool {
     matches!(from, None | Some(StepStatus::InProgress | StepStatus::Pending))
 }

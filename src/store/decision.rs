@@ -6,10 +6,10 @@
 
 use std::convert::Infallible;
 
-/// The decision about a file: `W` is what is written, `T` what the caller gets with it, `L` what it gets if nothing is
-/// written. A decision that always writes has no `L`.
+/// The decision about a file: `W` is the content that it should have, `T` what the caller gets with it, `L` what the
+/// caller gets if the file is left as it is. A decision that always writes has no `L`.
 pub(crate) enum Decision<W, T = (), L = Infallible> {
-    /// Also not written if the file already contains this.
+    /// The file is not written if it already has this content.
     Write(W, T),
     /// The file stays as its editors saved it.
     Leave(L),

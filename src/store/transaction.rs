@@ -151,12 +151,13 @@ impl<L> From<Error> for Stop<L> {
     }
 }
 
-/// Keys whose new values are unlike those of any other change.
+/// Keys whose new values no other change can produce, such as lists of records with a time and an author.
 const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
 
 /// The run whose change a text already contains: an editor read planwatch's version and saved over it.
 ///
-/// Only versions that were in the file count. A text with the same value that was saved before is another program's change.
+/// Only versions that were in the file count. If our version was never in the file, a saved text with the same value
+/// has it from another program.
 fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<usize> {
     let is_included = |it: &Round<T>| {
         it.base != it.ours
@@ -166,14 +167,15 @@ fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<u
     rounds.iter().rposition(is_included)
 }
 
-/// Whether `ours` would replace a body that an editor saved after the first run: the decision made the same new body
-/// again.
+/// Whether `ours` would discard a body that an editor saved after the first run: the editor changed the body, and the
+/// decision made exactly the body of its first run again.
 fn replaces_a_save<T>(first: &Round<T>, bytes: &[u8], ours: &[u8]) -> bool {
     let [base, given, saved, ours] = [&first.base, &first.ours, bytes, ours].map(|it| split(it).body());
     saved != base && ours != saved && ours == given
 }
 
-/// How often, and how long each time, to wait for a save in progress: in all longer than a file counts as half saved.
+/// The number and length of the waits for a save in progress. Together they are longer than a file can count as half
+/// saved.
 const SAVE_WAITS: usize = 30;
 const SAVE_WAIT: Duration = Duration::from_millis(100);
 
@@ -182,7 +184,7 @@ pub(crate) fn is_half_saved(error: &Error) -> bool {
     matches!(error, Error::Disk(DiskError::HalfSaved { .. } | DiskError::Vanished { .. }))
 }
 
-/// Whether a file was not written because other programs saved it each time.
+/// Whether a file was not written because another program saved it meanwhile.
 fn is_changed(error: &Error) -> bool {
     matches!(error, Error::Disk(DiskError::FileChanged { .. }))
 }
@@ -204,7 +206,7 @@ pub(crate) fn once_saved<T>(
     change()
 }
 
-/// How often operations are made in all before the editor's save wins.
+/// How many times a batch is made and tried before the editor's save wins.
 const BATCH_TRIES: usize = 3;
 
 pub(crate) struct Transaction<'a> {
@@ -282,17 +284,18 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Diffs are rendered from [`Self::cut`], after the lock is released.
+    /// From now on the diffs of `change` and `create` are rendered with [`Self::cut`], after the lock is released.
     pub(crate) fn show_at_end(&mut self) {
         self.at_end.get_or_insert_default();
     }
 
-    /// What was changed since [`Self::show_at_end`] or the last cut.
+    /// The files that `change` and `create` changed since [`Self::show_at_end`] or the last cut.
     pub(crate) fn cut(&mut self) -> Shown {
         self.at_end.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The same change for another thread, which writes other files: another step of `undo`, the `nth` after this one's.
+    /// A transaction under the same lock for another thread, which writes other files. Its changes are a separate unit
+    /// of `undo`, the `nth` after this transaction's.
     pub(crate) fn beside(&self, nth: u64, verb: &str, by: &str) -> Self {
         let at = self.context.now.to_string();
         let beside = |it: &LockedPlans<'a>| LockedPlans {
@@ -392,7 +395,8 @@ impl<'a> Transaction<'a> {
         self.create(path, bytes)
     }
 
-    /// Reports a save into a moved file after its text was read: the saved text is only at the new path.
+    /// Reports that an editor saved into a file after planwatch had read and moved it: the saved text is only at the
+    /// new path.
     pub(crate) fn report_save(&self, path: &str, moved: &Path, read: &[u8]) {
         let is_other = || self.context.plans.read(moved).is_ok_and(|it| it.bytes != read);
         if !self.is_dry_run() && is_other() {
@@ -566,7 +570,8 @@ fn tell_kept(context: &Context, kept: &[Kept]) {
 /// Applies edits to a front matter, with an error that names the place.
 pub(crate) fn edit(path: &str, bytes: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, Error> {
     header_edit::edit(bytes, changes, order).map_err(|together| {
-        // The error's position refers to the file as it is, so the failing change is tried on that alone.
+        // The position must refer to the file as it is on disk, so each change is tried alone on that file, and the
+        // first that fails gives the error.
         let alone =
             changes.iter().find_map(|it| header_edit::edit(bytes, std::slice::from_ref(it), order).err());
         Error::edit(path, bytes, alone.unwrap_or(together))

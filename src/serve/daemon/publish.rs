@@ -112,7 +112,8 @@ impl Publisher {
     /// Compares a settled plan with the baseline, and returns the changes as events. `own` are the unpublished writes.
     ///
     /// A command writes a file first and its log entry afterwards, both under the lock. A change without a log entry
-    /// therefore counts as an outside edit only if it was read while the lock was free.
+    /// therefore counts as an outside edit only if the log still lacks the entry once the lock is free, or once a
+    /// writer has held it for [`WRITER_LIMIT`].
     pub(crate) fn events(
         &mut self,
         context: &Context,
@@ -138,7 +139,8 @@ impl Publisher {
                 self.pending.insert(id, PendingPlan { writer: Some(since), news, held: pending.held });
                 return Vec::new();
             }
-            // The lock is free, so the log entry of any writer is there by now.
+            // If the lock is free, the log entry of any writer is there by now. Otherwise the writer has had its time,
+            // or the lock cannot be examined.
             *own = self.unpublished_writes(&context.plans);
             diff = diff_with(own);
         }

@@ -13,7 +13,7 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::Notify;
 
-/// How long to wait after the end of input, if no call is running.
+/// How long to wait for the next answer after the end of input, if no call is running.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A transport whose input ends once everything is answered.
@@ -81,7 +81,8 @@ impl<T> DrainedTransport<T> {
         Self { inner, open: Arc::default(), is_at_work, at_end, has_ended: false }
     }
 
-    /// After the end of input the client can no longer answer.
+    /// An error in place of the client's answer to an open question, as it cannot answer after the end of input. `None`
+    /// if no question is open.
     fn unheard(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut ids = self.open.ids();
         let id = ids.questions.iter().next().cloned()?;

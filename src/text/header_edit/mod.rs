@@ -38,9 +38,9 @@ pub enum Change {
 
 /// Applies changes in their order and returns the new file; without a change of data, the same bytes.
 ///
-/// `order` is the table of the file's keys: a key that is added goes after the nearest key before it in the table,
-/// `id` directly above `status`, any other to the end, but never after `attempts`. A file without front
-/// matter gets one.
+/// `order` is the table of the file's keys. A new key goes after the nearest key that precedes it in the table; if none
+/// of those is there, before the nearest that follows it; otherwise to the end. It never goes after `attempts`, and
+/// `id` goes directly above `status`. A file without front matter gets one if a key is set or an item is appended.
 ///
 /// # Errors
 ///
