@@ -382,7 +382,7 @@ impl Driver<'_> {
         let is_over = tries >= context.config.max_attempts() as usize;
         if is_over || is_failed && outcome != Outcome::Failed {
             let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
-            return halted(format!("`{id}` was tried {times}, the last time: {}", outcome.word()));
+            return halted(format!("`{id}` was tried {times}; last outcome: {}", outcome.word()));
         }
         let tree = match tree.zip(self.trees.as_ref()) {
             Some((tree, trees)) => self.workers.tree(&tree.path, &trees.plans_in(tree)),
