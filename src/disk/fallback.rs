@@ -1,7 +1,7 @@
 //! Changing a file where names cannot be exchanged.
 //!
-//! Without the call (NFS, FUSE): a final check, then a rename. For a file with several links, or at a mount point: a
-//! write into the same inode, after a copy was preserved, under a lease.
+//! Where the system call that exchanges names is missing (NFS, FUSE): a final check, then a rename. For a file with
+//! several links, or at a mount point: a write into the same inode, after a copy was preserved, under a lease.
 
 use std::io;
 use std::path::Path;
@@ -47,7 +47,8 @@ impl Locked<'_> {
         match outcome {
             Ok(true) => Ok(Put::Clean(Draft { version: Version { path: old, name }, file: draft.file })),
             unplaced => {
-                // The order matters: a second name without a draft means that it was done.
+                // The second name is removed before the draft: to recovery, a second name without a draft means that
+                // the file was replaced.
                 disk.remove(&old).ok();
                 disk.remove(&draft.version.path).ok();
                 unplaced.map(|_| Put::Stale)
@@ -55,7 +56,7 @@ impl Locked<'_> {
         }
     }
 
-    /// The old inode's second name when it was not exchanged for `version`.
+    /// The second name that the old inode gets where names cannot be exchanged; its id follows that of `version`.
     pub(super) fn second_version(&self, version: &Version) -> Version {
         let name = VersionName { id: version.name.id + 1, ..version.name.clone() };
         Version { path: dir(self.plans).join(name.encode()), name }
@@ -135,7 +136,7 @@ impl Locked<'_> {
             Ok(()) => {
                 let old = displaced.join(name.encode());
                 file.release();
-                // If it fails, a text is reported unnecessarily.
+                // If the rename fails, the copy is reported as interrupted although nothing was lost.
                 rename_new(disk, &copy, &old).ok();
                 Ok(Put::Clean(Draft { version: Version { path: old, name }, file }))
             }
@@ -147,7 +148,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens the inode that was read with a lease, if its content is unchanged.
+    /// Opens the file, with a lease where there are leases. `None` if its content is no longer the one that was read.
     fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Leased>, DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(path, error);

@@ -37,7 +37,7 @@ pub(super) struct Journal {
     pub verb: String,
     pub at: String,
     pub ops: Vec<FileOp>,
-    /// The sources of the renaming operations before the first operation.
+    /// The sources of all `Rename` and `Remove` operations, as they were before the batch began.
     pub sources: Vec<Source>,
     pub links: Vec<Link>,
     /// Missing directories that the operations create, parents first. After undoing they are removed if empty.
@@ -45,7 +45,7 @@ pub(super) struct Journal {
     /// Directories that are removed at the end if empty, deepest first.
     pub emptied: Vec<PathBuf>,
     pub by: String,
-    /// The unit of the undo log that it undoes; `None`: it is a unit itself.
+    /// The unit of the undo log that it undoes; `None` if it is not an undo.
     pub undoes: Option<u64>,
     /// The unit of the undo log that it belongs to; `None`: it is a unit itself.
     pub unit: Option<u64>,
@@ -93,7 +93,7 @@ const LINK: u8 = b'l';
 
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
-/// A batch that a crash interrupted and that taking the lock resolved.
+/// A batch that a crash interrupted, and that was finished or taken back when the lock was next taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     pub verb: String,
@@ -153,7 +153,8 @@ impl Journal {
         self.links.iter().find(|it| it.n == n as u64).map(|it| it.asked.as_path())
     }
 
-    /// The changed file whose old text this is. A new file with that text gets its permissions.
+    /// The file that the batch changes and whose old text is `bytes`, if there is one. A new file with that text gets
+    /// its permissions.
     pub(super) fn copied_from(&self, bytes: &[u8]) -> Option<&Path> {
         self.ops.iter().find_map(|op| match op {
             FileOp::Change { path, before, .. } if before == bytes => Some(path.as_path()),

@@ -28,7 +28,7 @@ pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
 
 pub(super) const LOG: &str = "log";
 
-/// The destination of removed files, below directories that exist only for them.
+/// The directory into which files are removed. Each removal has directories of its own there.
 pub(super) const ARCHIVE: &str = "_archive";
 
 const REMEMBERED: usize = 100;
@@ -332,7 +332,8 @@ impl Locked<'_> {
         Record { unit: id, verb, at, by: self.by.clone(), ..record }
     }
 
-    /// Appends records in one write, so that a crash or a full disk does not separate them.
+    /// Appends records with one call, so that they are rarely separated. If that fails, the log is marked as
+    /// incomplete, and the rest of the unit is not recorded.
     pub(super) fn log(&self, records: &[Record]) {
         let Some(unit) = records.first().map(|it| it.unit) else { return };
         let is_part_missing = self.unrecorded_unit.load(Ordering::Relaxed) == unit;
@@ -381,7 +382,8 @@ impl Locked<'_> {
             if needed.has(&version) && bytes <= MOST_BYTES {
                 continue;
             }
-            // It was quiet when it was moved here, but not every file system has leases to verify that.
+            // No program had the version open for writing when it was moved here, but without leases this could not be
+            // verified.
             let Some((file, lease)) = self.without_writers(&at) else { continue };
             let Ok(text) = file.read(u64::MAX, 0) else { continue };
             let is_theirs = !text.is_empty() && Content::of(&text) != version.base;

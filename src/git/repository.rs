@@ -86,7 +86,7 @@ impl Git {
             return Err(GitError::unexpected("rev-parse", "a path contains a line break"));
         };
         let path = |it: &[u8]| PathBuf::from(OsString::from_vec(it.to_vec()));
-        // An older git gives it relative to the working directory.
+        // git may print this path relative to the working directory.
         let common_dir = directory.join(path(common));
         let head = Head { commit: commit.flatten(), is_shallow: head[0] == b"true" };
         Ok((Self { root: path(root), git_dir: path(git_dir), common_dir, version }, head))
@@ -101,16 +101,18 @@ impl Git {
         }
     }
 
-    /// A call in the working tree's top directory. The words are planwatch's own; see [`Call`] for everything else.
+    /// A call in the working tree's top directory. The words are fixed arguments; paths, revisions and other input are
+    /// added with the methods of [`Call`].
     ///
-    /// It does not fetch what a partial clone lacks. A git before 2.45 does not know the variable for that; it fetches nothing
-    /// if it may use no protocol.
+    /// It does not fetch what a partial clone lacks. A git before 2.45 does not know `GIT_NO_LAZY_FETCH`. It is
+    /// forbidden every protocol instead, so that it fetches nothing either.
     pub fn call(&self, words: &[&str]) -> Call {
         let call = Call::new(&self.root, words);
         if self.require(2, 45, "").is_ok() { call } else { call.config("protocol.allow", "never") }
     }
 
-    /// A path relative to the top directory; `None` if it is outside. The directory's links are resolved first.
+    /// A path relative to the top directory; `None` if it is outside. If the path as given is not inside, the links of
+    /// its directory are resolved.
     pub fn relative(&self, path: &Path) -> Option<PathBuf> {
         let inside = |path: &Path| path.strip_prefix(&self.root).map(Path::to_path_buf).ok();
         inside(path).or_else(|| {

@@ -94,7 +94,8 @@ impl Kind {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
-    /// A plan's id, whose words are often looked for; nothing for a step, which would share its plan's.
+    /// A plan's id, whose words are often searched for, or the topic of a decision. Empty for an insight, and for a
+    /// step, which would repeat its plan's id.
     name: String,
     title: String,
     body: String,
@@ -149,7 +150,8 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
 /// Replaces the marks of matches, and NUL, at which SQLite would end the text. Puts [`BETWEEN`] around characters of
 /// scripts without spaces.
 fn plain(text: &str) -> String {
-    // Nearly no text has any. Finding the smallest byte is several times as fast as searching for each of them.
+    // Almost no text contains NUL or a match mark. Finding the smallest byte is several times as fast as searching for
+    // each of them.
     let (smallest, largest) = text.bytes().fold((u8::MAX, 0), |(a, b), it| (a.min(it), b.max(it)));
     let text = if largest < FIRST_BYTE_WITHOUT_SPACES { text.to_owned() } else { apart(text) };
     if smallest > 3 { text } else { text.replace(['\0', MATCH_START, MATCH_END], " ") }
@@ -181,7 +183,7 @@ fn apart(text: &str) -> String {
     apart
 }
 
-/// A plan's documents: its own, then its steps' in their order.
+/// The documents of a plan (its own, then those of its steps in order), or the single document of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
     pub(super) key: Key,
@@ -411,7 +413,7 @@ struct Term<'a> {
 /// Writes a query in FTS5's language; `None` if it has no wanted terms.
 ///
 /// The last word also matches longer words. If the last word has a digit, as in `step 7`, exact matches rank higher
-/// than longer words. Otherwise they do not, or `token` in a text would come before `tokens` in a title.
+/// than longer words. Without a digit they do not: `token` in a text would come before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     expression_of(text, LastWord::MayBeBegun)
 }

@@ -65,8 +65,8 @@ impl Gone {
 ///
 /// `own` is the plan of the gone steps with its new Steps list. The caller writes the files of `rewritten` steps, and
 /// those of `left` steps and archived plans are not changed. Front matter and the Steps lists of other plans are edited
-/// item by item. If a Dependencies section names a gone step, the text stays, and the file gets a `depends`, which takes
-/// precedence over it.
+/// item by item. If a Dependencies section names a gone step, its text stays, except for links to a renamed file. If
+/// the step would then wait for the wrong steps, the file gets a `depends`, which takes precedence over the section.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,
@@ -168,7 +168,8 @@ impl Waits<'_> {
             let steps = &read.depends;
             return steps.len() == self.steps.len() && steps.iter().all(|it| self.steps.contains(it));
         }
-        // The text still names a gone end of a range, which would be reported as missing.
+        // A gone step at the end of a range does not count as known: the text still names it, and it would be reported
+        // as missing.
         let is_gone = |it: &StepId| self.gone.iter().any(|gone| gone.id == *it);
         let is_known = |it: &StepId| self.steps.contains(it) || read.has_in_range(it) && !is_gone(it);
         self.ranges == read.ranges
@@ -237,8 +238,8 @@ pub(crate) fn unread_items(file: &[u8], own: &StepId) -> Vec<NewValue> {
     unread.map(|it| NewValue::Text(it.to_owned())).collect()
 }
 
-/// The changes that replace a step in `depends`: the first heir replaces the old item, the others follow it; without an heir
-/// the item is removed.
+/// The changes that replace a step in `depends`: the first new heir replaces the old item, and the others are appended
+/// to the list; without a new heir the item is removed. If the old step is itself an heir, its item stays.
 pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
@@ -253,7 +254,7 @@ pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId])
     let key = || "depends".to_owned();
     let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
     let mut changes = Vec::new();
-    // Another step now has the number, and replaces the old step too.
+    // The old id is an heir itself: another step has the number now, or the heirs are unknown.
     let mut new = new.peekable();
     match new.next_if(|_| !heirs.contains(old)) {
         None if heirs.contains(old) => {}

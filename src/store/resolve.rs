@@ -1,4 +1,4 @@
-//! Finds the plan or step that a typed reference means.
+//! Finds the plan or step that a reference means, as a person typed it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -33,7 +33,7 @@ impl NamedStep {
         Self { id: step.id.clone(), file: step.path.rsplit('/').next().map(str::to_owned) }
     }
 
-    /// A step of which another process knows the name of the file.
+    /// A step whose file name, if known, was supplied by another process.
     pub(crate) fn in_file(id: StepId, file: Option<String>) -> Self {
         Self { id, file }
     }
@@ -54,8 +54,8 @@ impl Target {
 
 /// Finds what a reference means; reads only the plan that it names, if it names one.
 ///
-/// An existing plan of the whole name wins over a step. A step need not exist. An archived plan that a live one hides
-/// is refused; see [`for_reading`].
+/// If the whole text is the name of an existing plan, it means that plan and not a step. A step need not exist. An
+/// archived plan that a live one hides is refused; see [`for_reading`].
 pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
     let (target, side) = for_reading(context, text)?;
     if side == Side::Archived && load::is_live(context, target.plan()) {
@@ -192,7 +192,7 @@ fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Finds the plan that was named in loaded plans.
+/// Looks up the named plan among loaded plans.
 pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&'a Plan> {
     match side {
         Side::LiveFirst => plans.get(id),
@@ -200,8 +200,8 @@ pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&
     }
 }
 
-/// Finds the named step. If two files have its number and no path says which is meant, it is the first one, which has a
-/// problem for that.
+/// Finds the named step. If two files have its number and no path says which is meant, the first one is returned; its
+/// problems include the duplicate number.
 pub(crate) fn shown_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
     let step = named_step(plan, named)?.or_else(|| plan.find(&named.id));
     step.ok_or_else(|| missing_step(plan, &named.id.number))
@@ -233,7 +233,7 @@ fn same_number<'a>(plan: &'a Plan, named: &NamedStep) -> Vec<&'a Step> {
     plan.steps.iter().filter(|it| it.id.number == named.id.number).collect()
 }
 
-/// Finds the step that the same file holds in plans that were loaded otherwise.
+/// Finds, in plans from another load, the step whose file has the same path.
 pub(crate) fn same_file<'a>(plans: &'a Plans, step: &Step) -> Result<(&'a Plan, &'a Step), Error> {
     let in_plan = |plan: &'a Plan| plan.steps.iter().find(|it| it.path == step.path).map(|it| (plan, it));
     let found = plans.iter().find_map(in_plan);

@@ -39,7 +39,7 @@ pub(crate) struct StepUpdate {
     pub(crate) attempts: Vec<NewAttempt>,
     /// The owner of the claim makes the update, so the lease is renewed.
     pub(crate) renews: bool,
-    /// Ends the recorded claim, which the file does not show.
+    /// Ends a claim that is only in the claim records; the file has no `claim`.
     pub(crate) ends_record: bool,
     /// The update comes from `claim`: it makes a claim, or marks a step with too many tries as failed.
     /// `src/ops/claim.rs` records the answer for the request's key, not this module.
@@ -61,7 +61,7 @@ pub(crate) struct Current<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// The step with its plan and all plans, as the rules take them.
+    /// All plans, the plan and the step: the arguments of the functions that judge a step.
     pub(crate) fn placed(self) -> (&'a Plans, &'a Plan, &'a Step) {
         (self.plans, self.plan, self.step)
     }
@@ -107,7 +107,7 @@ pub(crate) fn update(
     Ok(done.changed)
 }
 
-/// As [`update`], for decisions that return a value too, or may leave the file.
+/// As [`update`], for decisions that also return a value, or may not write the file.
 pub(crate) fn update_with<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -231,7 +231,8 @@ fn as_changed(
     Ok((Changed { was_written, was, status, ..changed }, now.clone()))
 }
 
-/// Records the answer for the request's key. A claim does that itself; a refusal that leaves a note has no answer.
+/// Records the answer for the request's key. A claim records its answer itself. If the request is refused and only a
+/// note is written, no answer is recorded.
 fn record_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
     if outcome.update.refusal.is_some() {
         idempotency::record_aside(context);

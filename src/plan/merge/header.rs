@@ -60,8 +60,8 @@ pub(super) fn merge(
 }
 
 impl Sides<'_> {
-    /// Whether the side with this front matter has every entry of the base. If it lacks one, the other side's front matter
-    /// is not replaced by it, even if that is unchanged.
+    /// Whether the side with this front matter has every entry of the base. If the side lacks an entry, its front
+    /// matter must not replace that of the other side, even if the other side's is unchanged.
     fn has_all_entries(&self, front_matter: &[u8]) -> bool {
         let side = if front_matter == self.ours.header() { self.ours } else { self.theirs };
         let read = |of: &Side<'_>, key: &str| entries::read(of.get(key)).unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Merge<'a> {
                     self.decided.push(format!("status {word} ({} and {})", words[0], words[1]));
                 }
             }
-            // Both wrote the same status: the piece that changed is taken as any other key.
+            // If both wrote the same status, the key is merged like any other.
             if !is_same {
                 self.take("status", winner);
             }
@@ -323,7 +323,7 @@ impl<'a> Merge<'a> {
         known.chain(LOGS).all(|key| {
             let now = tree.root().get(key);
             let is_side = is_alike(now, edited.root().get(key)) || is_alike(now, theirs.get(key));
-            // A value of several lines may hold lines of both.
+            // A map, a list or a text may have parts of both.
             is_side || now.is_some_and(|it| matches!(it.kind(), Kind::Map | Kind::List | Kind::Text))
         }) && LOGS.iter().all(|key| {
             let Some(now) = entries::read(tree.root().get(key)) else { return true };

@@ -127,7 +127,8 @@ impl Watching {
         Ok(receiver)
     }
 
-    /// Stops watching and waits until its lock is free; does not wait for a follower.
+    /// If this process watches, stops that and waits for the thread, so that the watcher's lock is free afterwards. A
+    /// thread that follows another process is not waited for.
     fn stop(&self) {
         let (stopper, thread) = {
             let mut state = self.state();
@@ -141,7 +142,8 @@ impl Watching {
         }
     }
 
-    /// Follows the watching process, or watches if there is none, until the plans are removed or the client disconnects.
+    /// Follows the watching process, or watches if there is none, until the plans are removed, watching fails, or
+    /// [`Self::stop`] is called.
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
@@ -279,7 +281,8 @@ impl Followed {
             uris.push(LIST.to_owned());
             tokio::spawn(Arc::clone(self).notify_client(receiver, Arc::clone(contexts), peer));
         }
-        // The client is answered after this, so every later change gives another text.
+        // The client is answered after this read, so every change that it makes later differs from the text that was
+        // read.
         let mut seen = self.seen.lock().await;
         seen.extend(read(contexts, uris).await);
         Ok(())
@@ -329,7 +332,7 @@ struct Prepared {
     seen: Seen,
 }
 
-/// Subscriptions that are prepared, by the task that serves the request.
+/// Prepared subscriptions, each with the id of the task that serves its request.
 ///
 /// The library acknowledges a subscription between two calls of the handler: the first says what is accepted, the second
 /// serves it. The client may change a file as soon as it has the acknowledgement, so everything is read in the first.
@@ -380,7 +383,8 @@ fn uris(filter: &SubscriptionFilter) -> Vec<String> {
     uris.chain(wants_list.then(|| LIST.to_owned())).collect()
 }
 
-/// Notifies a client of the newer protocol until it cancels the subscription.
+/// Sends notifications to a client of the newer protocol until it cancels the subscription, its input ends, or the feed
+/// ends.
 pub(super) async fn listen(
     beginnings: &Beginnings,
     contexts: &ContextFactory,
@@ -404,7 +408,8 @@ pub(super) async fn listen(
         }
     };
     let mut has_ended = beginnings.has_ended.subscribe();
-    // Once the input has ended, the library no longer reports that a notification was sent, so that is not awaited either.
+    // Once the input has ended, the library no longer confirms that a notification was sent. A wait for that would not
+    // end, so it is given up.
     tokio::select! {
         () = notify => {}
         () = subscription.cancelled() => {}
