@@ -5,7 +5,7 @@
 //! cancellation is read, even while the request is carried out.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -52,13 +52,13 @@ impl Pending {
     }
 }
 
-/// Reads frames until the end of the input, and passes them on; none is the end.
+/// Reads frames in a thread until the end of the input, and passes them on; none is the end. Fails if no thread can be started.
 pub(super) fn read_all<T: Send + 'static>(
     input: impl Read + Send + 'static,
     pending: Pending,
     to: Sender<T>,
     event: impl Fn(Option<Frame>) -> T + Send + 'static,
-) {
+) -> io::Result<()> {
     let read = move || {
         let mut input = BufReader::new(input);
         while let Ok(Some(frame)) = frames::read(&mut input) {
@@ -78,8 +78,7 @@ pub(super) fn read_all<T: Send + 'static>(
         }
         to.send(event(None)).ok();
     };
-    // If no thread can be started, nothing is read.
-    thread::Builder::new().name("lsp-input".to_owned()).spawn(read).ok();
+    thread::Builder::new().name("lsp-input".to_owned()).spawn(read).map(drop)
 }
 
 #[derive(Debug, Default)]
@@ -220,7 +219,7 @@ mod tests {
             frame(r#"{"method":"$/cancelRequest"}"#),
         ];
         let (pending, (sender, receiver)) = (Pending::default(), channel());
-        read_all(std::io::Cursor::new(input.concat()), pending.clone(), sender, |it| it.is_some());
+        read_all(std::io::Cursor::new(input.concat()), pending.clone(), sender, |it| it.is_some()).unwrap();
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [true, true, false]);
         assert!(pending.is_cancelled(&1.into()) && !pending.is_cancelled(&2.into()));
         let outbox = Outbox::new(pending.clone());

@@ -109,7 +109,10 @@ pub fn serve(
     let pending = Pending::default();
     let outbox = Outbox::new(pending.clone());
     outbox.write_to(output);
-    read_all(input, pending.clone(), events.clone(), Event::Frame);
+    if read_all(input, pending.clone(), events.clone(), Event::Frame).is_err() {
+        // Nothing can be read, so the server ends as at the end of the input.
+        events.send(Event::Frame(None)).ok();
+    }
     let mut server = Server::new(contexts, outbox, pending, events);
     let code = server.run(&receiver);
     // A change of files that has begun is finished and answered.
