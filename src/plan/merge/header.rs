@@ -33,9 +33,12 @@ pub(super) fn merge(
     let Sides { base, ours, theirs, .. } = *sides;
     let clean =
         |bytes: &[u8]| Some(MergedHeader { bytes: bytes.to_vec(), is_clean: true, decided: Vec::new() });
-    let one = one_of(base.header(), ours.header(), theirs.header());
-    if let Some(one) = one.filter(|it| kind == FileKind::Other || sides.has_all_entries(it)) {
-        return clean(one);
+    let order = if kind == FileKind::Plan { PLAN_KEYS } else { STEP_KEYS };
+    if let Some(one) = one_of(base.header(), ours.header(), theirs.header()) {
+        let side = if one == ours.header() { ours } else { theirs };
+        let lacks = kind != FileKind::Other && ours.header() != theirs.header();
+        let whole = if lacks { with_entries_of(base, side, order) } else { None };
+        return clean(whole.as_deref().unwrap_or(one));
     }
     match [base, ours, theirs].map(Side::has_header) {
         [_, true, true] => {}
@@ -45,7 +48,7 @@ pub(super) fn merge(
     }
     let mut merge = Merge {
         sides,
-        order: if kind == FileKind::Plan { PLAN_KEYS } else { STEP_KEYS },
+        order,
         file: ours.header().to_vec(),
         taken: BTreeMap::new(),
         settled: Vec::new(),
@@ -59,14 +62,22 @@ pub(super) fn merge(
     merge.assemble(lines)
 }
 
-impl Sides<'_> {
-    /// Whether the side with this front matter has every entry of the base. If the side lacks an entry, its front
-    /// matter must not replace that of the other side, even if the other side's is unchanged.
-    fn has_all_entries(&self, front_matter: &[u8]) -> bool {
-        let side = if front_matter == self.ours.header() { self.ours } else { self.theirs };
-        let read = |of: &Side<'_>, key: &str| entries::read(of.get(key)).unwrap_or_default();
-        LOGS.iter().all(|key| entries::missing(&read(self.base, key), &read(side, key)).is_empty())
+/// The front matter of the only side that changed it, with the entries of the base that it lacks: an `undo` or a revert
+/// changes the status back, but the attempt stays readable. `None` if it lacks none.
+fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Option<Vec<u8>> {
+    let mut file = None;
+    for key in LOGS {
+        // A text instead of a list cannot take entries.
+        let (Some(before), Some(own)) = (entries::read(base.get(key)), entries::read(side.get(key))) else {
+            continue;
+        };
+        let lacking = entries::missing(&before, &own);
+        if !lacking.is_empty() && side.has_header() {
+            let header = file.as_deref().unwrap_or(side.header());
+            file = Some(entries::add(header, key, &own, &lacking, order)?);
+        }
     }
+    file
 }
 
 /// Entries that the merge itself adds to the lists.

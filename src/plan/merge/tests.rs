@@ -59,13 +59,21 @@ fn attempts_of_both_are_kept_in_the_order_of_their_times() {
 }
 
 #[test]
-fn a_removed_attempt_comes_back_if_the_other_side_changed_only_the_text() {
-    let log = "attempts:\n  - at: 2026-01-01T00:00:00Z\n    outcome: failed\n";
-    let of = |log: &str, body: &str| step(&format!("status: pending\n{log}"), body);
-    let (removed, changed) = (of("", ""), of(log, "\nMore.\n"));
-    clean(STEP, &of(log, ""), &removed, &changed, &changed);
-    clean(STEP, &of(log, ""), &changed, &removed, &changed);
-    clean(STEP, &of(log, ""), &removed, &of(log, ""), &removed);
+fn an_undone_completion_stays_undone_and_its_attempt_stays_if_the_other_side_changed_the_text() {
+    let log = "attempts:\n  - at: 2026-01-01T00:00:00Z\n    outcome: completed\n";
+    let of =
+        |status: &str, log: &str, body: &str| step(&format!("status: {status}\nnotes: look\n{log}"), body);
+    let (base, undone) = (of("completed", log, ""), of("pending", "", ""));
+    let changed = of("completed", log, "\nMore.\n");
+    let both = of("pending", log, "\nMore.\n");
+    clean(STEP, &base, &undone, &changed, &both);
+    clean(STEP, &base, &changed, &undone, &both);
+    clean(STEP, &base, &undone, &base, &undone);
+    // A side without front matter, or with a text in place of the list, cannot take entries.
+    for other in ["# Schema\n".to_owned(), step("attempts: none\n", "")] {
+        let got = merged(STEP, Some(&base), &other, &changed);
+        assert_eq!((text(&got), got.is_clean), (other.replace("# Schema\n", "# Schema\n\nMore.\n"), true));
+    }
 }
 
 #[test]
