@@ -1,9 +1,9 @@
 //! Changing a file that other programs edit too.
 //!
 //! The new version and the file exchange their names atomically, and the version that came out is compared afterwards.
-//! If another program saved after the file was read, its text is the new base, and the edit runs again on it. No save can
-//! come between exchange and comparison, so none is replaced unseen. Where names cannot be exchanged, `fallback` changes the
-//! file, with the limits that it states. This module does not interpret edits.
+//! If another program saved after the file was read, its text is the new base, and the edit runs again on it. The
+//! comparison reads the version that came out, so no save is replaced unseen. Where names cannot be exchanged,
+//! `fallback` changes the file, with the limits that it states. This module does not interpret edits.
 
 use std::path::{Path, PathBuf};
 

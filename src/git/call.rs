@@ -88,7 +88,7 @@ impl Call {
         }
     }
 
-    /// Keeps Ctrl-C at the terminal from the command, which it would end with its work half done.
+    /// Ctrl-C at the terminal does not reach the command; it would end with its work half done.
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.is_shielded = true;

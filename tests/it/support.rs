@@ -29,15 +29,15 @@ pub(crate) fn read(path: &Path) -> String {
 
 /// A new directory, which is removed when all tests have ended.
 ///
-/// ext4 without a journal does not reuse the number of a removed file for five minutes, and passes over all of these numbers
+/// ext4 without a journal does not reuse the number of a removed file for some minutes, and passes over all of these numbers
 /// for each new file. Removing the directories at once makes the tests take a quarter longer there.
 pub(crate) fn temporary() -> tempfile::TempDir {
     static ALL: OnceLock<(PathBuf, ChildStdin)> = OnceLock::new();
     let (all, _) = ALL.get_or_init(|| {
-        let all = tempfile::Builder::new().prefix("planwatch-it-").disable_cleanup(true).tempdir();
+        let all = tempfile::Builder::new().prefix("planwatch-it-").tempdir();
         let all = all.expect("a temporary directory").keep();
         // Its input ends with this process, however that ends.
-        let remove = "trap '' INT; cat; rm -rf \"$1\"";
+        let remove = "trap '' INT TERM HUP QUIT; cat; rm -rf \"$1\"";
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", remove, "sh"]).arg(&all).stdin(Stdio::piped()).stdout(Stdio::null());
         let input = shell.stderr(Stdio::null()).spawn().expect("there is a shell").stdin.take();
@@ -236,10 +236,11 @@ impl Ran {
 
 /// Copies the example plans without planwatch's own state, which is there once a command has read them.
 pub(crate) fn copy_examples(to: &Path) {
-    copy(&root().join("plans-example"), to);
-    let state = to.join(".planwatch");
-    if state.exists() {
-        std::fs::remove_dir_all(state).expect("it can be removed");
+    for entry in std::fs::read_dir(root().join("plans-example")).expect("it is there").flatten() {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(".planwatch") {
+            copy(&entry.path(), &to.join(name));
+        }
     }
 }
 

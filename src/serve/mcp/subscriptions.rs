@@ -143,7 +143,7 @@ impl Watching {
     }
 
     /// Follows the watching process, or watches if there is none, until the plans are removed, watching fails, or
-    /// [`Self::stop`] is called.
+    /// [`Self::stop`] is called. While it follows another process, it notices the last only when that process ends.
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
