@@ -88,9 +88,7 @@ pub(super) struct LastWrites(String);
 impl PlansDir {
     pub(super) fn last_writes(&self) -> LastWrites {
         let bytes = self.undo_log_bytes(&self.known_state_dir());
-        // Valid text, as nearly always, is not copied.
-        let text = String::from_utf8(bytes);
-        LastWrites(text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
+        LastWrites(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
