@@ -133,7 +133,8 @@ fn trust(context: &Context) -> Check {
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
         None if context.plans.has_key() && !context.plans.is_bare() => {
-            let hint = "it is not changed; the next change creates a directory for this user next to it, or reports why it cannot";
+            let hint = "it is not changed; the next change creates a directory for this user next to it, or \
+                        reports why it cannot";
             check(
                 name,
                 State::Note,

@@ -36,8 +36,8 @@ pub(super) fn merge(
     let order = if kind == FileKind::Plan { PLAN_KEYS } else { STEP_KEYS };
     if let Some(one) = one_of(base.header(), ours.header(), theirs.header()) {
         let side = if one == ours.header() { ours } else { theirs };
-        let lacks = kind != FileKind::Other && ours.header() != theirs.header();
-        let whole = if lacks { with_entries_of(base, side, order) } else { None };
+        let may_lack_entries = kind != FileKind::Other && ours.header() != theirs.header();
+        let whole = may_lack_entries.then(|| with_entries_of(base, side, order)).flatten();
         return clean(whole.as_deref().unwrap_or(one));
     }
     match [base, ours, theirs].map(Side::has_header) {
@@ -63,7 +63,7 @@ pub(super) fn merge(
 }
 
 /// The front matter of the only side that changed it, with the entries of the base that it lacks: an `undo` or a revert
-/// changes the status back, but the attempt stays readable. `None` if it lacks none.
+/// changes the status back, but the attempt stays readable. `None` if it lacks none, or a list cannot be edited.
 fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Option<Vec<u8>> {
     let mut file = None;
     for key in LOGS {

@@ -52,7 +52,8 @@ impl Pending {
     }
 }
 
-/// Reads frames in a thread until the end of the input, and passes them on; none is the end. Fails if no thread can be started.
+/// Reads frames in a thread until the end of the input, and passes them on; none is the end. Fails if no thread can be
+/// started.
 pub(super) fn read_all<T: Send + 'static>(
     input: impl Read + Send + 'static,
     pending: Pending,

@@ -8,12 +8,12 @@ use super::{Place, repository};
 const COMMITS: usize = 4;
 
 /// The user commits at most this often, so that a slow machine also gets to planwatch's commits.
-const MOST_OF_THE_USER: usize = 60;
+const MOST_USER_COMMITS: usize = 60;
 
 /// The user edits, stages and commits until the others are done. Returns how many commits were made.
 fn user(place: &Place, is_over: &AtomicBool) -> usize {
     let mut made = 0;
-    for n in 0..MOST_OF_THE_USER {
+    for n in 0..MOST_USER_COMMITS {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
