@@ -1,6 +1,6 @@
 //! The floor P of the speed figures: a program that reads its arguments with clap, prints a line, and exits.
 //!
-//! With `save` it also replaces a file and syncs its bytes, which is F.
+//! With `save` it also replaces a file and syncs its bytes, which is floor F.
 
 #![expect(clippy::print_stdout, reason = "a program that prints is the floor")]
 #![expect(clippy::disallowed_methods, reason = "the floors call the system directly")]

@@ -32,10 +32,10 @@ struct Bench {
     claimed: OnceLock<Corpus>,
 }
 
-/// The plans of the small corpus and of the one whose steps are claimed: S.
+/// The number of plans of the small corpus, and of the corpus S, whose steps are claimed.
 const SMALL: usize = 100;
 
-/// The plans of the corpus with 11,000 files.
+/// The number of plans of the corpus with 11,000 files.
 const MIDDLE: usize = 1_000;
 
 pub(crate) fn main() {

@@ -1,4 +1,4 @@
-//! Arbitrary bytes are split, parsed and converted to JSON without a panic, and every span lies in the text.
+//! Arbitrary bytes are split, parsed and converted to JSON without a panic, and every span is within the text.
 
 #![no_main]
 

@@ -57,7 +57,7 @@ async function L3() {
     }
   }
   violations.forEach((it) => console.log('    ', it));
-  // Chromium says of itself that a page is not there.
+  // Chromium itself reports a missing page.
   for (let nth = faults.length - 1; nth >= 0; nth--) if (/\/plan\/none: .*404/.test(faults[nth])) faults.splice(nth, 1);
   faults.forEach((it) => console.log('    ', it));
   check('L3 axe', violations.length === 0, `${violations.length} violations on ${n} views`);
@@ -255,7 +255,8 @@ async function editing(it) {
   await page.click('#editor button.primary');
   await page.waitForSelector('.theirs ins');
   if (!(await page.textContent('.theirs ins')).includes('+ ')) faults.push('lines that differ are not marked');
-  // A later change does not take the comparison away. When another page shows the second one, this page has had the first.
+  // A later change does not remove the comparison. When the other page shows the second change, this page has received
+  // the first.
   const other = await context.newPage();
   await other.goto(`${origin}/step/feature-auth:2`);
   for (const word of ['first', 'second']) {
@@ -418,7 +419,7 @@ async function L4() {
     if (found.bidi && !path.endsWith('/edit')) faults.push(`${path}: a bidirectional control is shown as it is`);
     n_shown++;
   }
-  // A page that is not there is an error on the console by itself.
+  // Chromium itself logs a missing page as an error on the console.
   const real = faults.filter((it) => !/status of 40[04]/.test(it));
   real.slice(0, 20).forEach((it) => console.log('    ', it));
   check('L4 hostile texts', real.length === 0, `${real.length} run, shown unescaped or fetched on ${n_shown} pages`);
@@ -523,7 +524,7 @@ async function L5() {
       const answer = await fetch('/do', { method: 'POST', body, headers: { 'X-Planwatch-Part': '1' } });
       return [answer.ok, await answer.text()];
     }, [token, `long:${step}`, `note ${word}`]);
-    // An editor saves what it read before, with a line more, or adds to the file.
+    // An editor saves the text that it read before with one more line, or appends a line to the file.
     const before = readFileSync(path, 'utf8');
     await new Promise((done) => setTimeout(done, Math.random() * 12));
     if (nth % 2) appendFileSync(path, `line ${word}\n`); else save(path, `${before}line ${word}\n`);
@@ -538,9 +539,10 @@ async function L5() {
   walk(it.at());
   const all = everything.join('\n');
   for (const [text, beside] of saves) if (!all.includes(text) && !beside) untold++;
-  // An editor that saves what it read before a note was written takes the note out itself; one that adds a line does not.
+  // An editor that saves a text that it read before the note was written removes the note itself; an editor that
+  // appends a line does not.
   const gone = (how) => saves.filter(([text, beside]) => beside === how && !all.includes(text)).length;
-  check('L5 saves', untold === 0, `${untold} of ${n} saves lost; ${kept} kept beside their file, ${told} actions refused`);
+  check('L5 saves', untold === 0, `${untold} of ${n} saves lost; ${kept} kept next to their file, ${told} actions refused`);
   check('L5 actions', gone('beside') === 0, `${gone('beside')} of ${n - told} notes lost; ${gone('over')} more were overwritten by the editor`);
   await context.close();
   it.stop();

@@ -87,7 +87,7 @@ def unsaved(it):
     other = it.file("shop/step-2.md")
     it.editor.open(other)
     it.editor.type_over(path, 2, 8, len("pending"), "completed")
-    # When this mark has come, the server knows both texts.
+    # When this mark has arrived, the server knows both texts.
     it.editor.type_over(other, 2, 8, len("pending"), "pendng")
     it.shows("the text of the second file is known", other, [("unknown-status", 2, "pendng")])
     it.status("not saved", "shop:1", "pending")

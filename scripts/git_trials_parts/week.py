@@ -323,9 +323,9 @@ class Week:
         self.count("foreign", set(self.foreign(now, sides, replay)), how)
         self.count("undone", set(self.undone(now, sides, replay, how)), how)
         if how in ("merge", "stash"):
-            # Of a text that two steps had, each side may have removed one.
+            # If two steps had the same text, each side may have removed one of them.
             both = {it for it in ours.holders.keys() & theirs.holders.keys() if len(base.holders.get(it, [])) < 2}
-            # What came to both by a pick, a side may have removed since.
+            # If a cherry-pick brought a step to both sides, one side may have removed it since.
             removed = ours.removed | theirs.removed
             new = (ours.holders.keys() | theirs.holders.keys()) - base.holders.keys() - removed
             told = {heading for it in found if it["code"] == "changed-after-removal"

@@ -55,7 +55,7 @@ struct Preset {
     checked: &'static str,
 }
 
-/// Each in the narrowest mode that can edit the working tree and report by `planwatch`.
+/// Each in the most restricted mode in which it can edit the working tree and run `planwatch` to report.
 const PRESETS: [Preset; 4] = [
     Preset {
         name: "claude",

@@ -30,7 +30,7 @@ pub struct Config {
     pub words: Words,
     /// Commands that work on steps, by their names.
     pub agents: Agents,
-    /// Where HTTP listens if the command line says nothing; only a loopback address.
+    /// Where HTTP listens if the command line gives no address; only a loopback address.
     pub http_address: Option<SocketAddr>,
     /// The subject of commits, with `{plan}`, `{step}`, `{status}` and `{what}`.
     pub commit_template: Option<String>,
@@ -38,13 +38,13 @@ pub struct Config {
     pub sync: Option<SyncConfig>,
 }
 
-/// Days after which a step is stale, if nothing else is said.
+/// The default number of days after which a step is stale.
 pub const STALE_DAYS: u32 = 7;
 
-/// For how long a claim holds, if nothing else is said: half an hour.
+/// How many seconds a claim holds by default: half an hour.
 pub const LEASE: i64 = 30 * 60;
 
-/// Tries of workers after which a step counts as failed, if nothing else is said.
+/// The default number of workers' tries after which a step counts as failed.
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// The keys that are read here.
@@ -252,7 +252,7 @@ impl Reader<'_> {
         let (message, hint) = match read {
             Some(read) if read.ip().is_loopback() => return Some(read),
             Some(_) => (
-                "an address that other machines reach is not taken from here",
+                "an address that other machines can reach is not accepted from this file",
                 "type it: planwatch watch --http ADDRESS",
             ),
             None => ("`address` is not an address", "write it as \"127.0.0.1:4001\""),

@@ -99,7 +99,7 @@ impl KeptSaves {
         }
     }
 
-    /// Remembers that a file was changed, whatever becomes of the answer.
+    /// Remembers that a file was changed, even if the request fails afterwards.
     pub fn note_change(&self) {
         self.has_changed.store(true, Ordering::Relaxed);
     }
@@ -122,12 +122,13 @@ impl KeptSaves {
 
 #[cfg(test)]
 impl Context {
-    /// The context of a test on the model's disk: ann asks at noon, and files are read.
+    /// The context of a test on the model's disk: the caller is ann, the time is noon, and plans are read from the
+    /// files.
     pub(crate) fn on_model(machine: &crate::disk::model::Machine) -> Self {
         Self::of(machine.plans())
     }
 
-    /// As [`Self::on_model`], of any plans.
+    /// As [`Self::on_model`], for any plans directory.
     pub(crate) fn of(plans: PlansDir) -> Self {
         Self {
             plans,

@@ -365,7 +365,7 @@ fn undo_hint(error: &UndoError) -> Option<String> {
 fn not_repointed(steps: &[String]) -> String {
     match steps {
         [] => String::new(),
-        steps => format!(", so `depends` of {} cannot be re-pointed", few(steps, MOST_NAMED)),
+        steps => format!(", so `depends` of {} cannot be updated", few(steps, MOST_NAMED)),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn draw(plan: &Plan, form: GraphForm) -> String {
     }
 }
 
-/// Says a status with one character that also reads without colour.
+/// Returns the character that shows a status, which is clear even without colour.
 pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     match status.known() {
         Some(StepStatus::Pending) => '○',

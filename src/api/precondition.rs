@@ -37,12 +37,12 @@ impl Expected {
     }
 }
 
-/// Refuses if the step's file is not what was expected, with the step as it is.
+/// Refuses if the step's file is not what was expected; the error contains the current step.
 pub(crate) fn check_step(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<(), Error> {
     check(context, &step.id.to_string(), step.etag.as_deref(), |it| value(&it.step(plan, step)), plans)
 }
 
-/// Refuses if the plan's file is not what was expected, with the plan as it is.
+/// Refuses if the plan's file is not what was expected; the error contains the current plan.
 pub(crate) fn check_plan(context: &Context, plans: &Plans, plan: &Plan) -> Result<(), Error> {
     check(context, plan.id.as_str(), plan.etag.as_deref(), |it| value(&it.plan(plan)), plans)
 }
@@ -67,5 +67,5 @@ pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());
     }
-    Err(Error::usage("this cannot be done on the condition of an etag", "repeat the request without it"))
+    Err(Error::usage("this request cannot have an etag as a condition", "repeat the request without it"))
 }

@@ -68,7 +68,7 @@ pub struct RequestKey {
     pub(crate) keyed: Keyed,
     /// What an earlier request with this key did.
     pub(crate) made: Option<Made>,
-    pub(crate) told: Mutex<Told>,
+    pub(crate) pending: Mutex<PendingChange>,
     is_replayed: AtomicBool,
     pub(crate) is_of_many: AtomicBool,
     /// Keeps other requests with this key waiting.
@@ -77,15 +77,15 @@ pub struct RequestKey {
 
 /// What is known of the change that comes next.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct PendingChange {
     pub(crate) changes: Vec<Value>,
     pub(crate) import: Map<String, Value>,
     pub(crate) claim: Option<ClaimMade>,
-    pub(crate) is_aside: bool,
+    pub(crate) is_excluded: bool,
 }
 
 impl RequestKey {
-    /// `name` is a hash of the key, `request` one of the request; `earlier` is what is remembered of the key.
+    /// `name` is a hash of the key, `request` a hash of the request; `earlier` is the stored record of the key.
     pub fn new(name: &str, request: &str, at: Time, earlier: Option<Record>) -> Self {
         Self {
             name: name.to_owned(),
@@ -93,7 +93,7 @@ impl RequestKey {
             at,
             keyed: Keyed::new(name, hour(at)),
             made: earlier.and_then(|it| it.made),
-            told: Mutex::default(),
+            pending: Mutex::default(),
             is_replayed: AtomicBool::new(false),
             is_of_many: AtomicBool::new(false),
             _lock: None,
@@ -114,7 +114,7 @@ impl RequestKey {
         self.keyed.clone()
     }
 
-    /// What an earlier request with this key did without having answered.
+    /// The change that an earlier request with this key made before it ended without storing its answer.
     pub fn made(&self) -> Option<&Made> {
         self.made.as_ref()
     }
@@ -128,17 +128,18 @@ impl RequestKey {
         self.is_replayed.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn record(&self, told: Told) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+    pub(crate) fn record(&self, pending: PendingChange) {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = pending;
     }
 
-    /// What the key's record holds once the change is written.
-    pub(crate) fn about_to(&self, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_aside || self.is_of_many.load(Ordering::Relaxed) {
+    /// Sets the record that is stored for the key when the change is written.
+    pub(crate) fn prepare_record(&self, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.is_excluded || self.is_of_many.load(Ordering::Relaxed) {
             return self.keyed.note(None);
         }
-        let (changes, import, claim) = (told.changes.clone(), told.import.clone(), told.claim.clone());
+        let (changes, import, claim) =
+            (pending.changes.clone(), pending.import.clone(), pending.claim.clone());
         let made = Made { verb: verb.to_owned(), paths, changes, import, diff: diff(), claim };
         let record = Record { request: self.request.clone(), at: self.at, made: Some(made), answer: None };
         self.keyed.note(serde_json::to_vec(&record).ok());

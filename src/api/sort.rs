@@ -9,7 +9,7 @@ use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Of steps their plan, then their number.
+    /// Steps are sorted by their plan, then by their number.
     Id,
     Title,
     /// In the order of work: what is not begun comes first, what is closed last.

@@ -56,7 +56,7 @@ pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
 /// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one); the
 /// file's time where none of them is recorded.
 ///
-/// A note says something of the step, and changes nothing about how long it has waited.
+/// A note does not count: it does not change how long the step has waited.
 fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
     let attempts = step.attempts.iter().filter_map(Attempt::newest).max();

@@ -8,7 +8,7 @@ use crate::plan::problem::Code;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncConfig {
-    /// Random; says whether two clones mean the same registry.
+    /// Random; two clones with the same id use the same registry.
     pub id: String,
     /// A remote of git's configuration.
     pub remote: String,
@@ -36,7 +36,8 @@ pub enum ClaimsAt {
     Url(String),
 }
 
-/// A namespace of refs in which a host may allow claims, from the best to the noisiest.
+/// A namespace of refs in which a host may allow claims; the first is preferred, because the others show claims as tags
+/// or branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     Own,
@@ -67,7 +68,7 @@ pub(super) type Mistake = (Code, String, String, String);
 const KEYS: [&str; 4] = ["id", "remote", "claims", "branch"];
 
 impl SyncConfig {
-    /// Reads the table. With any mistake there is no configuration: claims must not go to another place than is meant.
+    /// Reads the table. With any mistake there is no configuration: claims must not go to an unintended place.
     pub(super) fn read(table: &toml::Table) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         for key in table.keys().filter(|it| !KEYS.contains(&it.as_str())) {
@@ -106,7 +107,7 @@ impl SyncConfig {
         Self::read(table).ok()
     }
 
-    /// Where claims are, for people; without what a URL says beyond its host.
+    /// Where claims are stored, for people. Of a database's URL only `postgres` is shown.
     pub fn claims_text(&self) -> String {
         match &self.claims {
             ClaimsAt::Refs(namespace) => namespace.prefix().to_owned(),

@@ -30,7 +30,7 @@ pub struct Subject {
     pub directory: String,
     /// A hash of exactly what would run; the same in every copy of the repository.
     pub hash: String,
-    /// What of the repository the hash covers ([`Covered::files`]).
+    /// The files and directories of the repository that the hash covers ([`Covered::files`]).
     pub files: Vec<String>,
     /// Why it cannot be trusted.
     pub fault: Option<String>,

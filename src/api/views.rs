@@ -70,16 +70,16 @@ pub struct PlanShape {
     pub metadata: Map<String, Value>,
     pub custom: Map<String, Value>,
     pub problems: Vec<&'static str>,
-    /// The most urgent reason why it needs attention. Only screens use it, as what follows.
+    /// The most urgent reason why it needs attention. Only screens use this field and the ones below.
     #[serde(skip)]
     pub attention: Option<Reason>,
-    /// Steps whose claim lapsed. They are among those in progress.
+    /// Steps whose claim lapsed. `steps_in_progress` counts them, too.
     #[serde(skip)]
     pub steps_lapsed: usize,
-    /// Of these the ones that another worker may take over. They are among those that are ready, too.
+    /// The lapsed steps that another worker may take over. `steps_ready` counts them, too.
     #[serde(skip)]
     pub steps_lapsed_ready: usize,
-    /// Who works on its steps, or is to.
+    /// The people who work on its open steps or are assigned to them.
     #[serde(skip)]
     pub people: Vec<String>,
 }
@@ -120,7 +120,7 @@ pub struct StepShape {
     pub ready: bool,
     #[schemars(with = "Vec<String>")]
     pub depends: Vec<StepId>,
-    /// Ranges of more steps than `depends` spells out; there are their ends.
+    /// Ranges with more steps than `depends` lists. Of such a range, `depends` has the first and the last step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_ranges: Vec<RangeShape>,
     /// The steps that it still waits for, and `confirmation` where a person has to say yes.
@@ -219,7 +219,7 @@ impl StepShape {
         self.depends_as(&ToString::to_string, " to ")
     }
 
-    /// What it depends on, with these names of steps, and this between the ends of a range.
+    /// What it depends on; `name` gives the names of steps, and `to` is put between the ends of a range.
     pub fn depends_as(&self, name: &dyn Fn(&StepId) -> String, to: &str) -> Vec<String> {
         let is_end = |id: &StepId| self.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
         let ranges =
@@ -241,7 +241,7 @@ impl StepShape {
     }
 }
 
-/// What shapes are made with: how paths are shown, and when.
+/// What shapes are made from: the plans, the time, and the settings that shapes need.
 #[derive(Debug, Clone)]
 pub struct Views<'a> {
     pub plans: &'a Plans,
@@ -354,7 +354,7 @@ impl Views<'_> {
     }
 }
 
-/// The names in the order of the steps; those of closed steps are history.
+/// The names in the order of the steps, without those of closed steps.
 fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     let mut names = Vec::new();
     for step in plan.steps.iter().filter(|it| !it.is_closed()) {
@@ -413,7 +413,7 @@ pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
     newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
 }
 
-/// A step's fields, and what else is said of it.
+/// The fields of a value, and the fields of `more`.
 pub(crate) fn with(of: &impl Serialize, more: Value) -> Value {
     let mut object = value(of);
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {

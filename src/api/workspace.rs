@@ -123,7 +123,7 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
         if disk.lstat(&path).is_err() {
             continue;
         }
-        // A link that came with the repository shows no other file's lines as problems.
+        // A link that came with the repository must not show lines of a file outside the repository as problems.
         let reach = Reach::of(disk, repository.unwrap_or(directory), None);
         let bytes = match reach.read(&path, Origin::Elsewhere, FILE_LIMIT) {
             Ok(bytes) => bytes,
@@ -140,7 +140,8 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
     Ok((Config::default(), Vec::new(), None))
 }
 
-/// A link that came with a repository makes no other directory the plans directory; one that is named may be any.
+/// A link that came with a repository must not make a directory outside of it the plans directory. A directory that the
+/// user named may be anywhere.
 fn check_link(disk: &dyn Disk, found: Option<&Path>, repository: Option<&Path>) -> Result<(), Error> {
     let (Some(found), Some(repository)) = (found, repository) else { return Ok(()) };
     match Reach::of(disk, repository, None).find(found, Origin::Elsewhere) {
@@ -156,8 +157,8 @@ fn refused(message: String, hint: &str) -> Error {
     Error::Failed { code: "configuration", message, hint: hint.to_owned() }
 }
 
-/// `plans_dir` has to lie inside the file's own directory, because the file may come from anywhere; so have the symbolic
-/// links that it names.
+/// `plans_dir` must be inside the file's own directory, because the file may come from anywhere. Symbolic links in this
+/// path must not lead out of that directory either.
 fn configured(disk: &dyn Disk, config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     let (Some(name), Some(directory)) = (&config.plans_dir, directory) else { return Ok(None) };
     let is_inside =

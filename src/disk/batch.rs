@@ -1,9 +1,10 @@
 //! Several file operations as one unit.
 //!
-//! The journal is on disk before the first operation. After a crash the next holder of the lock finishes the batch, or
-//! undoes it if another program changed what it was based on. The progress of each operation is derived from the files
-//! and from the versions in `displaced/`, so nothing is recorded on the way. A name that is freed and reused in one
-//! batch would make that ambiguous.
+//! The journal is on disk before the first operation. After a crash the next holder of the lock finishes the batch. It
+//! undoes the batch instead if undoing had begun, or if finishing fails, for example because another program changed a
+//! file. The progress of each operation is derived from the files and from the versions in `displaced/`, so it is not
+//! recorded while the batch runs. A name that is freed and reused in one batch would make the progress ambiguous; such
+//! a batch is refused.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -192,7 +193,7 @@ impl Locked<'_> {
     fn write_journal(&self, journal: &Journal) -> Result<(), DiskError> {
         if self.trust != Trust::Own {
             // In a state directory that is not verified as our own, a journal could not be distinguished from a
-            // foreign one. A failure of this process is still undone.
+            // foreign one. If an operation fails in this process, the batch is still undone.
             return Ok(());
         }
         let path = self.journal_path();
@@ -215,7 +216,8 @@ impl Locked<'_> {
         removed.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// The operations with all symbolic links in their paths resolved, and the original paths of those that had some.
+    /// The operations with all symbolic links in their paths resolved, and the original path of each changed file whose
+    /// path contained some.
     fn real_ops(&self, ops: Vec<FileOp>) -> Result<(Vec<FileOp>, Vec<Link>), DiskError> {
         let (mut real, mut links) = (Vec::new(), Vec::new());
         for (n, op) in ops.into_iter().enumerate() {
@@ -334,7 +336,7 @@ impl Locked<'_> {
 
     /// Refuses a change that a killed process made behind a symbolic link, if another program has replaced the link.
     ///
-    /// A change that is in the undo log was complete, so the link was replaced after it.
+    /// A change that is in the undo log was complete, so the link was replaced after it, and the change is not refused.
     fn check_link(&self, journal: &Journal, n: usize, version: &Version) -> Result<(), DiskError> {
         let (Some(asked), Some(real)) = (journal.asked(n), journal.ops[n].names().0) else { return Ok(()) };
         let path = self.plans.root.join(asked);
@@ -413,7 +415,7 @@ impl Locked<'_> {
 
     /// As [`Self::progress`], when it is not known how many operations were begun.
     ///
-    /// If no later operation has begun, a file whose text is not the one to create is another program's.
+    /// If no later operation has begun, a file under the name to create that holds another text is another program's.
     pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
         let is_others = |op: &FileOp| match op {
             FileOp::Create { path, bytes } => !self.holds(&self.plans.root.join(path), bytes),
@@ -477,7 +479,7 @@ impl Locked<'_> {
                 self.clear_draft(&version);
                 self.clear_near(&path, version.name.id, bytes);
                 let like = journal.copied_from(bytes);
-                self.make_way(path.parent().unwrap_or(root), like)?;
+                self.make_parents(path.parent().unwrap_or(root), like)?;
                 let NamedPath::Whole(real) = &version.name.path else { return Ok(version) };
                 let like = like.and_then(|it| self.plans.read(it).ok());
                 let draft = self.draft(version.name.id, real, Content::NOTHING, bytes, like.as_ref())?;
@@ -497,7 +499,7 @@ impl Locked<'_> {
             }
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let to = root.join(to);
-                self.make_way(to.parent().unwrap_or(root), Some(from))?;
+                self.make_parents(to.parent().unwrap_or(root), Some(from))?;
                 self.rename_into(&root.join(from), &to)?;
             }
             FileOp::Discard { path, before } => {
@@ -507,10 +509,10 @@ impl Locked<'_> {
                 }
                 self.rename_into(&path, &version.path)?;
                 if !self.holds(&version.path, before) {
-                    // A save came in between. If the name is in use again by now, another one did as well.
+                    // Another program saved in between. If the name is in use again by now, there was a second save.
                     if self.rename_into(&version.path, &path).is_err() {
                         let disk = &*self.plans.disk;
-                        self.news.push(keep(disk, root, &version.path, KeptWhy::Overtaken));
+                        self.kept.push(keep(disk, root, &version.path, KeptWhy::Overtaken));
                     }
                     return Err(DiskError::FileChanged { path });
                 }
@@ -519,7 +521,8 @@ impl Locked<'_> {
         Ok(version)
     }
 
-    /// Replaces a text. If another program saved meanwhile, or replaced a symbolic link that led to the file, its text stays.
+    /// Replaces a text. If another program saved meanwhile, or replaced a symbolic link that led to the file, its text
+    /// stays.
     pub(super) fn put_or_leave(
         &mut self,
         id: u64,
@@ -547,7 +550,7 @@ impl Locked<'_> {
                     // The inode itself goes back: its editor has it open and continues to write into it.
                     let mut kept = Vec::new();
                     let back = self.exchange_back(&raced, &mut kept);
-                    self.news.append(&mut kept);
+                    self.kept.append(&mut kept);
                     return Err(back
                         .err()
                         .unwrap_or(DiskError::HalfSaved { path: error.path().to_path_buf() }));
@@ -558,7 +561,7 @@ impl Locked<'_> {
         };
         let mut kept = Vec::new();
         let withdrawn = self.withdraw(raced, false, &mut kept);
-        self.news.append(&mut kept);
+        self.kept.append(&mut kept);
         Err(withdrawn.err().unwrap_or(error))
     }
 

@@ -21,8 +21,8 @@ use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 
 /// Makes the new text of a file from its current one.
 ///
-/// The second argument has the results of earlier runs that were in the file before the current text was saved. An editor
-/// may have read them, so the text may contain them.
+/// The second argument has the results of earlier runs that were in the file before the current text was saved. An
+/// editor may have read them, so the text may contain them.
 pub type Edit<'a, E> = dyn FnMut(&[u8], &[Vec<u8>]) -> Result<Vec<u8>, E> + 'a;
 
 /// How often an edit is tried, apart from [`LOOKS`], before the other program's save wins; also how often a withdrawal
@@ -32,7 +32,7 @@ const TRIES: usize = 3;
 /// How many saves are examined while planwatch's version is withdrawn from a file.
 const WITHDRAWALS: usize = 8;
 
-/// How often the edit is repeated only because of the check before the exchange.
+/// How many of the first attempts also check for a save before the exchange.
 const LOOKS: usize = 2;
 
 /// When `put` checks for a save of another program.
@@ -71,8 +71,8 @@ impl Locked<'_> {
     /// Runs `edit` on the file's current text and replaces the file with the result.
     ///
     /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
-    /// an earlier run if that was in the file. `edit` must recognize this and return the same bytes. If the result
-    /// equals the text, nothing is written. After at most five attempts the other text stays and the error is
+    /// an earlier run if that result was in the file. `edit` must recognize this and return the same bytes. If the
+    /// result equals the text, nothing is written. After at most five attempts the other text stays and the error is
     /// [`DiskError::FileChanged`]. After any error except [`DiskError::Uncertain`] the file is as its editors saved it.
     /// A file that looks truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
@@ -84,7 +84,7 @@ impl Locked<'_> {
         match changed {
             Ok(written) => Ok(Written { kept, ..written }),
             Err(error) => {
-                self.news.append(&mut kept);
+                self.kept.append(&mut kept);
                 Err(error)
             }
         }
@@ -210,7 +210,9 @@ impl Locked<'_> {
     fn replaced(&self, base: Snapshot, new: Vec<u8>, raced: Option<Raced>, draft: Draft) -> Written {
         let stat = draft.file.stat().unwrap_or(base.stat);
         let before = match raced {
-            Some(raced) => self.outlive(&raced.theirs, Content::of(&base.bytes), Content::of(&new)),
+            Some(raced) => {
+                self.record_derived_text(&raced.theirs, Content::of(&base.bytes), Content::of(&new))
+            }
             None => draft.version,
         };
         self.record(Record::replaced(&base.real, &before, &new).asked_as(&base.asked));
@@ -340,7 +342,7 @@ impl Locked<'_> {
             match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), SaveCheck::After) {
                 Ok(Put::Clean(draft)) => {
                     let content = Content::of(&raced.text);
-                    self.outlive(&raced.theirs, content, content);
+                    self.record_derived_text(&raced.theirs, content, content);
                     let stat = draft.file.stat().unwrap_or(base.stat);
                     let is_waited_for = waits && later.is_none();
                     return Ok(if is_waited_for { self.next_save(&real, &stat) } else { later });
@@ -396,7 +398,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Marks a version's name as planwatch's own text, which needs no report.
+    /// Marks a version, by its name, as planwatch's own text, which is not reported.
     fn release(&self, version: &Version, content: Content) {
         let name = VersionName { origin: Origin::Own, base: content, new: content, ..version.name.clone() };
         self.rename_version(version, name);
@@ -404,7 +406,7 @@ impl Locked<'_> {
 
     /// Records in a save's name which text planwatch made from the save, so that the save is reported if a third text
     /// replaces planwatch's.
-    fn outlive(&self, save: &Version, base: Content, new: Content) -> Version {
+    fn record_derived_text(&self, save: &Version, base: Content, new: Content) -> Version {
         self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
     }
 

@@ -63,8 +63,8 @@ impl PlansDir {
 }
 
 impl Covered<'_> {
-    /// The directories that words may be relative to: these, and each directory that a word names from one of them. Those
-    /// above the repository are among them, because a command may come back from there.
+    /// The directories that words may be relative to: `first`, the root, and each directory that a word names from one
+    /// of these. Directories above the repository are included, because a command may change to one and back.
     pub fn bases<'w>(
         &mut self,
         first: impl IntoIterator<Item = PathBuf>,
@@ -92,8 +92,9 @@ impl Covered<'_> {
 
     /// Covers what a word names from one of the directories, if it names something in the repository.
     ///
-    /// A command may make a directory, change to it, and come back: `mkdir -p build && cd build && ../c.sh`. So a word with `..`
-    /// also counts without it, from each directory above one of these.
+    /// A command may make a directory, change to it, and name a file outside it:
+    /// `mkdir -p build && cd build && ../c.sh`. So a word with `..` is also covered with each `..` resolved lexically,
+    /// from these directories and from each directory above one of them.
     pub fn add(&mut self, bases: &[PathBuf], word: &str, with_directories: bool) {
         if word.as_bytes().contains(&0) {
             return;
@@ -159,7 +160,7 @@ impl Covered<'_> {
         real.strip_prefix(&self.root).unwrap_or(real).to_path_buf()
     }
 
-    /// The symbolic links of the repository on the way: the target of each counts, also outside.
+    /// Covers the symbolic links of the repository in a path: the target path of each counts, even if it is outside.
     fn links(&mut self, path: &Path) {
         for at in path.ancestors() {
             let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { continue };
@@ -173,7 +174,7 @@ impl Covered<'_> {
         }
     }
 
-    /// Everything below a directory without symbolic links.
+    /// Covers everything below a directory, whose path contains no symbolic link.
     fn directory(&mut self, real: &Path, depth: usize) {
         if self.fault.is_some() || !self.directories.insert(real.to_path_buf()) {
             return;
@@ -183,7 +184,7 @@ impl Covered<'_> {
             return self.fault(format!("the directory `{}` cannot be read", shown(&inside, "")));
         };
         if depth > MAX_DEPTH {
-            return self.fault(format!("`{}` is too deep", shown(&inside, "")));
+            return self.fault(format!("`{}` is nested too deeply", shown(&inside, "")));
         }
         let is_plans = real == self.plans;
         let is_plan = real.parent().is_some_and(|it| it == self.plans || it == self.plans.join("_archive"));
@@ -194,7 +195,7 @@ impl Covered<'_> {
             }
             match self.kind(&path) {
                 Some(FileKind::Dir) => {
-                    // A command may look for an empty directory; a plan that is added does not count.
+                    // A command may look for an empty directory. A new plan must not change the hash.
                     if !is_plans {
                         self.note(&path, content(b"directory", b""));
                     }
@@ -258,7 +259,7 @@ impl Covered<'_> {
     }
 }
 
-/// A path with each `..` resolved by the names alone; `None` if it has no `..`.
+/// A path with each `..` resolved lexically; `None` if it has no `..`.
 fn without_parents(path: &Path) -> Option<PathBuf> {
     path.components().any(|it| it == Component::ParentDir).then(|| {
         let mut rest = PathBuf::new();

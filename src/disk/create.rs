@@ -28,10 +28,10 @@ impl Locked<'_> {
         let parent = path.parent().unwrap_or(&self.plans.root);
         let id = self.fresh_id();
         let draft = self.draft(id, &real, Content::NOTHING, bytes, None)?;
-        let made = self.make_way(parent, None).inspect_err(|_| {
+        let made = self.make_parents(parent, None).inspect_err(|_| {
             self.plans.disk.remove(&draft.version.path).ok();
         })?;
-        let draft = self.place(draft, &path, bytes).inspect_err(|_| self.unmake(&made))?;
+        let draft = self.place(draft, &path, bytes).inspect_err(|_| self.remove_made_parents(&made))?;
         let done = self.plans.disk.sync_dir(parent).and_then(|()| draft.file.stat());
         match done {
             Ok(stat) => {
@@ -69,15 +69,15 @@ impl Locked<'_> {
         let version = displaced::dir(self.plans).join(name.encode());
         match rename_new(&*self.plans.disk, path, &version) {
             Ok(()) => {
-                self.unmake(made);
+                self.remove_made_parents(made);
                 DiskError::writing(path, source)
             }
             Err(_) => DiskError::Unsynced { path: path.to_path_buf(), source },
         }
     }
 
-    /// Removes directories that [`Self::make_way`] created and that are still empty.
-    fn unmake(&self, made: &[PathBuf]) {
+    /// Removes directories that [`Self::make_parents`] created and that are still empty.
+    fn remove_made_parents(&self, made: &[PathBuf]) {
         for dir in made.iter().rev() {
             self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
         }
@@ -103,12 +103,12 @@ impl Locked<'_> {
         let building = self.plans.known_state_dir().join(BUILDING);
         self.clear(&building).map_err(|error| DiskError::writing(&building, error))?;
         let built = self.build(&building, files).map_err(|error| DiskError::writing(&path, error));
-        let made = built.and_then(|()| self.make_way(parent, None)).inspect_err(|_| {
+        let made = built.and_then(|()| self.make_parents(parent, None)).inspect_err(|_| {
             self.clear(&building).ok();
         })?;
         if let Err(error) = rename_new(&*self.plans.disk, &building, &path) {
             self.clear(&building).ok();
-            self.unmake(&made);
+            self.remove_made_parents(&made);
             return Err(DiskError::writing(&path, error));
         }
         match self.plans.disk.sync_dir(parent) {
@@ -121,7 +121,7 @@ impl Locked<'_> {
             Err(source) => match rename_new(&*self.plans.disk, &path, &building) {
                 Ok(()) => {
                     self.clear(&building).ok();
-                    self.unmake(&made);
+                    self.remove_made_parents(&made);
                     Err(DiskError::writing(&path, source))
                 }
                 Err(_) => Err(DiskError::Unsynced { path, source }),
@@ -153,9 +153,10 @@ impl Locked<'_> {
 
     /// Creates missing directories durably and returns them, parents first; all or none.
     ///
-    /// If a file comes from another directory, they get the permissions of that one, with its owner and attributes as far
-    /// as permitted, so that the steps of a private plan stay private. Only the archive itself belongs to all plans.
-    pub(super) fn make_way(&self, dir: &Path, from: Option<&Path>) -> Result<Vec<PathBuf>, DiskError> {
+    /// If `from` is given, they get the permissions of that file's directory, with its owner and attributes as far as
+    /// permitted, so that the steps of a private plan stay private. The archive itself gets the usual permissions,
+    /// because it belongs to all plans.
+    pub(super) fn make_parents(&self, dir: &Path, from: Option<&Path>) -> Result<Vec<PathBuf>, DiskError> {
         let failed = |error| DiskError::writing(dir, error);
         let (mut missing, mut made) = (Vec::new(), Vec::new());
         for above in dir.ancestors().take_while(|it| *it != self.plans.root) {
@@ -175,20 +176,20 @@ impl Locked<'_> {
                 None => make_dirs(&*self.plans.disk, dir, 0o777),
             };
             if let Err(error) = is_made.and_then(|()| self.plans.disk.sync_dir(parent)) {
-                self.unmake(&made);
+                self.remove_made_parents(&made);
                 return Err(failed(error));
             }
         }
         Ok(made)
     }
 
-    /// Makes a directory that is never open to more people than another one.
+    /// Creates a directory that is never open to more users than `other` is.
     fn make_alike(&self, dir: &Path, other: &Path) -> std::io::Result<()> {
         let disk = &*self.plans.disk;
         let like = disk.lstat(other)?;
         make_dirs(disk, dir, like.mode & 0o777)?;
-        // The rest usually needs to be its owner; the files matter more.
-        disk.open(dir, Open::Read).and_then(|it| it.dress(&like, other)).ok();
+        // Copying the owner and attributes may need privileges that are missing; the files matter more.
+        disk.open(dir, Open::Read).and_then(|it| it.copy_attributes_from(&like, other)).ok();
         Ok(())
     }
 }

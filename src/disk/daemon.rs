@@ -49,7 +49,7 @@ pub struct FileId {
     ino: u64,
 }
 
-/// What has a name, as far as a watcher treats it differently.
+/// What a name refers to, as far as a watcher distinguishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     Directory,
@@ -103,7 +103,7 @@ impl PlansDir {
         }
     }
 
-    pub fn is_cookies_there(&self) -> bool {
+    pub fn has_cookie_directory(&self) -> bool {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
@@ -114,7 +114,7 @@ impl PlansDir {
         let dir = self.own(COOKIES);
         let path = dir.join(name);
         // A symbolic link there would lead to other files.
-        if !self.is_cookies_there() {
+        if !self.has_cookie_directory() {
             return Err(DiskError::NotFound { path });
         }
         let made = match self.disk.rename(&dir.join(last), &path, Rename::Replace) {
@@ -142,7 +142,7 @@ impl PlansDir {
         Ok((path, file))
     }
 
-    /// Replaces the file with the HTTP token, readable by its user only.
+    /// Replaces the file that holds the HTTP token; only this user can read the new file.
     pub fn put_token(&self, token: &str) -> Result<(), DiskError> {
         let path = self.own(TOKEN);
         self.disk.remove(&path).ok();
@@ -169,7 +169,7 @@ impl PlansDir {
         self.disk.lstat(&self.root).ok().map(|it| (it.dev, it.ino))
     }
 
-    /// Lists directories and links. Hidden names and names that are not UTF-8 cannot be plans.
+    /// Lists directories and links. Hidden names and names that are not UTF-8 cannot be plans and are left out.
     pub fn directories(&self, relative: &Path) -> Directories {
         let mut found = Directories::default();
         if !relative.as_os_str().is_empty() && checked(relative).is_err() {
@@ -223,7 +223,7 @@ impl PlansDir {
     }
 
     /// Returns the directory whose events cover a link's target; `None` outside the plans directory.
-    pub fn directory_behind(&self, link: &Path) -> Option<PathBuf> {
+    pub fn directory_of_target(&self, link: &Path) -> Option<PathBuf> {
         let real = self.root.join(self.resolve(link).ok()?);
         let is_dir = self.disk.lstat(&real).ok()?.kind == FileKind::Dir;
         if is_dir { Some(real) } else { real.parent().map(Path::to_path_buf) }

@@ -62,9 +62,10 @@ impl PlansDir {
     /// moved aside. Changes nothing.
     pub fn kept(&self) -> Vec<Kept> {
         let mut found = kept(self);
-        let asides = if self.is_project() { Vec::new() } else { runtime::asides(&*self.disk, &self.root) };
-        for aside in asides {
-            found.push(Kept { path: PathBuf::from(RUNTIME), kept: aside, why: KeptWhy::Foreign });
+        let foreign_dirs =
+            if self.is_project() { Vec::new() } else { runtime::foreign_dirs(&*self.disk, &self.root) };
+        for dir in foreign_dirs {
+            found.push(Kept { path: PathBuf::from(RUNTIME), kept: dir, why: KeptWhy::Foreign });
         }
         found
     }
@@ -88,7 +89,7 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
     Some((why, parse_path(path)?.shown()))
 }
 
-/// Renames a version to a preserved text and reports it.
+/// Renames a version so that it counts as a preserved text, and returns the report.
 ///
 /// If renaming fails, the version keeps its old name and the next sweep recognizes it by its content. The report is
 /// right either way.
@@ -159,7 +160,7 @@ pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
 pub(super) enum Verdict {
     /// What was in the plan file before planwatch replaced it.
     Replaced,
-    /// planwatch's own, never put in place or taken back.
+    /// planwatch's own text, which was never put in place, or was taken back.
     Own,
     /// Another program's text, possibly in no file.
     Theirs(KeptWhy),
@@ -183,7 +184,7 @@ pub(super) fn verdict(
     let Ok(Some(bytes)) = read_own(disk, at, u64::MAX) else { return Verdict::Unknown };
     let content = Content::of(&bytes);
     if content == version.base {
-        let overtaken = version.origin == Origin::Race && !lives_on(disk, root, version, all);
+        let overtaken = version.origin == Origin::Race && !is_still_in_file(disk, root, version, all);
         if overtaken { Verdict::Theirs(KeptWhy::Overtaken) } else { Verdict::Replaced }
     } else if content == version.new || bytes.is_empty() {
         Verdict::Own
@@ -192,8 +193,8 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether the file still holds what was made from a version, by planwatch alone.
-fn lives_on(disk: &dyn Disk, root: &Path, version: &VersionName, all: &[VersionName]) -> bool {
+/// Whether the file still holds a text that planwatch alone made from a version.
+fn is_still_in_file(disk: &dyn Disk, root: &Path, version: &VersionName, all: &[VersionName]) -> bool {
     let NamedPath::Whole(path) = &version.path else { return false };
     let Ok(Some(bytes)) = read_own(disk, &root.join(path), u64::MAX) else { return false };
     let now = Content::of(&bytes);

@@ -22,8 +22,8 @@ const QUIET: i128 = 60 * SECOND;
 /// The same where no lease can show whether a program has it open for writing.
 const LONG_QUIET: i128 = 3600 * SECOND;
 
-/// The same for versions beyond [`MOST_BYTES`] or [`MOST`]: a program that was about to open the file at that time has
-/// done so.
+/// The same for versions beyond [`MOST_BYTES`] or [`MOST`]: a program that was about to open the file when the version
+/// was displaced has done so.
 const SHORT_QUIET: i128 = SECOND;
 
 /// The size limit of the newest versions; older ones are removed early.
@@ -76,7 +76,7 @@ impl Locked<'_> {
                 _ => false,
             };
             match verdict(disk, &self.plans.root, &at, version, stat, &versions) {
-                Verdict::Theirs(why) => self.news.push(keep(disk, &self.plans.root, &at, why)),
+                Verdict::Theirs(why) => self.kept.push(keep(disk, &self.plans.root, &at, why)),
                 Verdict::Replaced if can_go => {
                     self.retire(&at, version, needed.get_or_insert_with(|| self.needed()));
                 }

@@ -26,7 +26,7 @@ pub enum DiskError {
     #[error("`{}` is not a file of this repository", path.display())]
     OutsideRepository { path: PathBuf },
     /// The file holds a token or a key of planwatch.
-    #[error("`{}` holds a secret of planwatch and is not read", path.display())]
+    #[error("`{}` contains a planwatch token or key, so it is not read", path.display())]
     Secret { path: PathBuf },
     /// The path is absolute, empty, contains `..` or is planwatch's own.
     #[error("`{}` is not a path inside the plans directory", path.display())]
@@ -42,7 +42,7 @@ pub enum DiskError {
     /// The name is taken; nothing was changed.
     #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
-    /// Another program changed the file repeatedly; its text is in the file.
+    /// Another program changed the file meanwhile; its text is in the file.
     #[error("`{}` changed while it was being written", path.display())]
     FileChanged { path: PathBuf },
     /// The file was written a moment ago and is empty, or lost more than half of its text. It was not changed.
@@ -60,22 +60,22 @@ pub enum DiskError {
     /// Detected before anything was written.
     #[error("`{}` is a relative symbolic link, and would lead elsewhere after a move to `{}`", path.display(), to.display())]
     LinkBreaks { path: PathBuf, to: PathBuf },
-    #[error("`{}` is locked by another planwatch", path.display())]
+    #[error("`{}` is locked by another planwatch process", path.display())]
     Locked { path: PathBuf },
     /// It is part of an unfinished change, begun by another user or with another state directory.
     #[error("`{}` is part of an unfinished `{verb}` of {at}, begun by another user or with another state directory", path.display())]
     BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
     /// The change is visible but may not survive a power cut; the earlier text is preserved.
-    #[error("`{}` may not be safely on disk; the version before is in `{}`", path.display(), kept.display())]
+    #[error("`{}` may not be safely on disk; the previous version is in `{}`", path.display(), kept.display())]
     Uncertain { path: PathBuf, kept: PathBuf, source: io::Error },
     /// A new file or directory exists, but its name may not survive a power cut.
-    #[error("`{}` was made, but may not be safely on disk", path.display())]
+    #[error("`{}` was created, but may not be safely on disk", path.display())]
     Unsynced { path: PathBuf, source: io::Error },
     /// A change of several files failed and could not be undone completely.
     #[error("{error}, and earlier changes could not be rolled back yet")]
     Unfinished {
         path: PathBuf,
-        /// If true, the next lock undoes it; otherwise it may also finish it.
+        /// If true, the next lock undoes the change; otherwise the next lock may also finish the change.
         goes_back: bool,
         #[source]
         error: Box<Self>,

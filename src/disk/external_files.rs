@@ -40,7 +40,8 @@ impl Reach<'_> {
     ///
     /// A file or directory below that cannot be read, or is too large, is reported in [`OutsideFiles::unread`].
     /// Follows symbolic links to the named path, as far as its origin allows, and none inside it. Hidden directories
-    /// are left out unless `is_wanted` accepts their path followed by `/`. Only the user may name a directory.
+    /// and `node_modules` are left out unless `is_wanted` accepts their path followed by `/`. Only the user may name a
+    /// directory.
     pub fn read_all(
         &self,
         path: &Path,

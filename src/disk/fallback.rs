@@ -29,7 +29,7 @@ impl Locked<'_> {
     /// Renames a draft over the file if it still holds the expected text.
     ///
     /// The old inode gets a second name first, so that late writes into it are found. A save by rename between the
-    /// check and our rename is lost; `lacks_exchange` reports this.
+    /// check and our rename is lost; `lacks_exchange` reports this possibility.
     pub(super) fn check_and_rename(
         &self,
         path: &Path,

@@ -1,7 +1,7 @@
 //! The primitive calls that every protocol in this module is built from.
 //!
-//! Each call is one step that either happened or did not. A model can therefore stop before, in and after every one of
-//! them.
+//! Therefore a model of the disk can stop every protocol before each call, make the call fail, or let an editor save
+//! before it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -141,7 +141,7 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// Copies mode, owner and extended attributes of `path`, whose stat is `like`.
     ///
     /// Owner and attributes as far as permitted; the mode always.
-    fn dress(&self, like: &Stat, path: &Path) -> io::Result<()>;
+    fn copy_attributes_from(&self, like: &Stat, path: &Path) -> io::Result<()>;
     /// Returns when the bytes would survive a power cut; the name needs `sync_dir`.
     fn sync(&self) -> io::Result<()>;
     /// Requests a lease: until [`release`](Self::release) or drop, other programs wait when they open the file.

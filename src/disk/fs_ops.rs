@@ -36,11 +36,12 @@ pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
     one.kind == FileKind::File && (one.ino, one.dev) == (other.ino, other.dev)
 }
 
-/// For NFS and similar systems: creating a link or directory never replaces anything.
+/// For NFS and similar systems. Creating a link never replaces anything, so a file is linked to its new name. Anything
+/// else is renamed after a check that the name is free.
 fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     if disk.lstat(from)?.kind == FileKind::File {
         disk.link(from, to)?;
-        // Another program may have saved by rename under the old name; then that file is its own.
+        // Another program may have saved by rename under the old name; its file then stays.
         return if is_one_file(disk, from, to) { disk.remove(from) } else { Ok(()) };
     }
     match disk.lstat(to) {
@@ -66,7 +67,8 @@ pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<(
     }
 }
 
-/// Reads a small file of planwatch's own; `None` if it is missing or not a regular file.
+/// Reads a whole file without waiting for a save in progress; `None` if it is missing, not a regular file or larger
+/// than `limit`.
 pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match disk.open(path, Open::Read) {
         Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::LOOP) || is(&error, Errno::NXIO) => {

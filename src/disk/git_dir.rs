@@ -51,7 +51,7 @@ impl PlansDir {
         Records::shared(&self.disk, worktree.common.join("planwatch"))
     }
 
-    /// Whether the working tree at `root` is one that a run made for a step, by what it has checked out.
+    /// Whether the working tree at `root` is one that a run made for a step, judged by its branch or its path.
     pub fn is_run_tree(&self, root: &Path) -> bool {
         let head = Worktree::at(&*self.disk, root).map(|it| head(&*self.disk, &it.own));
         matches!(head, Some(Head::Branch(name)) if name.starts_with("refs/heads/planwatch-run/"))

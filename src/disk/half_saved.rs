@@ -2,9 +2,8 @@
 //!
 //! Many programs truncate a file before they write it, some of them slowly. A write in between would work on an empty
 //! text and replace everything that the file held. A decision that reads such a file would see a step without status,
-//! order or dependencies. The former length of the file reveals this: from planwatch's write log, from its last read,
-//! and from earlier reads of the same command. A record can only refuse a change, never allow one; without a record
-//! nothing is refused.
+//! order or dependencies. The former length of the file reveals this. It comes from planwatch's write log, from the
+//! index, and from earlier reads of the same command. Without a known length nothing is refused.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -130,7 +129,7 @@ impl Saves<'_> {
         }
         match self.last(&found.real) {
             Some((Some(written), _)) if is_cut(written) => true,
-            // Only planwatch has written since.
+            // The file holds planwatch's last write, so no save is in progress.
             Some((_, content)) if content == Content::of(&found.bytes) => false,
             _ => self.length(&found.asked).is_some_and(is_cut),
         }

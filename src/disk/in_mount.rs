@@ -2,7 +2,7 @@
 //!
 //! Files cannot be renamed between there and `displaced/`. A new file therefore gets a temporary name in the same
 //! directory and is renamed from it. A file to remove gets such a name for a moment. It cannot be examined later, so
-//! it is removed only if no program has it open for writing.
+//! where there are leases, it is removed only if no program has it open for writing.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,8 @@ impl Locked<'_> {
         })
     }
 
-    /// Removes a file if it holds exactly these bytes and no program has it open for writing.
+    /// Removes a file if it holds exactly these bytes and no program has it open for writing, as far as a lease can
+    /// show.
     pub(super) fn remove_near(&self, path: &Path, id: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
         let failed = |error| DiskError::writing(path, error);
@@ -82,11 +83,11 @@ impl Locked<'_> {
             return Err(DiskError::FileChanged { path: at.to_path_buf() });
         }
         let kept = kept.strip_prefix(&self.plans.root).unwrap_or(&kept).to_path_buf();
-        self.news.push(Kept { path: path.shown(), kept, why: KeptWhy::Overtaken });
+        self.kept.push(Kept { path: path.shown(), kept, why: KeptWhy::Overtaken });
         Ok(())
     }
 
-    /// Removes what a killed process left of creating or removing a file with these bytes.
+    /// Removes the temporary files of a process that was killed while it created or removed a file with these bytes.
     pub(super) fn clear_near(&self, path: &Path, id: u64, bytes: &[u8]) {
         let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
         disk.remove(&draft_of(path, id)).ok();

@@ -15,8 +15,8 @@ impl PlansDir {
     /// The file system's own clock, read by writing a file, so that the clock of this or another machine does not
     /// matter.
     ///
-    /// If nothing can be written, it is the machine's clock. If the stamps may be another machine's, it is the year
-    /// 1970: no stamp is older, so none is trusted.
+    /// If nothing can be written, it is the machine's clock or, if the stamps may be another machine's, the year 1970:
+    /// no stamp is older, so none is trusted.
     pub fn stamp_ns(&self) -> i128 {
         let unwritten = || if is_remote(&self.root) { 0 } else { self.now_ns() };
         let Some(dir) = self.runtime_dir().filter(|it| is_writable(it)) else { return unwritten() };

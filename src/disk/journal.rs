@@ -45,9 +45,9 @@ pub(super) struct Journal {
     /// Directories that are removed at the end if empty, deepest first.
     pub emptied: Vec<PathBuf>,
     pub by: String,
-    /// The unit of the undo log that it undoes; `None` if it is not an undo.
+    /// The unit of the undo log that the batch undoes; `None` if the batch is not an undo.
     pub undoes: Option<u64>,
-    /// The unit of the undo log that it belongs to; `None`: it is a unit itself.
+    /// The unit of the undo log that the batch belongs to; `None` if the batch is a unit itself.
     pub unit: Option<u64>,
     /// The record to write for a request's key when everything is done.
     pub due: Option<Due>,
@@ -104,7 +104,7 @@ pub struct Recovered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
-    /// Another program had changed a file meanwhile.
+    /// Undoing had already begun, or finishing failed, for example because another program had changed a file.
     TakenBack,
 }
 

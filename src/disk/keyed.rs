@@ -23,7 +23,7 @@ use super::request_key::{Due, Keyed};
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
-/// How often an edit is repeated after another program's save.
+/// How often an edit is tried before another program's save wins.
 const TRIES: usize = 5;
 
 const LIMIT: u64 = 64 << 20;
@@ -41,7 +41,7 @@ impl PlansDir {
         Some(Answers { disk: Arc::clone(&self.disk), dir })
     }
 
-    /// Whether a change that carries the key of this record was made to the end.
+    /// Whether a change with the key of this record was completed.
     pub fn has_answer(&self, name: &str) -> bool {
         self.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
     }
@@ -70,7 +70,7 @@ impl Answers {
         let path = dir.join(name);
         loop {
             let Some(file) = self.disk.lock(&path, patience)? else { return Ok(None) };
-            // The previous holder removed its file, and a third process may have created a new one.
+            // The previous holder may have removed its file, and a third process may have created a new one.
             let ino = file.stat()?.ino;
             if self.disk.lstat(&path).is_ok_and(|it| it.ino == ino) {
                 return Ok(Some(KeyLock { disk: Arc::clone(&self.disk), path, _file: file }));
@@ -140,7 +140,7 @@ impl Answers {
 
 impl Locked<'_> {
     /// Records the following changes with this key.
-    pub fn carry(&mut self, key: Option<Keyed>) {
+    pub fn use_key(&mut self, key: Option<Keyed>) {
         self.keyed = key;
     }
 
@@ -206,7 +206,7 @@ impl Locked<'_> {
         Err(DiskError::FileChanged { path: self.plans.root.join(relative) }.into())
     }
 
-    /// The versions of planwatch that were in the file before this text was saved.
+    /// The texts that planwatch withdrew and that were in the file before this text was saved.
     fn shown_before(&self, text: &[u8]) -> Vec<Vec<u8>> {
         let is_later = |theirs: &Option<Vec<u8>>| theirs.as_deref() != Some(text);
         self.withdrawn.iter().filter(|it| is_later(&it.theirs)).map(|it| it.ours.clone()).collect()

@@ -36,8 +36,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Whether a link leads somewhere now, and would lead elsewhere if `from` were named `to`. A target that is renamed with
-    /// it stays where it is seen from the link.
+    /// Whether a link leads somewhere now, and would lead elsewhere if `from` were named `to`. A target that is renamed
+    /// together with the link keeps its path relative to the link.
     fn is_broken_by(&self, link: &Path, from: &Path, to: &Path) -> bool {
         let (disk, root) = (&self.plans.disk, &self.plans.root);
         let (from, to) = (root.join(from), root.join(to));
@@ -50,7 +50,7 @@ impl Locked<'_> {
     }
 }
 
-/// Removes `.` and `..` by the names alone.
+/// Removes `.` and `..` lexically.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -20,7 +20,7 @@ const LOCK_TRIES: usize = 100;
 const REPORT_WAIT_AFTER: Duration = Duration::from_secs(1);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the parts of the lock were waited for, and the callback that reports it once.
+/// When the wait for the lock began, and the callback that reports the wait once.
 struct LockWait<'a> {
     since: Instant,
     waiting: Option<&'a mut dyn FnMut()>,
@@ -75,7 +75,7 @@ impl PlansDir {
             if is_there(&own, &mine) && also.iter().all(is_good) {
                 let also = Arc::new(also.into_iter().map(|it| it.1).collect());
                 *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&also);
-                runtime::close(&*self.disk, &home.dir);
+                runtime::restrict_modes(&*self.disk, &home.dir);
                 return Locked::take(self, (handle, also), &mine, home.trust);
             }
         }

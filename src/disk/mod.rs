@@ -69,7 +69,7 @@ pub use own_writes::{OwnLog, OwnWrite};
 pub use pending::Pending;
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use process::{Process, ProcessState, boot, host_name, since_boot};
-pub use project::{Project, ProjectNews};
+pub use project::{Project, ProjectReport};
 pub use queries::{make_plans_dir, read_file};
 pub use reach::{Origin, Reach};
 pub use real::RealDisk;

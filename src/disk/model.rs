@@ -262,7 +262,7 @@ impl World {
         }
     }
 
-    /// A number of the mount that a path lies on.
+    /// A number that identifies the mount of a path.
     fn mount_of(&self, path: &Path) -> u64 {
         u64::from(self.script.mounted.is_some_and(|it| path.starts_with(it)))
     }
@@ -451,7 +451,7 @@ impl Disk for ModelDisk {
     }
 
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        // The same in each run of a script, and different each time.
+        // The same in each run of a script, but different for each call.
         let mut world = self.world();
         world.state.clock += 1;
         let seed = world.state.clock.to_le_bytes();
@@ -503,7 +503,7 @@ impl DiskFile for ModelFile {
         Ok(())
     }
 
-    fn dress(&self, like: &Stat, _path: &Path) -> io::Result<()> {
+    fn copy_attributes_from(&self, like: &Stat, _path: &Path) -> io::Result<()> {
         self.disk.enter()?.state.set_mode(self.ino, like.mode);
         Ok(())
     }
@@ -515,7 +515,7 @@ impl DiskFile for ModelFile {
 
     fn lease(&self, against: Against) -> Lease {
         let mut world = self.disk.world();
-        // A lease that is refused without reason counts as unsupported, which has its own script.
+        // A failing call would count as a system without leases, which `lacks_leases` covers, so the fault is ignored.
         world.turn().ok();
         if world.script.lacks_leases {
             return Lease::Unsupported;

@@ -21,7 +21,7 @@ pub(super) const RUNTIME: &str = ".planwatch";
 /// The limit of most file systems.
 const NAME_LIMIT: usize = 255;
 
-/// Marks the end of a path that was too long for a name.
+/// Precedes the end of a path that was too long for a name.
 const CUT: &[u8] = b"%~";
 
 /// The start of a content hash: enough to distinguish versions of one file.
@@ -54,10 +54,10 @@ pub(super) struct VersionName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It had been read before.
+    /// planwatch had read this version before it replaced it.
     Clean,
-    /// Another program saved it while planwatch wrote. For a moment the file showed a text without it, so a program
-    /// that read it then may still save from that.
+    /// Another program saved it while planwatch wrote. For a moment the file showed a text without this save. A program
+    /// that read that text may still save a text made from it.
     Race,
     /// planwatch's own text, rolled back; an editor may have had it open.
     Own,

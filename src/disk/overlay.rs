@@ -1,7 +1,7 @@
 //! Texts that are open in an editor, in front of the files of a disk.
 //!
-//! Whatever reads through this disk sees the texts as if they were saved. It is for reading and for dry runs: every call
-//! that would change something fails with `EROFS`.
+//! Code that reads through this disk sees the texts as if they were saved. It is for reading and for dry runs: every
+//! call that would change something fails with `EROFS`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ const AGE_NS: i128 = 10_000_000_000;
 struct OpenText {
     bytes: Arc<[u8]>,
     modified_ns: i128,
-    /// The change time in its stat. It is a counter, not the time of a clock, so that two texts never look like one.
+    /// The change time in its stat. It is a counter, not the time of a clock, so that no two texts have the same stat.
     changed_ns: i128,
 }
 
@@ -65,8 +65,8 @@ impl PlansDir {
         self.on(disk)
     }
 
-    /// Returns the place of a file below the plans directory, without symbolic links in its directory's path; none if it
-    /// is elsewhere. The file itself need not exist.
+    /// Returns a file's path relative to the plans directory, with symbolic links resolved; `None` if it is elsewhere.
+    /// The file need not exist.
     pub fn relative_of(&self, path: &Path) -> Option<PathBuf> {
         let (parent, name) = (path.parent()?, path.file_name()?);
         let real = match self.disk.canonical(path) {
@@ -100,7 +100,7 @@ impl Overlay {
         Stat { len, mtime_ns: text.modified_ns, ctime_ns: text.changed_ns, ..below }
     }
 
-    /// The stat of a file or directory that only open texts have.
+    /// The stat of a file or directory that exists only because of open texts.
     fn made_up(&self, path: &Path, kind: FileKind) -> Stat {
         let hash = blake3::hash(path.as_os_str().as_encoded_bytes());
         let ino = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default());
@@ -108,7 +108,7 @@ impl Overlay {
         Stat { len: 0, mtime_ns: 0, ctime_ns: 0, ino, dev: 0, mode, nlink: 1, kind, uid: 0, gid: 0 }
     }
 
-    /// The names directly in a directory that open texts have, with their stat.
+    /// The names in a directory that lead to open texts: of their files, and of directories above these.
     fn own_names(&self, dir: &Path) -> BTreeSet<OsString> {
         let name =
             |path: &Path| Some(path.strip_prefix(dir).ok()?.components().next()?.as_os_str().to_os_string());
@@ -262,7 +262,7 @@ impl DiskFile for TextFile {
         read_only()
     }
 
-    fn dress(&self, _: &Stat, _: &Path) -> io::Result<()> {
+    fn copy_attributes_from(&self, _: &Stat, _: &Path) -> io::Result<()> {
         read_only()
     }
 

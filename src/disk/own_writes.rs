@@ -100,7 +100,7 @@ impl LastWrites {
         let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
         let lines = self.0.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
         let mut undone = BTreeSet::new();
-        // What an undo has put back, until an older write was undone, too.
+        // What the oldest undone write found so far had replaced: its undo has put that back.
         let mut back = None;
         for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
             let is_undone = undone.contains(&record.unit);

@@ -1,5 +1,5 @@
-//! A change of several files that was interrupted, for readers: it is reported, and left to the next command that
-//! writes.
+//! An interrupted change of several files, for commands that only read: they report it, and the next command that
+//! writes resolves it.
 
 use std::path::PathBuf;
 use std::time::Duration;

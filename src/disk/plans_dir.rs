@@ -1,4 +1,4 @@
-//! A plans directory: reading from it, and the lock that writing needs.
+//! A plans directory: reading from it, and finding its state directory.
 //!
 //! Resolves links, and rejects files that are too large or not regular. Symbolic links are followed only to files
 //! inside the directory.
@@ -282,7 +282,7 @@ impl PlansDir {
     }
 }
 
-/// Whether a file system lacks such locks.
+/// Whether an error means that the file system has no locks on directories.
 pub(super) fn lacks_lock(error: &std::io::Error) -> bool {
     const REASONS: [Errno; 5] = [Errno::BADF, Errno::NOLCK, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
     REASONS.iter().any(|errno| is(error, *errno))

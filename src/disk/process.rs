@@ -111,7 +111,7 @@ impl Place {
         let space = link("pid").ok().and_then(text);
         let clock = match link("time") {
             Ok(path) => text(path),
-            // The kernel has no time namespaces if it has others.
+            // If the kernel has pid namespaces but not this link, it has no time namespaces.
             Err(error) if is(&error, Errno::NOENT) && space.is_some() => Some(ONLY_CLOCK.to_owned()),
             Err(_) => None,
         };
@@ -154,7 +154,7 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The time since the machine was started, also while it was suspended; no one can set it.
+/// The time since the boot, including the time in suspension. Unlike the time of day, it cannot be set.
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = ClockId::Boottime;

@@ -22,7 +22,7 @@ use super::plans_dir::PlansDir;
 use super::runtime::{Home, Trust, remove_if_unused};
 use super::write_lock::Lengths;
 
-/// The directory of the state in the project's root, where no plans directory has room for it.
+/// The state directory in the project's root, for projects whose state cannot be in a plans directory.
 const HIDDEN: &str = ".planwatch-init";
 
 #[derive(Debug)]
@@ -32,15 +32,16 @@ pub struct Project {
     place: Option<PathBuf>,
 }
 
-/// What a call found or did besides its task; to be reported also if it failed.
+/// What a call found or did in addition to its task; to be reported even if the call failed.
 #[derive(Debug, Default)]
-pub struct ProjectNews {
+pub struct ProjectReport {
     /// The change that a crash had interrupted and that this call finished or took back.
     pub recovered: Option<Recovered>,
     pub kept: Vec<Kept>,
 }
 
-/// Nothing records how long these files were, but a file with a single byte is longer than an empty one.
+/// There is no record of the earlier length of these files, so each counts as one byte long: only an empty file looks
+/// half saved.
 #[derive(Debug)]
 struct NotEmpty;
 
@@ -84,7 +85,7 @@ impl Project {
             Ok(real) => Ok(real),
             Err(error) if is(&error, Errno::NOENT) => {
                 match (self.files.disk.lstat(path), path.parent(), path.file_name()) {
-                    // The name is there and leads to nothing.
+                    // The name is a symbolic link that leads to nothing.
                     (Ok(_), ..) => Err(DiskError::LeadsOutOfProject { path: path.to_path_buf() }),
                     (Err(_), Some(parent), Some(name)) => Ok(self.real(parent)?.join(name)),
                     _ => Err(DiskError::reading(path, error)),
@@ -94,7 +95,7 @@ impl Project {
         }
     }
 
-    /// Reads a file; none if there is none.
+    /// Reads a file; `None` if it does not exist.
     ///
     /// An empty file that was modified a moment ago is [`DiskError::HalfSaved`].
     pub fn read(&self, relative: &Path) -> Result<Option<Vec<u8>>, DiskError> {
@@ -122,7 +123,7 @@ impl Project {
         (verb, at): (&str, &str),
         ops: Vec<FileOp>,
         waiting: &mut dyn FnMut(),
-        news: &mut ProjectNews,
+        report: &mut ProjectReport,
     ) -> Result<(), DiskError> {
         if ops.is_empty() {
             return Ok(());
@@ -135,8 +136,8 @@ impl Project {
         let mut locked = self.files.lock(waiting)?;
         locked.ask_for_lengths(&NotEmpty);
         let written = locked.batch(verb, at, ops);
-        news.kept.append(&mut locked.news);
-        news.recovered = news.recovered.take().or(locked.recovered.take());
+        report.kept.append(&mut locked.kept);
+        report.recovered = report.recovered.take().or(locked.recovered.take());
         self.remove_if_unused();
         written.map_err(|error| match error {
             DiskError::Exists { path } | DiskError::NotFound { path } => DiskError::FileChanged { path },
@@ -147,18 +148,18 @@ impl Project {
     /// Completes or rolls back what a crash interrupted, and removes displaced versions that nothing needs any more.
     ///
     /// Creates no state if there is none.
-    pub fn settle(&self, waiting: &mut dyn FnMut(), news: &mut ProjectNews) -> Result<(), DiskError> {
+    pub fn settle(&self, waiting: &mut dyn FnMut(), report: &mut ProjectReport) -> Result<(), DiskError> {
         if self.files.found_home().is_none() {
             return Ok(());
         }
         let mut locked = self.files.lock(waiting)?;
-        news.kept.append(&mut locked.news);
-        news.recovered = locked.recovered.take();
+        report.kept.append(&mut locked.kept);
+        report.recovered = locked.recovered.take();
         self.remove_if_unused();
         Ok(())
     }
 
-    /// Removes the hidden directory if it is empty. The caller holds the lock.
+    /// Removes the hidden directory if it contains only what a new one contains. The caller holds the lock.
     fn remove_if_unused(&self) {
         let hidden = self.files.root.join(HIDDEN);
         if self.files.known_state_dir() == hidden {
@@ -176,7 +177,7 @@ impl Project {
         self.files.pending()
     }
 
-    /// Takes a directory away if nothing is in it; returns whether it is gone.
+    /// Removes a directory if it is empty; returns whether it was removed.
     pub fn remove_empty_dir(&self, relative: &Path) -> bool {
         self.place(relative).is_ok_and(|it| self.files.disk.remove_dir(&self.files.root.join(it)).is_ok())
     }
@@ -189,8 +190,9 @@ impl PlansDir {
     }
 }
 
-/// The place for the state of a project in the own state of its plans directory; none where that has no own state, or
-/// lies outside of the project or on another mount, from which no file can be renamed.
+/// The place for the state of a project in the state directory of its plans. `None` if there is no state directory that
+/// is verified as this user's own, or if it is outside the project or on another mount, from which no file can be
+/// renamed.
 fn place_in(plans: &PlansDir, root: &Path) -> Option<PathBuf> {
     let disk = &*plans.disk;
     let own = plans.found_home().filter(|it| it.trust == Trust::Own && it.dir.starts_with(root))?;

@@ -29,7 +29,7 @@ pub struct Reach<'a> {
     pub(super) disk: &'a dyn Disk,
     /// Without symbolic links.
     root: PathBuf,
-    /// Git's directories of this working tree, and planwatch's own of this user.
+    /// Git's directories of this working tree, and the directory with this user's key and records.
     closed: Vec<PathBuf>,
 }
 

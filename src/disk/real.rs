@@ -33,7 +33,8 @@ struct RealFile {
     at_end: bool,
 }
 
-/// How often, and for how long, to retry an open that a lease delays. The kernel ends a lease after 45 seconds.
+/// The interval between retries of an open that a lease delays, and their limit. The kernel ends a lease after 45
+/// seconds.
 const LEASE_POLL: Duration = Duration::from_millis(1);
 const LONGEST_LEASE: Duration = Duration::from_secs(50);
 
@@ -175,7 +176,8 @@ impl Disk for RealDisk {
 /// A file to lock, and the channel that returns it locked.
 type Wanted = (File, SyncSender<rustix::io::Result<File>>);
 
-/// Idle threads that wait for the next lock: starting a thread takes as long as many locks are held.
+/// Idle threads that wait for the next lock. They are reused, because starting a thread takes about as long as a lock
+/// is often held.
 static IDLE: Mutex<Vec<Sender<Wanted>>> = Mutex::new(Vec::new());
 
 /// Waits in another thread: the kernel queues waiters fairly but has no time limit.
@@ -185,7 +187,7 @@ fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn Di
     let (hand_over, arrival) = mpsc::sync_channel(0);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let waiter = idle.map_or_else(start_waiter, Ok)?;
-    let gone = |_| io::Error::other("nobody waits for the lock");
+    let gone = |_| io::Error::other("the thread that waits for the lock has ended");
     waiter.send((file, hand_over)).map_err(gone)?;
     match arrival.recv_timeout(patience) {
         Ok(taken) => Ok(Some(Box::new(RealFile { file: taken?, at_end: false }))),
@@ -251,7 +253,7 @@ impl DiskFile for RealFile {
         Ok(ftruncate(&self.file, len)?)
     }
 
-    fn dress(&self, like: &Stat, path: &Path) -> io::Result<()> {
+    fn copy_attributes_from(&self, like: &Stat, path: &Path) -> io::Result<()> {
         let mine = fstat(&self.file)?;
         if (mine.st_uid, mine.st_gid) != (like.uid, like.gid) {
             // Changing the owner usually needs privileges; the text matters more.

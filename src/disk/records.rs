@@ -22,7 +22,7 @@ const LIMIT: u64 = 16 << 20;
 const LOCK: &str = "lock";
 
 /// How long to wait for the lock, which is held for a write or two.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often the directory may be removed while its lock is being taken.
 const LOCK_TRIES: usize = 100;
@@ -174,11 +174,13 @@ impl Records {
         }
     }
 
-    /// Takes the lock of one record; `None` if another process holds it longer than `patience`. The lock ends with the process.
+    /// Takes the lock of one record; `None` if another process holds it longer than `patience`. The lock ends with the
+    /// process.
     pub fn hold(&self, name: &str, patience: Duration) -> Result<Option<HeldRecord>, DiskError> {
         let lock = || {
             make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
-            // The file stays. If it were removed, another process could lock a new file of the same name at the same time.
+            // The file stays. If it were removed, another process could lock a new file of the same name at the same
+            // time.
             self.disk.lock(&self.dir.join(format!("{name}.lock")), patience)
         };
         let lock = lock().map_err(|error| self.failed(error))?;
@@ -208,7 +210,7 @@ impl Records {
     pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
         let path = self.dir.join(LOCK);
         for _ in 0..LOCK_TRIES {
-            let lock = match self.disk.lock(&path, PATIENCE) {
+            let lock = match self.disk.lock(&path, LOCK_TIMEOUT) {
                 Err(error) if is(&error, Errno::NOENT) => {
                     make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
                     continue;

@@ -1,8 +1,8 @@
 //! Undoing a batch.
 //!
-//! Each operation's state is known, and so is what other programs may have done since. Their texts stay, and texts
-//! that planwatch removes are displaced. A file cannot return to a name that is in use again. It must not stay under
-//! its new name either, because the step would then exist twice.
+//! The progress of each operation is derived as in `batch`. Texts of other programs stay, and texts that planwatch
+//! removes are displaced. A file cannot return to a name that is in use again. It must not stay under its new name
+//! either, because the step would then exist twice.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use super::write_lock::{Locked, Version};
 const NAMES: u64 = 100;
 
 impl Locked<'_> {
-    /// What the operations that rename are about to rename.
+    /// The files and directories that the operations are about to rename.
     pub(super) fn sources(&self, ops: &[FileOp]) -> Vec<Source> {
         let source = |(n, op): (usize, &FileOp)| {
             let (Some(from), Some(_)) = op.names() else { return None };
@@ -39,7 +39,8 @@ impl Locked<'_> {
         read_own(&*self.plans.disk, path, u64::MAX).ok().flatten().map(|it| Content::of(&it))
     }
 
-    /// Refuses a batch after which an old name is there again: an editor saved under it, and would have the step twice.
+    /// Refuses a batch if an old name exists again at its end: an editor saved under that name, and the step would
+    /// exist twice.
     pub(super) fn check_old_names(&self, ops: &[FileOp]) -> Result<(), DiskError> {
         let renamed = ops.iter().filter_map(|it| it.names().0.zip(it.names().1));
         match renamed.into_iter().find(|(from, to)| self.is_doubled(from, to)) {
@@ -48,7 +49,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Whether two names are there for different files or directories.
+    /// Whether both names exist and are different files or directories.
     pub(super) fn is_doubled(&self, from: &Path, to: &Path) -> bool {
         let (from, to) = (self.plans.root.join(from), self.plans.root.join(to));
         let disk = &*self.plans.disk;
@@ -75,8 +76,8 @@ impl Locked<'_> {
         put_text(journal, n).or_else(source)
     }
 
-    /// Undoes what was done, last operation first. `n_done` operations are known to be done, and none after the next
-    /// one; after a crash the number is unknown.
+    /// Undoes what was done, last operation first. The first `n_done` operations are known to be done, and only the
+    /// next one may have begun; `None` after a crash, when the number is unknown.
     ///
     /// If another program has changed a file since, its text stays and the earlier one is kept in `displaced/`.
     pub(super) fn back(&mut self, journal: &Journal, n_done: Option<usize>) -> Result<(), DiskError> {
@@ -96,14 +97,15 @@ impl Locked<'_> {
                         None => self.is_renamed(journal, n, from, to),
                     };
                     if is_renamed && self.is_doubled(from, to) {
-                        // After a crash the new file may be a different one, created long after the old one was
-                        // removed.
+                        // After a crash the file with the old name may be unrelated, created long after the
+                        // rename. The text from before the batch may then exist nowhere else, so it is
+                        // reported.
                         let text = if n_done.is_some() {
                             Self::renamed_text(journal, n)
                         } else {
                             put_text(journal, n)
                         };
-                        self.unite(version.name.id, from, to, text)?;
+                        self.remove_duplicate(version.name.id, from, to, text)?;
                     }
                 }
                 Progress::Open => {
@@ -120,7 +122,13 @@ impl Locked<'_> {
 
     /// Removes what was renamed to `to`, because another program has recreated `from`. A file that holds `text` is not
     /// reported.
-    fn unite(&mut self, id: u64, from: &Path, to: &Path, text: Option<Content>) -> Result<(), DiskError> {
+    fn remove_duplicate(
+        &mut self,
+        id: u64,
+        from: &Path,
+        to: &Path,
+        text: Option<Content>,
+    ) -> Result<(), DiskError> {
         let (disk, root) = (&*self.plans.disk, &self.plans.root);
         let (old, new) = (root.join(from), root.join(to));
         let kind =
@@ -128,7 +136,7 @@ impl Locked<'_> {
         match (kind(&old)?, kind(&new)?) {
             (FileKind::Dir, FileKind::Dir) => self.merge(id, from, to),
             (_, FileKind::Dir) => Err(DiskError::FileChanged { path: old }),
-            _ => self.put_aside(id, from, &new, text),
+            _ => self.displace(id, from, &new, text),
         }
     }
 
@@ -141,7 +149,9 @@ impl Locked<'_> {
         for name in names {
             let moved = rename_new(&*self.plans.disk, &new.join(&name), &old.join(&name));
             match moved.map_err(|error| DiskError::writing(&old.join(&name), error)) {
-                Err(DiskError::Exists { .. }) => self.unite(id, &from.join(&name), &to.join(&name), None)?,
+                Err(DiskError::Exists { .. }) => {
+                    self.remove_duplicate(id, &from.join(&name), &to.join(&name), None)?;
+                }
                 other => other?,
             }
         }
@@ -150,15 +160,9 @@ impl Locked<'_> {
         synced.and_then(|()| disk.remove_dir(&new)).map_err(|error| DiskError::writing(&new, error))
     }
 
-    /// Displaces a file that cannot return to its old name. It is reported unless it holds `text` or the content of
-    /// its old name.
-    fn put_aside(
-        &mut self,
-        id: u64,
-        from: &Path,
-        new: &Path,
-        text: Option<Content>,
-    ) -> Result<(), DiskError> {
+    /// Displaces a file that cannot return to its old name. It is reported unless it holds `text` or the same text as
+    /// the file that now has that name.
+    fn displace(&mut self, id: u64, from: &Path, new: &Path, text: Option<Content>) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(new, error);
         let displaced = dir(self.plans);
@@ -190,9 +194,9 @@ impl Locked<'_> {
         renamed.map_err(failed)?;
         if known.is_none() {
             let kept = at.strip_prefix(&self.plans.root).unwrap_or(&at).to_path_buf();
-            self.news.push(Kept { path: path.shown(), kept, why: KeptWhy::Overtaken });
+            self.kept.push(Kept { path: path.shown(), kept, why: KeptWhy::Overtaken });
         } else if self.content(&at) != known {
-            self.news.push(keep(disk, &self.plans.root, &at, KeptWhy::Overtaken));
+            self.kept.push(keep(disk, &self.plans.root, &at, KeptWhy::Overtaken));
         }
         Ok(())
     }
@@ -220,15 +224,15 @@ impl Locked<'_> {
             FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let old = root.join(from);
-                if self.is_homeless(journal, from, to) {
-                    return self.put_aside(version.name.id, from, &root.join(to), None);
+                if self.is_parent_gone(journal, from, to) {
+                    return self.displace(version.name.id, from, &root.join(to), None);
                 }
                 // The batch may have finished, and its cleanup may have removed the empty directory.
-                self.make_way(old.parent().unwrap_or(&root), Some(to))?;
+                self.make_parents(old.parent().unwrap_or(&root), Some(to))?;
                 match self.rename_into(&root.join(to), &old) {
                     // Another program has just created it.
                     Err(DiskError::Exists { .. }) => {
-                        self.unite(version.name.id, from, to, put_text(journal, n))?;
+                        self.remove_duplicate(version.name.id, from, to, put_text(journal, n))?;
                     }
                     other => other?,
                 }
@@ -243,9 +247,9 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Whether another program has removed or renamed the directory to which a file would return. A new directory with one
-    /// file in it would look like a plan.
-    fn is_homeless(&self, journal: &Journal, from: &Path, to: &Path) -> bool {
+    /// Whether another program has removed or renamed the directory to which a file would return. A new directory with
+    /// one file in it would look like a plan.
+    fn is_parent_gone(&self, journal: &Journal, from: &Path, to: &Path) -> bool {
         let root = &self.plans.root;
         let kind = |path: &Path| self.plans.disk.lstat(&root.join(path)).map(|it| it.kind);
         let is_gone = |path: &&Path| kind(path).is_err_and(|error| is(&error, Errno::NOENT));
@@ -258,8 +262,8 @@ impl Locked<'_> {
 
     /// Restores the text from before a change if the file still holds the change.
     ///
-    /// Each way removes the evidence of the change no later than the change. Otherwise a crash in between would look
-    /// like a change that was made.
+    /// The evidence of a change is the displaced version. In each case it is removed before the change, or together
+    /// with it. Otherwise a crash in between would look like a change that was made.
     fn take_change_back(
         &mut self,
         real: &Path,
@@ -281,16 +285,16 @@ impl Locked<'_> {
             rename_new(disk, &evidence.path, &moved).map_err(|error| DiskError::writing(&path, error))?;
             if self.put_or_leave(version.name.id + 2, &base, &text).is_err() {
                 let left = keep(&*self.plans.disk, &self.plans.root, &moved, KeptWhy::Overtaken);
-                self.news.push(left);
+                self.kept.push(left);
             }
             return Ok(());
         }
         if !self.holds(&path, after) {
             let left = evidence.map(|it| keep(disk, &self.plans.root, &it.path, KeptWhy::Overtaken));
-            self.news.extend(left);
+            self.kept.extend(left);
             return Ok(());
         }
-        // It was written in place, and the old text is a copy.
+        // A file with several links, or on another mount, was written in place; the version is a copy.
         let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
         let mounted = disk.mount(&path).ok() != disk.mount(&dir(self.plans)).ok();
         let Some(evidence) = evidence.filter(|_| !linked && !mounted) else {
@@ -307,7 +311,7 @@ impl Locked<'_> {
         let (real, text, ours) = (real.to_path_buf(), before.to_vec(), after.to_vec());
         let mut kept: Vec<Kept> = Vec::new();
         let done = self.exchange_back(&Raced { real, theirs: version, text, ours }, &mut kept);
-        self.news.append(&mut kept);
+        self.kept.append(&mut kept);
         done
     }
 }
@@ -321,7 +325,8 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
     })
 }
 
-/// Removes a change from a text that was made from it; `None` if the text does not contain the change as it was made.
+/// Removes a change from a text that an editor made from the changed text; `None` if the text does not contain the
+/// change as it was made.
 fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
     let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (&before[n_before..], &after[n_before..]);
@@ -353,7 +358,7 @@ mod tests {
             ("id: 2\nB\nmore\n", None),
             ("# first\nid: 4\nB\nmore\n", None),
             ("", None),
-            // This change is undone as a whole.
+            // The caller restores the whole earlier text.
             ("id: 4\nB\n", None),
         ] {
             assert_eq!(of(text).as_deref(), expected, "{text:?}");

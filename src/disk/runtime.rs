@@ -3,13 +3,13 @@
 //! A stamp, keyed with a secret of this user on this machine, proves that planwatch itself created a directory in this
 //! place. It covers the inodes of the directory and of the plans directory, but no path: the same plans under two
 //! paths (a bind mount, a renamed project) share their state. A `.planwatch` without this user's stamp came with a
-//! repository or a backup, or belongs to another user or another state home (a container). It stays unchanged and
-//! nothing in it is used, except that interrupted changes and preserved texts are reported. The state directory is
-//! then `.planwatch/by/<stamp>`. If `.planwatch` is another user's and not writable, or is not a directory, it is
-//! `.planwatch.by/<stamp>`.
+//! repository or a backup, or belongs to another user or another state home (a container). Its state stays unchanged
+//! and is not used, except that its lock is taken and its interrupted changes and preserved texts are reported. The
+//! state directory is then `.planwatch/by/<name>`. If `.planwatch` is another user's and not writable, or is not a
+//! directory, it is `.planwatch.by/<name>`.
 //!
-//! All of them have mode 0700, because they contain titles and texts of private plans. Users who share a plans
-//! directory each have their own, and exclude each other with the lock on the plans directory itself.
+//! State directories have mode 0700, because they contain titles and texts of private plans. Users who share a plans
+//! directory each have their own state directory, and exclude each other with the lock on the plans directory itself.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,11 +26,11 @@ use super::names::{BUILDING, DISPLACED, RUNTIME, UNDO};
 
 const PARTS: [&str; 2] = [DISPLACED, UNDO];
 
-/// In `.planwatch`, the state directories of others than its owner.
+/// The directory in `.planwatch` that holds the state directories of other users and state homes.
 pub(super) const BY: &str = "by";
 
 /// The directory beside the one of this name for the state of users who cannot write to it: `.planwatch.by`.
-pub(super) fn beside(name: &str) -> String {
+pub(super) fn sibling_name(name: &str) -> String {
     format!("{name}.by")
 }
 
@@ -122,7 +122,7 @@ impl<'a> Seeker<'a> {
         }
         let is_dir = |path: &Path| Ok(self.lstat(path)?.is_some_and(|it| it.kind == FileKind::Dir));
         for (top, above) in
-            [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(beside(self.name)))]
+            [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(sibling_name(self.name)))]
         {
             // A link there would lead to other files.
             if !(is_dir(top)? && is_dir(&above)?) {
@@ -172,7 +172,8 @@ impl<'a> Seeker<'a> {
         Ok(if is_own { home(Trust::Own) } else { None })
     }
 
-    /// The possible names of the state directory among others', the preferred one first.
+    /// The possible names of this user's state directory in `.planwatch/by` or `.planwatch.by`, the preferred one
+    /// first.
     fn names(self) -> impl Iterator<Item = String> {
         let name = match self.key {
             Some(key) => {
@@ -199,8 +200,8 @@ impl<'a> Seeker<'a> {
                 made => return made.map_err(|error| refused(&main, error)),
             }
         }
-        let beside = self.root.join(beside(self.name));
-        self.build_among(&beside, self.mode_for_all()).map_err(|error| refused(&beside, error))
+        let sibling = self.root.join(sibling_name(self.name));
+        self.build_among(&sibling, self.mode_for_all()).map_err(|error| refused(&sibling, error))
     }
 
     /// The mode of a directory in which each user of the plans directory creates a state directory: users who may
@@ -221,7 +222,8 @@ impl<'a> Seeker<'a> {
         if self.disk.lstat(&above)?.kind != FileKind::Dir {
             return Err(Errno::NOTDIR.into());
         }
-        // A `.planwatch` from a repository may lack it, and git would list the lock file. Every user's git reads it.
+        // A `.planwatch` from a repository may lack a `.gitignore`, and git would list the lock file. The mode lets
+        // every user's git read it.
         write_new(self.disk, &top.join(IGNORE), 0o644, IGNORE_ALL, Safe::No).ok();
         self.disk.sync_dir(top)?;
         for name in self.names() {
@@ -233,7 +235,7 @@ impl<'a> Seeker<'a> {
         Err(Errno::EXIST.into())
     }
 
-    /// Builds the directory beside its place, so that it never appears without a stamp.
+    /// Builds the directory under a temporary name and then renames it, so that it never appears without a stamp.
     fn build(self, above: &Path, name: &str) -> io::Result<Home> {
         let Self { disk, key, .. } = self;
         let dir = above.join(name);
@@ -262,10 +264,10 @@ impl<'a> Seeker<'a> {
 
 /// Restricts a state directory that an earlier release left open to other users.
 ///
-/// The directory itself comes last, so that an interrupted run is repeated. What cannot be restricted stays for the
-/// next time.
-pub(super) fn close(disk: &dyn Disk, dir: &Path) {
-    // Versions of plan files have the modes of those files, which they may replace again; other users can no longer
+/// The directory itself comes last, so that an interrupted run is repeated. Errors are ignored: files in a restricted
+/// directory cannot be reached by other users.
+pub(super) fn restrict_modes(disk: &dyn Disk, dir: &Path) {
+    // Versions of plan files keep the modes of those files, because `undo` may put them back; other users can no longer
     // reach them.
     const WITH_PLAN_FILES: [&str; 3] = [DISPLACED, UNDO, BUILDING];
     const OTHERS: u32 = 0o077;
@@ -273,7 +275,7 @@ pub(super) fn close(disk: &dyn Disk, dir: &Path) {
     if !disk.lstat(dir).is_ok_and(|it| is_open(&it)) {
         return;
     }
-    let close_files = |dir: &Path| {
+    let restrict_files = |dir: &Path| {
         for (name, stat) in disk.list(dir).unwrap_or_default() {
             if stat.is_ok_and(|it| it.kind == FileKind::File) {
                 disk.set_mode(&dir.join(name), 0o600).ok();
@@ -286,11 +288,11 @@ pub(super) fn close(disk: &dyn Disk, dir: &Path) {
         }
         let inside = dir.join(&name);
         if !WITH_PLAN_FILES.iter().any(|it| name == *it) {
-            close_files(&inside);
+            restrict_files(&inside);
         }
         disk.set_mode(&inside, 0o700).ok();
     }
-    close_files(dir);
+    restrict_files(dir);
     disk.set_mode(dir, 0o700).ok();
 }
 
@@ -317,12 +319,12 @@ fn stamp_of_path(key: &[u8; 32], ino: u64, dir: &Path) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Only sixteen digits, because a socket's path is short.
+/// Only sixteen digits, because the length of a socket's path is limited.
 fn short(hasher: &blake3::Hasher) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Removes what a killed build left.
+/// Removes an unfinished directory that a killed process left.
 fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     match disk.lstat(fresh) {
         Err(error) if is(&error, Errno::NOENT) => return Ok(()),
@@ -345,7 +347,8 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     disk.remove_dir(fresh)
 }
 
-/// Removes own state that holds only what a new state directory holds. The caller holds the lock of the root.
+/// Removes this user's state directory if it contains only what a new one contains. The caller holds the lock of the
+/// root.
 pub(super) fn remove_if_unused(disk: &dyn Disk, dir: &Path) {
     let is_new = |name: &OsString| [IGNORE, LOCK, STAMP].iter().chain(&PARTS).any(|it| name == *it);
     let is_unused = disk.names(dir).is_ok_and(|it| it.iter().all(is_new))
@@ -356,7 +359,7 @@ pub(super) fn remove_if_unused(disk: &dyn Disk, dir: &Path) {
 }
 
 /// Lists the foreign directories that an earlier release moved aside.
-pub(super) fn asides(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
+pub(super) fn foreign_dirs(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     let prefix = format!("{RUNTIME}.foreign-");
     let ours = |name: &OsString| name.as_bytes().starts_with(prefix.as_bytes());
     let mut found: Vec<_> =
@@ -365,7 +368,8 @@ pub(super) fn asides(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// How many directories above a key may be new with it, such as `~/.local/state/planwatch`, plus their parent.
+/// How many directories above a new key are synced: those that may be new as well, such as `~/.local/state/planwatch`,
+/// and their parent.
 const KEY_DEPTH: usize = 4;
 
 /// Reads or creates the key; `None` if the user's state directory cannot be used.

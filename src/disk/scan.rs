@@ -100,7 +100,8 @@ impl PlansDir {
         self.is_young(dir.stat.mtime_ns) && is_empty()
     }
 
-    /// Lists one plan's directory, its files and one level of nested directories. Without the directory the result is empty.
+    /// Lists one plan's directory, its files and one level of nested directories. Without the directory the result is
+    /// empty.
     pub fn scan_plan(&self, plan_dir: &Path) -> Scan {
         let mut scan = Scan::default();
         if let Err(error) = checked(plan_dir) {
@@ -152,7 +153,8 @@ impl PlansDir {
         }
     }
 
-    /// Adds the target of a name, and returns its content; nothing if it is not a directory that can be listed.
+    /// Adds an entry for the target of a name, and lists the target; the list is empty if the target is not a directory
+    /// that can be listed.
     fn enter(&self, relative: &Path, stat: Stat, scan: &mut Scan) -> Listing {
         let (real, stat) = match self.behind_link(relative, stat) {
             Ok(found) => found,

@@ -1,4 +1,5 @@
-//! Short-lived files for a program that reads its input from files only, and the one file that git asks it to fill.
+//! Short-lived files for a program that reads its input from files only, and the file into which git expects the result
+//! of a merge.
 
 use std::io;
 use std::path::{Path, PathBuf};

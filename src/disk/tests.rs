@@ -111,7 +111,7 @@ fn a_file_that_replaces_a_symbolic_link_meanwhile_is_changed_and_the_file_behind
         let mut locked = lock(&it.plans);
         let key = Keyed::new("k", 1);
         key.note(Some(Vec::new()));
-        locked.carry(is_keyed.then_some(key));
+        locked.use_key(is_keyed.then_some(key));
         append(&mut locked, &mut || {
             saves += 1;
             if saves == 1 {
@@ -565,7 +565,7 @@ fn writes_of_several_threads_are_undone_as_a_whole() {
     let it = place();
     let mut locked = lock(&it.plans);
     locked.begin("done", "t1");
-    let mut other = locked.beside(1, ("claim", "t1", "bob"));
+    let mut other = locked.for_thread(1, ("claim", "t1", "bob"));
     let create = |locked: &mut Locked<'_>, name: &str| locked.create(Path::new(name), b"x\n").unwrap();
     create(&mut other, "p/one.md");
     create(&mut locked, "p/two.md");

@@ -206,7 +206,7 @@ impl Record {
         self.what == What::Undone
     }
 
-    /// What remains after undoing the write.
+    /// What the files contain after the write was undone.
     fn leaves_undone(&self, by: &str) -> Vec<OwnWrite> {
         let back = match &self.what {
             What::Created { path, .. } => What::Discarded { path: path.clone(), version: 0, base: 0 },
@@ -388,7 +388,7 @@ impl Locked<'_> {
             let Ok(text) = file.read(u64::MAX, 0) else { continue };
             let is_theirs = !text.is_empty() && Content::of(&text) != version.base;
             if is_theirs {
-                self.news.push(keep(disk, &self.plans.root, &at, KeptWhy::Late));
+                self.kept.push(keep(disk, &self.plans.root, &at, KeptWhy::Late));
             } else if lease != Lease::Busy {
                 disk.remove(&at).ok();
             }

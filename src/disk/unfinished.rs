@@ -1,9 +1,9 @@
 //! Batches that another user, or the same user with another state directory, began here and did not finish.
 //!
-//! Their journals are never carried out, because they may have come with a repository. They name files that may be
-//! half-changed. Those files are not written before the batch is finished where it was begun, or given up by name. An
-//! unreadable journal of another user is ignored; a later write then counts as an ordinary edit when that batch is
-//! finished.
+//! Their journals are never carried out, because they may have come with a repository. Such a batch may be half done,
+//! so the files that it names are not written until its owner finishes it, or a command discards it by its id. An
+//! unreadable journal of another user is ignored; when the owner finishes that batch, a write made meanwhile counts as
+//! an edit by another program.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::fs_ops::{Safe, is, read_own, rename_new, write_new};
 use super::journal::{JOURNAL, Journal, Unfinished};
 use super::names::{NamedPath, checked};
 use super::plans_dir::PlansDir;
-use super::runtime::{BY, Trust, beside, is_mine};
+use super::runtime::{BY, Trust, is_mine, sibling_name};
 use super::write_lock::Locked;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl PlansDir {
         for dir in self.state_dirs()?.iter().filter(|it| own.as_ref() != Some(it)) {
             let path = dir.join(JOURNAL);
             let bytes = self.seen(dir, read_own(&*self.disk, &path, u64::MAX))?.flatten();
-            // A truncated journal has begun nothing.
+            // If the journal is truncated, nothing was begun.
             let Some(journal) = bytes.as_deref().and_then(Journal::decode) else { continue };
             found.push(Unfinished {
                 id: format!("{:016x}", journal.id),
@@ -54,7 +54,7 @@ impl PlansDir {
     pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
         let main = self.root.join(self.runtime);
         let mut dirs = vec![main.clone()];
-        for above in [main.join(BY), self.root.join(beside(self.runtime))] {
+        for above in [main.join(BY), self.root.join(sibling_name(self.runtime))] {
             let names = self.seen(&above, self.disk.names(&above))?.unwrap_or_default();
             dirs.extend(names.into_iter().map(|it| above.join(it)));
         }
@@ -87,8 +87,8 @@ impl Locked<'_> {
 
     /// Gives up another owner's batch; `None` if there is none with this id.
     ///
-    /// What was done of it stays. Texts of its journal that are not in their files are preserved before the journal is
-    /// removed.
+    /// Operations that were done are not undone. Texts of its journal that are not in their files are preserved before
+    /// the journal is removed.
     pub fn discard_unfinished(&mut self, id: &str) -> Result<Option<Discarded>, DiskError> {
         let Some(at) = self.unfinished.iter().position(|it| it.id == id) else { return Ok(None) };
         let mut left = self.unfinished.to_vec();
@@ -127,7 +127,7 @@ impl Locked<'_> {
             let kept_whole =
                 write_new(disk, &draft, 0o600, text, Safe::Yes).and_then(|()| rename_new(disk, &draft, &at));
             match kept_whole {
-                // An earlier attempt was interrupted after it.
+                // An earlier attempt was interrupted after this rename.
                 Err(error) if is(&error, Errno::EXIST) => disk.remove(&draft).ok(),
                 other => other.map(Some).map_err(|error| DiskError::writing(&at, error))?,
             };

@@ -42,7 +42,8 @@ impl PlansDir {
         if kind == FileKind::Dir { Ok(found) } else { Err(DiskError::NotADirectory { path, kind }) }
     }
 
-    /// Returns whether a path leads to something readable; its parent may not contain symbolic links.
+    /// Returns whether a path is a regular file or a symbolic link. The path of its parent must not contain symbolic
+    /// links.
     pub fn is_file_beyond(&self, path: &Path) -> bool {
         self.disk.lstat(path).is_ok_and(|it| matches!(it.kind, FileKind::File | FileKind::Symlink))
     }

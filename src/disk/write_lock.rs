@@ -35,7 +35,7 @@ pub struct Locked<'a> {
     also: Arc<Locks>,
     pub(super) trust: Trust,
     pub(super) unfinished: Arc<Vec<Unfinished>>,
-    pub news: Vec<Kept>,
+    pub kept: Vec<Kept>,
     /// The interrupted batch that taking the lock found, if any.
     pub recovered: Option<Recovered>,
     pub(super) unit: Option<Unit>,
@@ -43,7 +43,7 @@ pub struct Locked<'a> {
     pub(super) lengths: Option<&'a dyn Lengths>,
     /// The key that changes are recorded with.
     pub(super) keyed: Option<Keyed>,
-    /// planwatch's versions that were in a file for a moment during a change with a key.
+    /// The texts that planwatch put into a file and withdrew during a change with a key.
     pub(super) withdrawn: Vec<Withdrawn>,
     /// A change was made that undo could not record.
     pub(super) is_unrecorded: AtomicBool,
@@ -97,7 +97,7 @@ pub(super) struct Version {
     pub name: VersionName,
 }
 
-/// A version of planwatch that was in a file for a moment.
+/// A text that planwatch put into a file and withdrew a moment later.
 #[derive(Clone, Debug)]
 pub(super) struct Withdrawn {
     pub ours: Vec<u8>,
@@ -121,14 +121,14 @@ impl<'a> Locked<'a> {
     ) -> Result<Self, DiskError> {
         let handle = Arc::from(handle);
         let unfinished = Arc::new(plans.unfinished()?);
-        let (news, by) = (Vec::new(), String::new());
+        let (kept, by) = (Vec::new(), String::new());
         let mut locked = Self {
             plans,
             handle,
             also,
             trust,
             unfinished,
-            news,
+            kept,
             recovered: None,
             unit: None,
             by,
@@ -143,12 +143,12 @@ impl<'a> Locked<'a> {
         Ok(locked)
     }
 
-    /// The same right for another thread, which changes other files; the lock is held until the last of them is
-    /// dropped.
+    /// The same lock for another thread, which changes other files. The lock is released when the last of these values
+    /// is dropped.
     ///
-    /// Its writes form the `nth` unit after the caller's, independent of the clock.
+    /// The thread's writes form the `nth` unit after the caller's, independently of the clock.
     #[must_use]
-    pub fn beside(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
+    pub fn for_thread(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
         let (handle, also) = (Arc::clone(&self.handle), Arc::clone(&self.also));
         let (unfinished, by) = (Arc::clone(&self.unfinished), by.to_owned());
         let mut other = Self {
@@ -156,7 +156,7 @@ impl<'a> Locked<'a> {
             also,
             unfinished,
             by,
-            news: Vec::new(),
+            kept: Vec::new(),
             recovered: None,
             unit: None,
             keyed: None,
@@ -203,7 +203,7 @@ impl<'a> Locked<'a> {
         let draft = self.open_draft(name, mode).map_err(failed)?;
         let written = draft.file.write(bytes).and_then(|()| {
             if let Some(like) = like {
-                draft.file.dress(&like.stat, &target)?;
+                draft.file.copy_attributes_from(&like.stat, &target)?;
             }
             draft.file.sync()
         });
@@ -237,8 +237,8 @@ impl<'a> Locked<'a> {
 
     /// Reads a file that is about to be changed, and waits for a save to finish.
     ///
-    /// Many editors rename away and then create: a missing file is usually a save in progress. A file in another
-    /// owner's unfinished batch is rejected, whether it exists or not.
+    /// Many editors rename a file away and then create it again, so a missing file is usually a save in progress. A
+    /// file in another owner's unfinished batch is rejected, whether it exists or not.
     pub(super) fn read_for_change(&self, relative: &Path) -> Result<Snapshot, DiskError> {
         self.check_finished(relative)?;
         let mut last = self.plans.read(relative);
@@ -279,7 +279,8 @@ impl<'a> Locked<'a> {
         Ok(found)
     }
 
-    /// Reads what an exchange brought out; waits longer than for a file that may stay as it is.
+    /// Reads what an exchange brought out; tries more often than [`PlansDir::read`], because the file has already been
+    /// replaced.
     pub(super) fn read_displaced(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         for _ in 0..20 {
             if let Some(found) = read_at_rest(&*self.plans.disk, at)? {

@@ -55,7 +55,7 @@ pub struct Call {
     input: Vec<u8>,
     limit: Duration,
     /// The limit applies to silence, not to the whole call.
-    is_patient: bool,
+    is_silence_limit: bool,
     most: usize,
     is_shielded: bool,
 }
@@ -82,13 +82,13 @@ impl Call {
             variables: Vec::new(),
             input: Vec::new(),
             limit: LIMIT,
-            is_patient: false,
+            is_silence_limit: false,
             most: MOST,
             is_shielded: false,
         }
     }
 
-    /// Ctrl-C at the terminal does not reach the command; it would end with its work half done.
+    /// Ctrl-C at the terminal does not reach the command, which would otherwise end with its work half done.
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.is_shielded = true;
@@ -172,8 +172,8 @@ impl Call {
 
     /// The limit starts again whenever the command prints something, such as its progress.
     #[must_use]
-    pub fn until_silent(mut self) -> Self {
-        self.is_patient = true;
+    pub fn limit_silence(mut self) -> Self {
+        self.is_silence_limit = true;
         self
     }
 
@@ -209,7 +209,7 @@ impl Call {
 
     /// Like [`Self::stream`], but standard input stays open.
     pub(super) fn open(self) -> Result<Stream, GitError> {
-        let started = Pipes::start(&mut self.command(), self.limit, self.is_patient);
+        let started = Pipes::start(&mut self.command(), self.limit, self.is_silence_limit);
         let mut pipes = started.map_err(|error| match error.kind() {
             // The working directory may also be the cause.
             ErrorKind::NotFound if self.directory.is_dir() => GitError::Missing,

@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-/// Reads a line of `cat-file`; `None` if there is no such object, or none that is a file, a tree, a commit or a tag.
+/// Reads a line of `cat-file`; `None` if there is no such object, or if it is not a file, a tree, a commit or a tag.
 pub fn read_info(line: &[u8]) -> Option<Info> {
     let mut words = line.split(|it| *it == b' ');
     let (oid, kind, size) = (words.next()?, words.next()?, words.next()?);
@@ -142,7 +142,7 @@ pub struct Blobs<'a> {
 }
 
 impl Blobs<'_> {
-    /// The bytes of a file; an object that is missing or no file is an error.
+    /// The bytes of a file; an object that is missing or is not a file is an error.
     pub fn read(&self, oid: &Oid) -> Result<Vec<u8>, GitError> {
         let missing = || GitError::NoRevision { revision: oid.to_string() };
         self.find(oid.as_str().as_bytes())?.ok_or_else(missing)
@@ -178,13 +178,13 @@ impl Git {
         let mut objects = CatFile::of(stream);
         let answered = objects.answers(names, each);
         if objects.has_ended || answered.is_ok() {
-            // git's own words say more.
+            // git's own error message says more.
             objects.stream.into_inner().finish().map_err(not_fetched)?;
         }
         answered
     }
 
-    /// What each name stands for, without the objects' bytes, with one process.
+    /// The object that each name refers to, without its bytes; one process reads all of them.
     pub fn object_infos(&self, names: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Info>>, GitError> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -199,7 +199,7 @@ impl Git {
     }
 }
 
-/// A git before 2.45 ends with an error where a later one says that the object is missing.
+/// Git before 2.45 fails with an error for an object that is not fetched; later versions report it as missing.
 fn not_fetched(error: GitError) -> GitError {
     match error {
         GitError::Failed { text, .. } if text.contains("from promisor remote") => {

@@ -1,8 +1,9 @@
 //! Commits some files without touching what the user staged.
 //!
-//! The tree is made in a separate index. Then the user's index gets the new entries, where it still has those of
-//! `HEAD`, and then `HEAD` moves, if nothing else has moved it. In the other order, a commit that the user makes in between
-//! would take the files back. If `HEAD` has moved, everything is done again on the new commit.
+//! The tree is made in a separate index. Then the new entries are written into the user's index, for the files whose
+//! entries there are still those of `HEAD`. Then `HEAD` moves, if nothing else has moved it. In the other order, a
+//! commit that the user makes in between would revert the files. If `HEAD` has moved, everything is done again on the
+//! new commit.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// A person may have to type the passphrase of a key.
 const SIGNING: Duration = Duration::from_secs(300);
 
-/// A file with the bytes to commit, or without if it was removed.
+/// A file with the bytes to commit; without bytes if it was removed.
 #[derive(Clone, Debug)]
 pub struct FileVersion {
     /// Relative to the repository's root.
@@ -83,7 +84,7 @@ impl Git {
                 Ok(Tried::Done(commit)) => return Ok(Some(commit)),
                 Ok(Tried::Moved(why)) => last = why,
                 Err(error) => {
-                    // The first failure counts; what was staged stays visible to the user if this fails too.
+                    // The first error is returned. If this fails too, the staged entries stay visible to the user.
                     self.unstage(&staged, files).ok();
                     return Err(error);
                 }
@@ -172,8 +173,8 @@ impl Git {
             own(&["update-index", "-z", "--index-info"]).input(lines).run()?;
             read_oid("write-tree", &own(&["write-tree"]).line()?)
         })();
-        // Git leaves no lock beside this index, so only the index itself is removed. If that fails, the file is not
-        // used again.
+        // Git leaves no lock file next to this index, so only the index itself is removed. If that fails, the file is
+        // not used again.
         RealDisk.remove(&path).ok();
         made
     }
@@ -244,7 +245,7 @@ impl Git {
         self.write_index(&lost.map(|(a, b)| (a.clone(), b.clone())).collect(), any)
     }
 
-    /// Takes entries back that were staged for a commit that was not made.
+    /// Restores the entries that were replaced for a commit that was not made.
     fn unstage(&self, staged: &Entries, files: &[FileVersion]) -> Result<(), GitError> {
         let head = self.head_commit()?;
         let named = staged.values().flatten().map(|it| &it.1).next();
@@ -292,7 +293,7 @@ const MOST_PATHS: usize = 500;
 enum Tried {
     Done(Oid),
     Nothing,
-    /// `HEAD` was moved meanwhile; git's own words.
+    /// `HEAD` was moved meanwhile; the text is git's error message.
     Moved(String),
 }
 

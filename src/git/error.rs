@@ -15,8 +15,8 @@ pub enum GitError {
     NotARepository { path: String },
     #[error("there is no revision `{revision}`")]
     NoRevision { revision: String },
-    /// git ended with an error; the text is its own.
-    #[error("git {command} failed: {}", said(text))]
+    /// git ended with an error; `text` is what it printed.
+    #[error("git {command} failed: {}", reason(text))]
     Failed { command: String, exit_code: i32, text: String },
     #[error("git {command} took longer than {} s and was ended", limit.as_secs())]
     TimedOut { command: String, limit: Duration },
@@ -84,8 +84,8 @@ impl GitError {
     }
 }
 
-/// git's own words on one line each, without the prefix `fatal: `.
-fn said(text: &str) -> String {
+/// What git printed, without the prefix `fatal: ` or `error: `; a substitute if it printed nothing.
+fn reason(text: &str) -> String {
     let text = text.trim();
     let text = text.strip_prefix("fatal: ").or_else(|| text.strip_prefix("error: ")).unwrap_or(text);
     if text.is_empty() { "it gave no reason".to_owned() } else { text.to_owned() }

@@ -13,7 +13,7 @@ use super::trees::read_mode;
 pub struct LogEntry {
     pub commit: Oid,
     pub parents: Vec<Oid>,
-    /// With the repository's `.mailmap`.
+    /// As mapped by the repository's `.mailmap`.
     pub author: String,
     pub email: String,
     /// Seconds since 1970.
@@ -41,11 +41,11 @@ pub struct RawChange {
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
     pub of: Vec<Oid>,
-    /// Commits that these hold are left out.
+    /// Commits that are reachable from these are left out.
     pub not: Vec<Oid>,
     /// Relative to the repository's root; all if empty.
     pub paths: Vec<PathBuf>,
-    /// More options of `git log`, planwatch's own.
+    /// More options of `git log`; they are constants in planwatch's code, never input.
     pub options: Vec<&'static str>,
     /// As in [`Git::merging_by_lines`].
     pub merges_by_lines: bool,
@@ -69,7 +69,7 @@ impl Git {
         if query.merges_by_lines {
             call = self.merging_by_lines(call)?;
         }
-        // A command line has a limit.
+        // The revisions go to standard input, because the length of a command line is limited.
         let of = query.of.iter().map(|it| format!("{it}\n"));
         let call = call.input(of.chain(query.not.iter().map(|it| format!("^{it}\n"))).collect::<String>());
         let paths = query.paths.iter().filter(|it| !it.as_os_str().is_empty());
@@ -134,7 +134,7 @@ impl<R: BufRead> LogReader<R> {
         loop {
             match self.peek()? {
                 None | Some(START) => break,
-                // A line break separates the commit from its changes; with a merge an empty field may.
+                // A line break, or for a merge commit an empty field, separates the commit from its changes.
                 Some(b'\n' | 0) => self.from.consume(1),
                 Some(b':') => changes.push(self.change()?),
                 Some(_) => return Err(bad("no change begins here")),

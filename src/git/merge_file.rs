@@ -12,8 +12,8 @@ use super::repository::Git;
 
 /// The command line of the merge driver in git's configuration.
 ///
-/// Where planwatch is missing or fails, git merges as it does without the driver. It would drop THEIRS otherwise: git
-/// takes every other exit code for a conflict whose markers the driver has written.
+/// If planwatch is missing or fails, git merges as it does without the driver. Otherwise git would drop THEIRS, because
+/// it takes an exit code such as 127 for a conflict whose markers the driver has written.
 pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwatch git merge-driver %O %A %B %L %P; \
                                 c=$?; [ $c -gt 1 ] || exit $c; fi; git merge-file --marker-size=%L %A %O %B";
 

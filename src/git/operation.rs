@@ -25,7 +25,7 @@ impl Git {
         if let Some((_, what)) = SIGNS.iter().find(|(name, _)| is_there(name)) {
             return Ok(Some(what));
         }
-        // A reftable keeps these two among the references.
+        // In a repository with reftables, these two are references, not files.
         for (name, what) in [("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert")] {
             if self.has_reftable() && self.find_revision(name)?.is_some() {
                 return Ok(Some(what));

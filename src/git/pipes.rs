@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 /// How many bytes of standard error are kept: the last ones.
-const MOST_ASIDE: usize = 16 << 10;
+const MAX_STDERR: usize = 16 << 10;
 
 /// The longest pause between checks whether a process has ended, after it closed its output.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -27,15 +27,15 @@ pub(super) struct Pipes {
     n_written: usize,
     /// Closes standard input when everything is written.
     is_last_input: bool,
-    aside: Vec<u8>,
+    stderr_tail: Vec<u8>,
     deadline: Instant,
     limit: Duration,
     /// Output and errors postpone the deadline.
-    is_patient: bool,
+    is_silence_limit: bool,
     has_ended: bool,
 }
 
-/// What a turn brought.
+/// The result of a turn.
 enum Turn {
     Output(usize),
     Ended,
@@ -43,7 +43,7 @@ enum Turn {
 }
 
 impl Pipes {
-    pub(super) fn start(command: &mut Command, limit: Duration, is_patient: bool) -> io::Result<Self> {
+    pub(super) fn start(command: &mut Command, limit: Duration, is_silence_limit: bool) -> io::Result<Self> {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -55,10 +55,10 @@ impl Pipes {
             input: Vec::new(),
             n_written: 0,
             is_last_input: false,
-            aside: Vec::new(),
+            stderr_tail: Vec::new(),
             deadline: Instant::now() + limit,
             limit,
-            is_patient,
+            is_silence_limit,
             has_ended: false,
         };
         // If this fails, dropping ends the process.
@@ -90,7 +90,7 @@ impl Pipes {
     }
 
     fn note_progress(&mut self) {
-        if self.is_patient {
+        if self.is_silence_limit {
             self.begin_part();
         }
     }
@@ -117,9 +117,9 @@ impl Pipes {
         if self.stdout.is_none() {
             return Ok(Turn::Ended);
         }
-        let (can_write, can_read, can_read_aside) = self.wait()?;
-        if can_read_aside {
-            self.read_aside();
+        let (can_write, can_read, can_read_stderr) = self.wait()?;
+        if can_read_stderr {
+            self.read_stderr();
         }
         if can_write {
             self.write();
@@ -177,15 +177,15 @@ impl Pipes {
         }
     }
 
-    fn read_aside(&mut self) {
+    fn read_stderr(&mut self) {
         let Some(stderr) = self.stderr.as_mut() else { return };
         let mut part = [0; 4096];
         match stderr.read(&mut part) {
             Ok(0) => self.stderr = None,
             Ok(n) => {
-                self.aside.extend_from_slice(&part[..n]);
-                let surplus = self.aside.len().saturating_sub(MOST_ASIDE);
-                self.aside.drain(..surplus);
+                self.stderr_tail.extend_from_slice(&part[..n]);
+                let surplus = self.stderr_tail.len().saturating_sub(MAX_STDERR);
+                self.stderr_tail.drain(..surplus);
                 self.note_progress();
             }
             Err(error) if is_passing(&error) => {}
@@ -206,16 +206,19 @@ impl Pipes {
             }
             thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
-            self.read_aside();
+            self.read_stderr();
         };
         self.has_ended = true;
         // A process that git left behind may hold the pipe; what is there now is all that git wrote.
         let mut n_before = usize::MAX;
-        while self.stderr.is_some() && self.aside.len() != n_before && self.aside.len() < MOST_ASIDE {
-            n_before = self.aside.len();
-            self.read_aside();
+        while self.stderr.is_some()
+            && self.stderr_tail.len() != n_before
+            && self.stderr_tail.len() < MAX_STDERR
+        {
+            n_before = self.stderr_tail.len();
+            self.read_stderr();
         }
-        Ok((status, String::from_utf8_lossy(&self.aside).into_owned()))
+        Ok((status, String::from_utf8_lossy(&self.stderr_tail).into_owned()))
     }
 }
 

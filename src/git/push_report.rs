@@ -16,7 +16,7 @@ pub enum PushResult {
     UpToDate,
     /// It has another value than the lease says.
     Stale,
-    /// Another push changed it at the same moment. Trying again decides.
+    /// Another push may have changed it at the same moment. Trying again shows whether it did.
     Contended,
     /// Another ref of the same atomic push could not be changed.
     NotTried,
@@ -75,12 +75,13 @@ fn rejected(summary: &str) -> PushResult {
 pub(super) enum RemoteFault {
     /// There was no answer, or the connection broke.
     Silent(String),
-    /// It answered no.
+    /// It answered with a refusal.
     Refused(String),
     NoRef,
 }
 
-/// Words of git, of ssh and of servers that mean no. Everything else counts as silence, which is tried again later.
+/// Words of git, of ssh and of servers that mean a refusal. Everything else counts as silence, which is tried again
+/// later.
 const REFUSALS: [&str; 18] = [
     "Authentication failed",
     "could not read Username",
@@ -114,7 +115,7 @@ const AWAY: [&str; 8] = [
     NO_ANSWER,
 ];
 
-/// The beginning of the text for a time limit that is over.
+/// The beginning of the message for an exceeded time limit.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
 /// Whether an established connection broke. The request may have been carried out; repeating it shows whether.

@@ -41,7 +41,7 @@ pub fn read_branches(bytes: &[u8]) -> Result<Vec<Branch>, GitError> {
         }
         // A branch whose name is not UTF-8 cannot be named in JSON.
         let Ok(name) = String::from_utf8(name.to_vec()) else { continue };
-        // A reference to something else than a commit has no date.
+        // A reference to an object that is not a commit has no date.
         let at = std::str::from_utf8(at).ok().and_then(|it| it.parse().ok()).unwrap_or_default();
         let author = String::from_utf8_lossy(author).into_owned();
         branches.push(Branch { name, tip: Oid::read(tip).ok_or_else(bad)?, at, author });
@@ -50,8 +50,8 @@ pub fn read_branches(bytes: &[u8]) -> Result<Vec<Branch>, GitError> {
 }
 
 impl Git {
-    /// All local and remote-tracking branches that hold commits which `head` does not hold, newest first; all if there
-    /// is none.
+    /// All local and remote-tracking branches with commits that are not reachable from `head`, newest first. Without
+    /// `head`, all branches.
     pub fn unmerged_branches(&self, head: Option<&Oid>) -> Result<Vec<Branch>, GitError> {
         let mut call = self.call(&["for-each-ref", "--sort=-committerdate", FORMAT]);
         if let Some(head) = head {

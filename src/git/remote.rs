@@ -164,10 +164,11 @@ impl Git {
         Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
     }
 
-    /// A call that may contact the remote. Older versions of git cannot be told separately to fetch no missing objects, so
-    /// they may here; no call here reads objects of the repository.
+    /// A call that may contact the remote. It does not stop git before 2.45 from fetching missing objects of a partial
+    /// clone: disabling all protocols, as [`Self::call`] does, would disable this call itself. No call here reads
+    /// objects of the repository, so nothing has to be fetched.
     fn remote_call(&self, words: &[&str], url: &str) -> Result<Call, GitError> {
-        let mut call = Call::new(&self.root, words).limit(SILENCE).until_silent();
+        let mut call = Call::new(&self.root, words).limit(SILENCE).limit_silence();
         let settings = [
             ("push.followTags", "false"),
             ("push.recurseSubmodules", "no"),

@@ -104,8 +104,8 @@ impl Git {
     /// A call in the working tree's top directory. The words are fixed arguments; paths, revisions and other input are
     /// added with the methods of [`Call`].
     ///
-    /// It does not fetch what a partial clone lacks. A git before 2.45 does not know `GIT_NO_LAZY_FETCH`. It is
-    /// forbidden every protocol instead, so that it fetches nothing either.
+    /// The call does not fetch objects that a partial clone lacks. Git before 2.45 does not know `GIT_NO_LAZY_FETCH`.
+    /// For it, all protocols are disabled instead, so that it fetches nothing either.
     pub fn call(&self, words: &[&str]) -> Call {
         let call = Call::new(&self.root, words);
         if self.require(2, 45, "").is_ok() { call } else { call.config("protocol.allow", "never") }
@@ -133,7 +133,7 @@ impl Git {
     }
 
     fn find_object(&self, name: &str, typed: &str) -> Result<Option<Oid>, GitError> {
-        // An option cannot be a revision, and neither can what has several lines.
+        // Neither an option nor a text of several lines can be a revision.
         if typed.is_empty() || typed.starts_with('-') || typed.contains(['\n', '\0']) {
             return Ok(None);
         }
@@ -141,7 +141,7 @@ impl Git {
         let Output { code, stdout, stderr } = call.output()?;
         match code {
             0 => Ok(Oid::read(stdout.strip_suffix(b"\n").unwrap_or(&stdout))),
-            // 128 is a name that is no valid revision.
+            // 128 means that the name is not a valid revision.
             1 | 128 => Ok(None),
             _ => Err(GitError::Failed { command: "rev-parse".to_owned(), exit_code: code, text: stderr }),
         }

@@ -175,7 +175,7 @@ fn trees_the_index_and_branches_are_listed() {
 fn a_call_ends_at_its_limits() {
     let repository = Repository::new();
     let git = &repository.git;
-    // It waits for input that never ends.
+    // The command waits for input that never comes.
     let limit = Duration::from_millis(100);
     let mut waiting = git.call(&["cat-file", "--batch"]).limit(limit).open().unwrap();
     let error = waiting.read(&mut [0; 10]).unwrap_err();

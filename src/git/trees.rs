@@ -78,7 +78,7 @@ impl Git {
     /// All files below `paths` in a commit or tree; all files if `paths` is empty.
     pub fn tree_entries(&self, tree: &Oid, paths: &[impl AsRef<Path>]) -> Result<Vec<TreeEntry>, GitError> {
         let call = self.call(&["ls-tree", "-r", "-z", "--full-tree"]).oids([tree]);
-        // An empty path would be refused; the repository's root is all paths.
+        // An empty path means the repository's root, but git refuses it. Without paths, git lists everything.
         let paths: Vec<_> =
             paths.iter().map(|it| it.as_ref().as_os_str()).filter(|it| !it.is_empty()).collect();
         read_tree_entries(&call.paths(paths).run()?)
@@ -101,7 +101,8 @@ impl Git {
     }
 }
 
-/// Reads the bytes of a tree object, whose names have `n_digits` digits; `None` if they are not a tree's.
+/// Reads the bytes of a tree object, in which object names have `n_digits` digits; `None` if the bytes are not a
+/// tree's.
 pub fn read_tree_object(mut bytes: &[u8], n_digits: usize) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {

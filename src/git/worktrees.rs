@@ -39,7 +39,7 @@ pub struct LinkedTree {
     pub path: PathBuf,
     /// `refs/heads/…`; none: `HEAD` is detached.
     pub branch: Option<String>,
-    /// It was not made or removed to the end, so files may be missing; it holds no work.
+    /// Making or removing it was not completed, so files may be missing; it contains no work.
     pub is_unfinished: bool,
 }
 
@@ -98,8 +98,8 @@ impl Git {
         Ok(true)
     }
 
-    /// Removes a working tree with all its files, which git may have been killed while making or removing. If only
-    /// the record of the tree is left, that is removed.
+    /// Removes a working tree with all its files, even if git was killed while making or removing the tree. If only
+    /// git's record of the tree is left, the record is removed.
     pub fn remove_unfinished_tree(&self, path: &Path) -> Result<(), GitError> {
         let call = self.call(&["worktree", "remove", "--force", "--force"]).arg(path);
         call.shielded().limit(LIMIT).run().map(drop)
@@ -117,8 +117,8 @@ impl Git {
         Ok(self.status(&NO_PATHS)?.is_empty())
     }
 
-    /// Whether files differ that git was told to leave alone (`update-index --skip-worktree`, `--assume-unchanged`). Those that a
-    /// sparse checkout leaves out are not there.
+    /// Whether files differ that git was told to leave alone (`update-index --skip-worktree`, `--assume-unchanged`).
+    /// Files that a sparse checkout leaves out do not exist, and do not count.
     fn has_hidden_changes(&self) -> Result<bool, GitError> {
         let listed = self.call(&["ls-files", "-v", "-z"]).limit(LIMIT).run()?;
         let entries = listed.split(|it| *it == 0).filter_map(|it| Some((*it.first()?, it.get(2..)?)));
@@ -200,8 +200,8 @@ impl Git {
         self.head_commit()
     }
 
-    /// Moves the branch that is checked out, its index and its files forward to a commit. Returns git's own words if that
-    /// would overwrite anything that is not committed, ignored files too, or if it is no step forward.
+    /// Moves the branch that is checked out, its index and its files forward to a commit. Returns git's error message
+    /// if that would overwrite anything that is not committed, ignored files too, or if it is not a fast-forward.
     pub fn fast_forward(&self, to: &Oid) -> Result<Result<(), String>, GitError> {
         let words = ["merge", "--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet"];
         let call = || self.call(&words).quietly().writes_index().shielded().limit(LIMIT).oids([to]);

@@ -40,8 +40,8 @@ fn hash(row: &[ValueRef<'_>]) -> u128 {
     u128::from_le_bytes(half)
 }
 
-/// Without `rootpage`: with a wrong root, other rows would be read, and their own checksums show that. Statistics of
-/// tables are not covered.
+/// `rootpage` is left out: with a wrong root page, SQLite would read other rows, and their own checksums show that.
+/// Statistics of tables are not covered.
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
 
 /// The sum of all rows of a query.

@@ -25,7 +25,7 @@ pub(super) const MANY: usize = 1000;
 /// Up to this many changed plans are searched one by one. For more, all matches from the border on are read.
 const FEW_OWNERS: usize = 16;
 
-/// How far the document numbers are in the order of [`search::order`].
+/// Which documents are numbered in the order of [`search::order`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {
     /// Live documents with smaller numbers are numbered in listing order. They all belong to plans, which are listed
@@ -85,7 +85,7 @@ pub(super) fn search(
     if query.kind.is_some() || query.scope != Scope::Live || query.limit > MANY {
         return Ok(None);
     }
-    let of = Often { connection, wanted, border: Listing::read(connection)?.border() };
+    let of = CommonTermQuery { connection, wanted, border: Listing::read(connection)?.border() };
     let texts = of.matches("search")?;
     if texts.len() <= MANY {
         return Ok(None);
@@ -109,7 +109,7 @@ fn is_same(a: &Match, b: &Match) -> bool {
     (&a.key, a.place) == (&b.key, b.place)
 }
 
-struct Often<'a> {
+struct CommonTermQuery<'a> {
     connection: &'a Connection,
     wanted: &'a str,
     border: i64,
@@ -130,7 +130,7 @@ impl Matches {
     }
 }
 
-impl Often<'_> {
+impl CommonTermQuery<'_> {
     fn matches(&self, table: &'static str) -> Result<Matches, IndexError> {
         let listed = self.numbers(table, 1..self.border, MANY + 1)?;
         let others = match listed.len() {
@@ -158,7 +158,8 @@ impl Often<'_> {
         if has_others { self.numbers(table, self.border..i64::MAX, usize::MAX) } else { Ok(Vec::new()) }
     }
 
-    /// The first matches of each changed plan that is listed before this one; if these are many, all from the border on.
+    /// The first matches of each changed plan that is listed before `plan`; with more than [`FEW_OWNERS`] such plans,
+    /// all matches from the border on.
     fn listed_before(&self, table: &str, plan: &str, most: usize) -> Result<Vec<Match>, IndexError> {
         let owners = format!(
             "SELECT first, first + n FROM searched WHERE archived = 0 AND name < ?1 AND instr(name, '/') = 0
@@ -179,7 +180,7 @@ impl Often<'_> {
         Ok(found)
     }
 
-    /// Those with all words in name and title, best first.
+    /// The matches with all words in name and title, best first.
     fn ranked(&self) -> Result<Vec<Match>, IndexError> {
         let all = "SELECT rowid, bm25(titles) FROM titles WHERE titles MATCH ?1 AND rowid > 0";
         let mut all = self.connection.prepare_cached(all)?;
@@ -191,7 +192,7 @@ impl Often<'_> {
         Ok(found)
     }
 
-    /// The first of them in listing order.
+    /// The first of these matches in listing order.
     fn listed(&self, matches: &Matches, most: usize) -> Result<Vec<Match>, IndexError> {
         let first = matches.listed.iter().take(most).map(|id| search::found(self.connection, 0.0, *id));
         let mut found = first.collect::<Result<Vec<_>, _>>()?;

@@ -21,7 +21,7 @@ pub enum IndexError {
     #[error("the index is being written by another process")]
     Busy,
     /// Two plans of one name, or another request that no file tree can cause.
-    #[error("the index cannot take this")]
+    #[error("the index rejected a row")]
     Unfit { source: rusqlite::Error },
     /// A query that may do more than read.
     #[error("the query is refused: {why}")]
@@ -45,7 +45,7 @@ impl IndexError {
         }
     }
 
-    /// Only a failed read says something about the file.
+    /// Only a failed read shows that the file is damaged.
     fn of_io(error: rusqlite::Error) -> Self {
         match error.sqlite_error().map(|it| it.extended_code) {
             // The shared memory is a file, which the first connection extends.

@@ -30,7 +30,7 @@ pub(super) fn name(content: Content) -> String {
 }
 
 /// How often, and how long each time, to wait for the lock: 5 seconds in all.
-const PATIENCE: u32 = 500;
+const LOCK_TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Distinguishes a file from another one that took its name.
@@ -38,13 +38,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Identity(u64, u64, Option<SystemTime>);
 
 impl Identity {
-    /// A number that a copy of the file does not share.
+    /// The inode number, which a copy of the file does not share.
     pub(super) fn number(self) -> u64 {
         self.1
     }
 }
 
-/// What the names of the file and of SQLite's files beside it refer to; `None` if missing.
+/// What the names of the file and of SQLite's files next to it refer to; `None` if missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) database: Option<Identity>,
@@ -78,10 +78,10 @@ impl IndexFile {
         fs::symlink_metadata(self.named(end)).ok().map(|it| identity(&it))
     }
 
-    /// Returns the identities of all names. A file without a log only has its own.
+    /// Returns the identities of the files at all names. A file without a log has only its own name.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
-        // In this order: the files beside a new database appear after it.
+        // In this order, because the files next to a new database appear after it.
         let (log, shared) = (beside("-wal"), beside("-shm"));
         Names { database: self.identity(), log, shared }
     }
@@ -105,7 +105,7 @@ impl IndexFile {
         let unwritable = |source| IndexError::unwritable(&self.dir, source);
         let lock = open_own(OpenOptions::new().write(true).truncate(true), &self.named(".lock"))
             .map_err(unwritable)?;
-        for _ in 0..PATIENCE {
+        for _ in 0..LOCK_TRIES {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
@@ -115,15 +115,15 @@ impl IndexFile {
         Err(IndexError::Busy)
     }
 
-    /// Creates the file, empty and private, if it is missing: SQLite would let other users read it. SQLite's files
-    /// beside it inherit its mode. The lock must be held.
+    /// Creates the file, empty and private, if it is missing: SQLite would let other users read it. SQLite's files next
+    /// to it inherit its mode. The lock must be held.
     pub(super) fn make_empty(&self) -> Result<(), IndexError> {
         let made = open_own(OpenOptions::new().append(true), &self.path());
         made.map(drop).map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
     /// A directory in the way is removed if empty, otherwise renamed.
-    fn put_directory_away(&self, path: &Path) -> io::Result<()> {
+    fn move_directory_aside(&self, path: &Path) -> io::Result<()> {
         if !fs::symlink_metadata(path).is_ok_and(|it| it.is_dir()) || remove_empty(path).is_ok() {
             return Ok(());
         }
@@ -132,22 +132,23 @@ impl IndexFile {
         free.next().map_or(Ok(()), |it| rename(path, &it))
     }
 
-    /// Removes files left beside a deleted or emptied database, so that the next one does not share them with
+    /// Removes files left next to a deleted or emptied database, so that the next one does not share them with
     /// processes that have the deleted one open. The lock must be held.
     pub(super) fn remove_rest(&self) -> Result<(), IndexError> {
         let mut rest = ["-wal", "-shm", "-journal"].into_iter().map(|end| self.named(end));
-        let removed = rest.try_for_each(|it| self.put_directory_away(&it).and_then(|()| give_way(&it)));
+        let removed =
+            rest.try_for_each(|it| self.move_directory_aside(&it).and_then(|()| remove_if_exists(&it)));
         removed.map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
     /// Renames the file to `.bad`, in place of an earlier `.bad` file. The lock must be held; processes that have the
     /// file open continue to read it.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
-        // The log goes first: a database without its log is an older index, but a log beside another database would
-        // damage that one.
+        // The log goes first: a database without its log is an older index, but a log next to another database would
+        // damage that database.
         for end in ["-wal", "-shm", "-journal", ""] {
             let bad = self.named(&format!(".bad{end}"));
-            let moved = self.put_directory_away(&bad).and_then(|()| give_way(&bad));
+            let moved = self.move_directory_aside(&bad).and_then(|()| remove_if_exists(&bad));
             let moved = moved.and_then(|()| rename(&self.named(end), &bad));
             moved.map_err(|source| IndexError::unwritable(&self.dir, source))?;
         }
@@ -181,11 +182,11 @@ pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {
         .into_values()
         .filter(|(newest, _)| is_unused(*newest))
         .flat_map(|it| it.1)
-        .try_for_each(|it| give_way(&it))
+        .try_for_each(|it| remove_if_exists(&it))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]
-fn give_way(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     accept_missing(fs::remove_file(path))
 }
 
@@ -194,7 +195,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     accept_missing(fs::rename(from, to))
 }
 
-/// The directory has a name that belongs to the index.
+/// Removes an empty directory whose name belongs to the index.
 fn remove_empty(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
@@ -208,7 +209,7 @@ fn identity(metadata: &Metadata) -> Identity {
     Identity(metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
-/// Opens a file beside the index with private permissions: it names plans that may be private.
+/// Opens a file of the index with private permissions: the index names plans that may be private.
 pub(super) fn open_own(how: &mut OpenOptions, path: &Path) -> io::Result<File> {
     how.create(true).mode(0o600).open(path)
 }

@@ -54,7 +54,8 @@ impl FileRow {
         Self { name: name.into(), stamp, hash: hash.into(), racy: stamp.is_racy(read_at_ns), len_before: 0 }
     }
 
-    /// The same row after an earlier one of the same file; keeps the length from before a save in progress.
+    /// This row as the successor of an earlier row of the same file: `len_before` keeps the length from before a save
+    /// in progress.
     #[must_use]
     pub fn after(self, old: &Self) -> Self {
         let known = if old.racy { old.stamp.len.max(old.len_before) } else { old.stamp.len };

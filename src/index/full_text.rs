@@ -32,7 +32,7 @@ pub struct TextsSnapshot<'a> {
     store: &'a Store,
 }
 
-/// The state that something was compared with: a number that every write changes.
+/// The state of the full text that a caller has compared: a number that every write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen(Option<i64>);
 
@@ -48,7 +48,7 @@ impl FullText {
         Ok((Self { store }, opened))
     }
 
-    /// Takes a snapshot; mutably, because SQLite has one transaction per connection.
+    /// Takes a snapshot. It borrows the full text mutably, because SQLite has one transaction per connection.
     pub fn look(&mut self) -> Result<TextsSnapshot<'_>, IndexError> {
         self.looked()
     }
@@ -57,7 +57,7 @@ impl FullText {
         let transaction = self.store.connection.unchecked_transaction()?;
         let look = TextsSnapshot { transaction, store: &self.store };
         // The lock is taken with the first read.
-        look.store.noted(seen(&look.transaction))?;
+        look.store.record_damage(seen(&look.transaction))?;
         Ok(look)
     }
 
@@ -80,7 +80,7 @@ impl FullText {
             if seen(it)? != was_seen {
                 return Ok(None);
             }
-            if file.as_ref().is_some_and(|it| !verified_stamp::is_noted(it)) {
+            if file.as_ref().is_some_and(|it| !verified_stamp::is_recorded(it)) {
                 checksums::check_all(it)?;
             }
             search::put(it, texts, gone)?;
@@ -93,7 +93,7 @@ impl FullText {
         // If another process has written since, the stamps are those of a file that was not verified here.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
-            verified_stamp::note(&file);
+            verified_stamp::record(&file);
         }
         Ok(true)
     }
@@ -119,7 +119,7 @@ impl TextsSnapshot<'_> {
     pub fn is_filled_from(&self, origin: &Origin) -> Result<bool, IndexError> {
         let filled = "SELECT value FROM meta WHERE key = 'filled'";
         let filled = self.transaction.query_row(filled, [], |row| row.get::<_, Vec<u8>>(0)).optional();
-        let filled = self.store.noted(filled.map_err(IndexError::from))?;
+        let filled = self.store.record_damage(filled.map_err(IndexError::from))?;
         Ok(filled.as_deref() == Some(origin.as_bytes()))
     }
 
@@ -130,17 +130,17 @@ impl TextsSnapshot<'_> {
         records: &[Texts],
     ) -> Result<Unsearched<'h>, IndexError> {
         let unsearched = search::unsearched(&self.transaction, heads, records);
-        self.store.noted(unsearched)
+        self.store.record_damage(unsearched)
     }
 
     pub fn seen(&self) -> Result<Seen, IndexError> {
-        self.store.noted(seen(&self.transaction))
+        self.store.record_damage(seen(&self.transaction))
     }
 
     /// Searches titles, bodies, and text from front matters, best first.
     pub fn search(&self, query: &Query) -> Result<Vec<Match>, IndexError> {
-        self.store.noted(self.prove())?;
-        self.store.noted(search::search(&self.transaction, query))
+        self.store.record_damage(self.prove())?;
+        self.store.record_damage(search::search(&self.transaction, query))
     }
 
     /// Verifies the file by its recorded stamps if possible, otherwise by reading all of it.
@@ -148,13 +148,13 @@ impl TextsSnapshot<'_> {
         let Some(file) = self.store.file() else { return Ok(()) };
         // The record refers to the file at this name.
         let has_its_name = self.store.has_its_name();
-        if has_its_name && verified_stamp::is_noted(file) {
+        if has_its_name && verified_stamp::is_recorded(file) {
             return Ok(());
         }
         let before = verified_stamp::stamps(&file.path());
         checksums::check_all(&self.transaction)?;
         if has_its_name && before.is_some() && verified_stamp::stamps(&file.path()) == before {
-            verified_stamp::note(file);
+            verified_stamp::record(file);
         }
         Ok(())
     }
@@ -164,7 +164,7 @@ impl TextsSnapshot<'_> {
         if let Some(file) = self.store.file() {
             verified_stamp::forget(file);
         }
-        self.store.noted(self.prove())
+        self.store.record_damage(self.prove())
     }
 }
 

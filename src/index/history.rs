@@ -49,7 +49,7 @@ impl History {
             let mut select = self.store.connection.prepare_cached(select)?;
             Ok(select.query_row(of, |row| row.get(0)).optional()?)
         };
-        self.store.noted(read())
+        self.store.record_damage(read())
     }
 
     /// Adds commits and replaces the list. Rows of another scope are removed first.

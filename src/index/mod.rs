@@ -65,6 +65,7 @@ pub enum Place<'a> {
     Memory,
 }
 
+/// What was at the place when the index was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
     /// An index, as it was left.
@@ -99,14 +100,14 @@ impl Index {
 
     /// Takes a snapshot, which begins with its first query.
     ///
-    /// Mutably, because SQLite has one transaction per connection.
+    /// It borrows the index mutably, because SQLite has one transaction per connection.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, IndexError> {
         Snapshot::new(&self.store)
     }
 
     /// Makes changes: all or, on an error, none. They are taken one by one while the file is locked for writing.
     ///
-    /// A file that was deleted or replaced since it was opened gives way to the new one.
+    /// If the file was deleted or replaced since it was opened, the index is reopened first.
     pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<Generation, IndexError> {
         self.store.put(|it| write::write(it, changes))
     }

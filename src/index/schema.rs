@@ -40,7 +40,7 @@ impl Content {
 
     /// SQLite's journal mode.
     ///
-    /// Plans are written while others read. Texts are written seldom, and a log beside the file would be a second file
+    /// Plans are written while others read. Texts are written seldom, and a log next to the file would be a second file
     /// to verify. The same is true of the history.
     pub(super) fn journal(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ pub(super) fn ensure(
     Ok(found)
 }
 
-/// A mark inside the file that a copy does not share: the log beside a copy may belong to another file.
+/// A mark inside the file that a copy does not share: the log next to a copy may belong to another file.
 fn mark(file: Option<Identity>) -> String {
     file.map_or_else(String::new, |it| it.number().to_string())
 }
@@ -113,7 +113,7 @@ fn n_objects(connection: &Connection) -> Result<i64, IndexError> {
 fn check(connection: &Connection, file: Option<Identity>) -> Result<(), IndexError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     if number("application_id")? != APPLICATION {
-        return Err(IndexError::damaged("the file is no index of planwatch"));
+        return Err(IndexError::damaged("the file is not an index of planwatch"));
     }
     let version = number("user_version")?;
     if version != VERSION {

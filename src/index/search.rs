@@ -187,7 +187,7 @@ fn apart(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
     pub(super) key: Key,
-    /// That of the plan's data when the texts were read; for a record, that of its document.
+    /// The version of the plan's data when the texts were read; for a record, the version of its document.
     pub(super) version: Version,
     pub(super) documents: Vec<Document>,
 }
@@ -278,7 +278,7 @@ fn take_out(connection: &Connection, key: &Key, wanted: Option<Version>) -> Resu
     Ok(true)
 }
 
-/// Lists the plans and records whose texts are missing, or were read with another version of them.
+/// Lists the plans and records whose texts are missing, or are from another version of them.
 ///
 /// Without heads only records are compared.
 pub(super) fn unsearched<'h>(
@@ -302,7 +302,7 @@ pub(super) fn unsearched<'h>(
     Ok(Unsearched { missing, gone, records })
 }
 
-/// What has to be done before the full text can be asked.
+/// What has to be done before the full text can be searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unsearched<'h> {
     /// Plans whose present texts are not in the full text.
@@ -319,7 +319,7 @@ impl Unsearched<'_> {
     }
 }
 
-/// Returns the best matches, best first; those of one rank by plan and place. An empty query has no results.
+/// Returns the best matches, best first; matches of equal rank are ordered by [`order`]. An empty query has no results.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
     if !terms(&query.text).iter().any(|it| it.is_excluded) {
@@ -351,7 +351,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
     Ok(found)
 }
 
-/// The order of matches of one rank: plans and their steps as they are listed, after them records, newest first.
+/// The order of matches of equal rank: plans and their steps as they are listed, after them records, newest first.
 pub(super) fn order(a: &Match, b: &Match) -> Ordering {
     match (a.key.name.contains('/'), b.key.name.contains('/')) {
         (true, true) => b.key.cmp(&a.key),
@@ -415,22 +415,22 @@ struct Term<'a> {
 /// The last word also matches longer words. If the last word has a digit, as in `step 7`, exact matches rank higher
 /// than longer words. Without a digit they do not: `token` in a text would come before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
-    expression_of(text, LastWord::MayBeBegun)
+    expression_of(text, LastWord::MayBePrefix)
 }
 
 /// How the last word of a query is matched if it is not in a phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastWord {
-    MayBeBegun,
+    MayBePrefix,
     Whole,
 }
 
 fn expression_of(text: &str, last_word: LastWord) -> Option<String> {
     let terms = terms(text);
     let (excluded, wanted): (Vec<_>, Vec<_>) = terms.iter().partition(|it| it.is_excluded);
-    let is_begun = !wanted.last()?.is_phrase && last_word == LastWord::MayBeBegun;
+    let is_prefix = !wanted.last()?.is_phrase && last_word == LastWord::MayBePrefix;
     let (excluded, mut wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted));
-    if let Some(last) = wanted.last_mut().filter(|_| is_begun) {
+    if let Some(last) = wanted.last_mut().filter(|_| is_prefix) {
         let has_digit = last.contains(|c: char| c.is_ascii_digit());
         *last = if has_digit { format!("({last} OR {last}*)") } else { format!("{last}*") };
     }

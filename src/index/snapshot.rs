@@ -44,32 +44,32 @@ impl<'a> Snapshot<'a> {
 
     /// Returns the heads of all plan directories, in the index's own order.
     pub fn heads(&self) -> Result<Vec<Head>, IndexError> {
-        self.noted(heads(&self.transaction))
+        self.record_damage(heads(&self.transaction))
     }
 
     /// Returns the heads of directories of this name: a live one, an archived one, both or none.
     pub fn heads_named(&self, name: &str) -> Result<Vec<Head>, IndexError> {
-        self.noted(heads_named(&self.transaction, name))
+        self.record_damage(heads_named(&self.transaction, name))
     }
 
     /// Returns the plan of a head of this snapshot, without bodies and without the problems between plans.
     pub fn plan(&self, head: &Head) -> Result<Plan, IndexError> {
-        self.noted(with_data(&self.transaction, head, |it| head.plan(it)))
+        self.record_damage(with_data(&self.transaction, head, |it| head.plan(it)))
     }
 
     /// Returns the data of a plan, which [`Head::plan`] decodes in any thread.
     pub fn data(&self, head: &Head) -> Result<Vec<u8>, IndexError> {
-        self.noted(with_data(&self.transaction, head, |it| Ok(it.to_vec())))
+        self.record_damage(with_data(&self.transaction, head, |it| Ok(it.to_vec())))
     }
 
     /// Returns the summaries of all heads, in the order of [`Self::heads`].
     pub fn summaries(&self, heads: &[Head]) -> Result<SummaryData, IndexError> {
-        self.noted(summaries(&self.transaction, heads))
+        self.record_damage(summaries(&self.transaction, heads))
     }
 
-    /// Treats a result decoded elsewhere as an answer of this snapshot.
-    pub fn judged<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
-        self.noted(made)
+    /// Returns the result of decoding data of this snapshot; if it shows damage, the damage is remembered.
+    pub fn checked<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
+        self.record_damage(made)
     }
 
     /// Returns all plans in the order of [`Plans`], without bodies and without the problems between plans.
@@ -80,7 +80,7 @@ impl<'a> Snapshot<'a> {
 
     /// Returns the commit of this snapshot; `None` if nothing was ever written.
     pub fn generation(&self) -> Result<Option<Generation>, IndexError> {
-        self.noted(generation::read(&self.transaction))
+        self.record_damage(generation::read(&self.transaction))
     }
 
     /// Returns what a full text of exactly these plans would be filled from; `None` if nothing was ever written.
@@ -102,13 +102,13 @@ impl<'a> Snapshot<'a> {
     pub fn count(&self) -> Result<(usize, usize), IndexError> {
         let counted = "SELECT count(*), coalesce(sum(steps), 0) FROM plan";
         let counted = self.transaction.query_row(counted, [], |row| Ok((row.get(0)?, row.get(1)?)));
-        let (plans, steps): (u32, u32) = self.noted(counted.map_err(IndexError::from))?;
+        let (plans, steps): (u32, u32) = self.record_damage(counted.map_err(IndexError::from))?;
         Ok((plans as usize, steps as usize))
     }
 
     /// Remembers damage; a damaged file is never written.
-    fn noted<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
-        self.store.noted(answer)
+    fn record_damage<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
+        self.store.record_damage(answer)
     }
 }
 
@@ -122,14 +122,14 @@ pub(super) fn heads(connection: &Connection) -> Result<Vec<Head>, IndexError> {
     Ok(heads)
 }
 
-/// In one pass: seeking each row would cost as much as reading it.
+/// Reads the summaries in one pass, because seeking each row would cost as much as reading it.
 fn summaries(connection: &Connection, heads: &[Head]) -> Result<SummaryData, IndexError> {
     let mut statement = connection.prepare_cached("SELECT id, light FROM plan_light ORDER BY id")?;
     let mut rows = statement.query([])?;
     let mut data = SummaryData::default();
     for head in heads {
         loop {
-            let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no light form"))?;
+            let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no summary"))?;
             if row.get::<_, i64>(0)? == head.id {
                 data.bytes.extend(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
                 data.ends.push(data.bytes.len());

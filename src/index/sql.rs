@@ -11,7 +11,7 @@ use crate::index::error::IndexError;
 use crate::index::freshness::FileRow;
 use crate::index::knowledge::Knowledge;
 use crate::index::relations;
-use crate::index::store::{PATIENCE, configured, read_only};
+use crate::index::store::{BUSY_TIMEOUT, configured, read_only};
 use crate::plan::model::Plan;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,8 +22,8 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs one read-only statement over judged plans, the files they were read from, by path, and `knowledge`, which is
-/// read only if the statement names it.
+/// Runs one read-only statement over plans with the problems between them, the files they were read from, by path, and
+/// `knowledge`, which is read only if the statement names it.
 pub fn sql<'a>(
     query: &str,
     files: impl Iterator<Item = (String, &'a FileRow)>,
@@ -34,14 +34,14 @@ pub fn sql<'a>(
     if !["SELECT", "WITH", "VALUES", "EXPLAIN"].contains(&first.as_str()) {
         return Err(IndexError::SqlRefused { why: "only SELECT, WITH, VALUES and EXPLAIN are run" });
     }
-    let connection = configured(relations::connection(query, files, plans, knowledge)?, PATIENCE)?;
+    let connection = configured(relations::connection(query, files, plans, knowledge)?, BUSY_TIMEOUT)?;
     read_only(&connection, true)?;
     let mut statement = connection.prepare(query).map_err(explain)?;
     if !statement.readonly() {
         return Err(IndexError::SqlRefused { why: "the index is read only" });
     }
     if statement.parameter_count() > 0 {
-        return Err(IndexError::SqlRefused { why: "its parameters have no values here" });
+        return Err(IndexError::SqlRefused { why: "parameters are not supported" });
     }
     let columns = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     let mut rows = statement.query([]).map_err(explain)?;
@@ -64,7 +64,7 @@ fn to_json(cell: ValueRef<'_>) -> Value {
     }
 }
 
-/// Attributes errors of the user's statement to the user, but not those of the file.
+/// Reports an error of the statement as the user's, and an error of the database file as one of the index.
 fn explain(error: rusqlite::Error) -> IndexError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, SystemIoFailure};
     let of_file = [DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, SystemIoFailure];

@@ -34,7 +34,7 @@ struct OpenedFile {
 }
 
 /// How long to wait for another process's write.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long one attempt to open waits for another process. Meanwhile, other threads of this process wait for `Alone`.
 const TURN: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ impl Store {
         let (file, since) = (IndexFile::in_dir(dir, content), Instant::now());
         let (store, opened) = loop {
             match Self::kept_or_made(&file, content) {
-                Err(IndexError::Busy) if since.elapsed() < PATIENCE => {}
+                Err(IndexError::Busy) if since.elapsed() < BUSY_TIMEOUT => {}
                 opened => break opened.map_err(|error| error.in_dir(dir))?,
             }
         };
@@ -70,7 +70,7 @@ impl Store {
     }
 
     fn in_memory(content: Content) -> Result<Self, IndexError> {
-        let mut connection = configured(Connection::open_in_memory()?, PATIENCE)?;
+        let mut connection = configured(Connection::open_in_memory()?, BUSY_TIMEOUT)?;
         schema::ensure(&mut connection, content, None)?;
         Self::of(connection, content)
     }
@@ -154,13 +154,14 @@ impl Store {
         alone: Option<&mut Alone>,
     ) -> Result<Self, IndexError> {
         let store = Self::of(connection, content)?;
-        // Last, because dropping it needs exclusive access again.
+        // Created last, after all that can fail: dropping it takes exclusive access. This thread already has that here,
+        // so it would wait forever.
         let used = alone.map(|it| it.using(names));
         Ok(Self { opened: Some(OpenedFile { file: file.clone(), names, _used: used }), ..store })
     }
 
     fn of(connection: Connection, content: Content) -> Result<Self, IndexError> {
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         read_only(&connection, true)?;
         Ok(Self { content, connection, opened: None, is_damaged: Cell::new(false) })
@@ -172,7 +173,7 @@ impl Store {
     }
 
     /// Remembers damage; a damaged file is never written.
-    pub(super) fn noted<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
+    pub(super) fn record_damage<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
         if matches!(answer, Err(IndexError::Damaged { .. })) {
             self.is_damaged.set(true);
         }
@@ -181,7 +182,7 @@ impl Store {
 
     /// Makes changes: all or, on an error, none.
     ///
-    /// A file that was deleted or replaced since it was opened gives way to the new one.
+    /// If the file was deleted or replaced since it was opened, the index is reopened first.
     pub(super) fn put<T>(
         &mut self,
         put: impl FnOnce(&Transaction<'_>) -> Result<T, IndexError>,
@@ -189,7 +190,7 @@ impl Store {
         self.ready()?;
         read_only(&self.connection, false)?;
         let written = self.in_transaction(put);
-        let written = self.noted(written);
+        let written = self.record_damage(written);
         read_only(&self.connection, true)?;
         let dir = self.file().map_or(Path::new(""), IndexFile::dir);
         written.map_err(|error| error.in_dir(dir))
@@ -315,7 +316,7 @@ mod tests {
         let len = || std::fs::metadata(file.named("-wal")).unwrap().len();
         let before = len();
         replace(&copy, &file.path());
-        // As another process, which does not see what this one has open.
+        // Opened as in another process, which does not see what this one has open.
         let copied = (&file, file.identity().unwrap());
         let connection = connect(&file, OpenFlags::empty()).unwrap();
         assert!(Store::read(connection, copied, Content::Plans, None).is_err());

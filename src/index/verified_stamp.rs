@@ -1,10 +1,10 @@
 //! Records the stamps of the full text's file when it was last verified as a whole.
 //!
-//! Reading all of it takes a hundred times as long as a search, so it is read again only if the file has changed:
-//! every write moves its time. A stamp as young as the record could stay when the file changes once more (see
-//! freshness.rs). So the file's time is first set back; afterwards any write changes it.
+//! Reading all of it takes a hundred times as long as a search, so it is read again only if the file has changed: every
+//! write changes its modification time. A stamp as young as the record could stay the same when the file changes again
+//! (see freshness.rs). So the file's modification time is first set back; afterwards any write changes it.
 //!
-//! The record is not trusted blindly: it ends in a hash of itself, and without it everything is read.
+//! The record ends in a hash of itself. Without a valid record, everything is read.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -16,19 +16,19 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use crate::index::error::IndexError;
 use crate::index::file::{IndexFile, open_own};
 
-/// How far back the time is set, in seconds: more than the coarsest stamps, those of FAT, are apart.
+/// How far back the time is set, in seconds: more than the resolution of the coarsest time stamps, those of FAT.
 const BACK: i64 = 10;
 
 /// Returns whether the file is the recorded one. The caller holds a lock that excludes writers.
-pub(super) fn is_noted(file: &IndexFile) -> bool {
+pub(super) fn is_recorded(file: &IndexFile) -> bool {
     let Some(stamps) = stamps(&file.path()) else { return false };
-    noted(file).is_some_and(|it| it == stamps)
+    recorded(file).is_some_and(|it| it == stamps)
 }
 
 /// Records that the file is intact. The caller holds a lock that excludes writers.
 ///
 /// If this fails, everything is read again the next time.
-pub(super) fn note(file: &IndexFile) {
+pub(super) fn record(file: &IndexFile) {
     let path = file.path();
     if set_back(&path).is_none() {
         return;
@@ -53,7 +53,7 @@ fn write(file: &IndexFile, stamps: &[u8]) -> Result<(), IndexError> {
 
 const END: &str = ".proved";
 
-fn noted(file: &IndexFile) -> Option<Vec<u8>> {
+fn recorded(file: &IndexFile) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(file.named(END)).ok()?.take(1024).read_to_end(&mut bytes).ok()?;
     let (stamps, hash) = bytes.split_at_checked(bytes.len().checked_sub(blake3::OUT_LEN)?)?;
@@ -69,7 +69,7 @@ pub(super) fn stamps(path: &Path) -> Option<Vec<u8>> {
     Some(times.chain(others.into_iter().flat_map(u64::to_le_bytes)).collect())
 }
 
-/// Sets the time by name: opening and closing the file would release SQLite's locks on it.
+/// Sets the modification time by name: opening and closing the file would release SQLite's locks on it.
 fn set_back(path: &Path) -> Option<()> {
     let it = std::fs::symlink_metadata(path).ok()?;
     let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };

@@ -20,7 +20,7 @@ use crate::store::{branches, idempotency, new_step, plan_status, resolve, step_f
 
 pub use crate::api::requests::AddRequest;
 
-/// Makes a step's file, and its line in the plan's Steps list if there is one: both, or after an error neither.
+/// Creates a step's file and, if the plan has a Steps list, its line there: both, or after an error neither.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the step a title"));
@@ -78,7 +78,8 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// Whether an editor has saved the new file before it could be taken back, because plan.md was saved, too.
+/// Whether the file of an earlier try is still there: the try was undone because `plan.md` was saved meanwhile, but an
+/// editor had saved the new file, so it stayed.
 fn has_own(context: &Context, path: &str, step: &Step) -> bool {
     let Ok(read) = context.plans.read(Path::new(path)) else { return false };
     let content = read::Content::new(read.bytes, context.now);
@@ -94,7 +95,8 @@ fn number(plan: &Plan, request: &AddRequest, elsewhere: &BTreeSet<StepNumber>) -
     match (&request.after, &request.at) {
         (Some(_), Some(_)) => Err(Error::usage("--after and --at contradict each other", "give one of them")),
         (Some(after), None) => {
-            new_step::behind(plan, &new_step::own_number(plan, after)?, None, elsewhere)?.map_err(no_room)
+            new_step::number_after(plan, &new_step::own_number(plan, after)?, None, elsewhere)?
+                .map_err(no_room)
         }
         (None, Some(at)) => free(plan, new_step::own_number(plan, at)?),
         (None, None) => {

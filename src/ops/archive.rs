@@ -24,12 +24,12 @@ use crate::text::typed::shell_word;
 pub struct ArchiveRequest {
     pub plans: Vec<String>,
     pub restores: bool,
-    /// Also plans with steps that other machines have.
+    /// Also archives plans with steps that other machines have claimed or ended.
     pub force: bool,
     pub mode: Mode,
 }
 
-/// Moves plans into the archive or out of it. Each is one atomic change, which `undo` can undo.
+/// Moves plans into the archive or out of it. Each move is one atomic change, which `undo` can undo.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
     if !request.restores {
         foreign::refresh(context, request.mode);
@@ -99,14 +99,14 @@ fn directory_of(plan: &Plan) -> PathBuf {
     PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
 }
 
-/// Whether an entry stays in the archive when the plan is restored: steps that were removed from it.
+/// Whether an entry stays in the archive when the plan is restored. The steps that were removed from the plan stay.
 fn stays(name: &str) -> bool {
     name.starts_with("removed-")
 }
 
 /// Moves a plan's directory. If the target exists and is not a plan, the files are moved one by one.
 ///
-/// Directories of the archive that are empty then are removed: git has no empty directories.
+/// Directories of the archive that are then empty are removed, because git does not store empty directories.
 fn carry(
     context: &Context,
     (writing, verb): (&mut Transaction<'_>, &str),
@@ -129,7 +129,7 @@ fn carry(
     writing.batch_emptying(verb, ops, [from.to_path_buf()].into_iter().chain(archive_above(from)).collect())
 }
 
-/// The archive's own directory, for something that lies in it.
+/// The archive's directory, if `from` is in it.
 fn archive_above(from: &Path) -> impl Iterator<Item = PathBuf> {
     let archive = Path::new(ARCHIVE);
     from.starts_with(archive).then(|| archive.to_path_buf()).into_iter()
@@ -152,7 +152,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     Error::conflict("plan-exists", format!("`{root}/{to}` already exists"), hint)
 }
 
-/// Hints at what refers to a plan that is archived, and the steps that wait for open steps of it.
+/// Hints about what refers to an archived plan, and the ids of the steps that wait for its open steps.
 fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> (Vec<String>, Vec<String>) {
     let is_open = |it: &StepId| it.plan == gone.id && gone.find(it).is_none_or(|it| !it.is_closed());
     let is_left = |id: &StepId| {

@@ -37,7 +37,7 @@ pub use crate::api::requests::ProblemsRequest;
 #[derive(Debug, Clone, Default)]
 pub struct CheckRequest {
     pub fix: bool,
-    /// Also what only git's history shows.
+    /// Also reports what only git's history or the shared claims show.
     pub git: bool,
     pub mode: Mode,
 }
@@ -71,7 +71,7 @@ impl CheckReport {
         json!({"problems": problems, "errors": n_errors, "warnings": n - n_errors, "hints": self.hints, "fixed": fixed})
     }
 
-    /// All problems, those of the configuration among them, by the path that is shown.
+    /// All problems, including those of the configuration, sorted by shown path, line and column.
     pub fn all(&self) -> Vec<FoundProblem> {
         let shown = |it: &Problem| shown_path(&self.root, &it.path);
         let of_plans = self.problems.iter().zip(&self.lines);
@@ -89,7 +89,7 @@ impl CheckReport {
         all.filter(|it| it.severity() == Severity::Error).count()
     }
 
-    /// 6 with errors, otherwise the first refused fix's; warnings are a success.
+    /// 6 if there are errors, otherwise the exit code of the first refused fix. Warnings alone count as success.
     pub fn exit_code(&self) -> u8 {
         let refused = self.fixed.as_ref().map_or(0, ChangeReport::exit_code);
         if self.n_errors() > 0 { 6 } else { refused }
@@ -129,16 +129,16 @@ fn too_long(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Texts that are in no plan file. A check reports them too.
+/// A hint about stored texts that are in no plan file.
 fn kept(context: &Context) -> Option<String> {
     let n = context.plans.kept().len() + project_saves::kept(context).len();
     let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
-    (n > 0).then(|| format!("{are} stored beside the files; `planwatch doctor` lists them"))
+    (n > 0).then(|| format!("{are} stored outside of the files; `planwatch doctor` lists them"))
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
     found.extend(plans.iter().flat_map(|it| problems_of_plan(context, plans, it)));
-    found.extend(problems_beside(context));
+    found.extend(problems_outside_plans(context));
     found.sort();
     found.dedup();
     found
@@ -157,7 +157,7 @@ pub(crate) fn problems_of_plan(context: &Context, plans: &Plans, plan: &Plan) ->
 }
 
 /// The problems of decisions, insights, scripts and prompts.
-pub(crate) fn problems_beside(context: &Context) -> Vec<Problem> {
+pub(crate) fn problems_outside_plans(context: &Context) -> Vec<Problem> {
     [knowledge::problems(context), prompt::problems(context)].concat()
 }
 
@@ -197,7 +197,7 @@ fn future_time(context: &Context, step: &Step) -> Option<Problem> {
     Some(Problem::at_byte(&step.path, &file, at, Code::TimeInFuture, message, hint))
 }
 
-/// Returns where an attempt's or the claim's `at` says a time.
+/// Returns the position of the first `at`, of the claim or an attempt, with this time.
 fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
     let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
     let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;
@@ -231,7 +231,7 @@ fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     Ok(report)
 }
 
-/// As [`fix`], of one plan's or step's file alone.
+/// Like [`fix`], but only for the file of one plan or step.
 pub(crate) fn fix_one(context: &Context, id: &str, mode: Mode) -> Result<ChangeReport, Error> {
     let mut report = ChangeReport::new("check --fix", mode);
     let target = resolve::target(context, id)?;

@@ -43,7 +43,7 @@ pub use batch::claim_together;
 pub(crate) use for_run::{Begun, RunAsk, RunClaim, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
 
-/// How often a step is searched for at most; the search is repeated if a step has become ready meanwhile.
+/// The maximum number of searches for a step. A search is repeated if a step has become ready meanwhile.
 const TRIES: usize = 3;
 
 /// The step that was claimed, or why none was.
@@ -62,7 +62,7 @@ pub struct ClaimReport {
     /// Until when other machines respect the claim if nothing renews it. None if claims are not shared, or if the
     /// registry has not confirmed the claim.
     pub until_elsewhere: Option<Time>,
-    /// It was made on this machine alone, and is not known to others yet.
+    /// The claim was made on this machine only; other machines do not know it yet.
     pub is_offline: bool,
     /// What the claim wrote, or would write in a dry run. None if no step was claimed, or if another process or an
     /// earlier request made the claim.
@@ -73,7 +73,7 @@ pub struct ClaimReport {
 #[derive(Debug, Clone)]
 pub(crate) struct MadeHere {
     pub(crate) step: StepId,
-    /// None: there was no such file.
+    /// The file before the claim; none if it did not exist.
     pub(crate) file: Option<FileBefore>,
 }
 
@@ -130,7 +130,7 @@ struct Ask<'a> {
     lease: i64,
     process: Option<Process>,
     force: bool,
-    /// Steps that other machines have.
+    /// Steps to leave out, such as those that other machines have claimed.
     skip: &'a HashSet<StepId>,
 }
 
@@ -286,7 +286,7 @@ fn nothing(report: &NextReport, request: &ClaimRequest) -> ClaimReport {
     }
 }
 
-/// Claims the first candidate that is still ready under the lock; none: nothing is ready.
+/// Claims the first candidate that is still ready under the lock. Returns none if no step is ready.
 fn claim_ready(
     ask: &Ask<'_>,
     plan: Option<&PlanId>,
@@ -328,7 +328,7 @@ fn take_first(
     for Ready { step: named, .. } in queue {
         match take(ask, writing, locked, &named, Wish::Ready) {
             Ok(Taken::Granted(grant)) => return Ok(Some(*grant)),
-            // A file that cannot be written hides no other step.
+            // Another step can be claimed although this file cannot be written.
             Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
             Err(error) if is_half_saved(&error) => half_saved = Some(error),
             Err(error) => return Err(error),
@@ -349,7 +349,7 @@ fn granted(
     let shown = writing.cut();
     let file = shown.file_before();
     let (is_dry_run, diff) = (writing.end(), shown.diff(ask.context));
-    let done = made.told(ask.context)?;
+    let done = made.into_done(ask.context)?;
     let (step, made) = (done.changed.now, Some(MadeHere { step: done.after.id, file }));
     let until = ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease));
     let claim = Granted { id: ask.id.clone(), until };
@@ -403,7 +403,7 @@ fn take(
         let update = update_for(ask, now.plans, now.step, !obstacles.is_empty());
         if update.status == Some(StepStatus::Failed) {
             // The request's key belongs to a claim, not to this change.
-            idempotency::record_aside(context);
+            idempotency::exclude_next_change(context);
             return Ok(Decision::Write(update, None));
         }
         let why = rules::why_ready(now.plans, now.plan, now.step, context.now);
@@ -415,7 +415,7 @@ fn take(
         Decision::Leave(taken) => return Ok(taken),
     };
     let Some(why) = why else {
-        let done = made.told(context)?;
+        let done = made.into_done(context)?;
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
     };
@@ -423,8 +423,8 @@ fn take(
     Ok(Taken::Granted(Box::new(Grant { made, why })))
 }
 
-/// Removes the prepared record of a claim that was not made. After a failed write the file may have the claim all the
-/// same, and its record must stay with it.
+/// Removes the prepared record of a claim that was not made. After a failed write the file may nevertheless contain the
+/// claim, so the record stays.
 fn withdraw_unless_made<T, L>(
     locked: &Locked<'_>,
     named: &NamedStep,

@@ -56,7 +56,7 @@ pub fn values(key: &str) -> Vec<&'static str> {
     }
 }
 
-/// The keys that lists are sorted by, the descending ones after.
+/// The keys that lists can be sorted by: first all ascending, then all descending.
 pub fn sort_keys() -> Vec<String> {
     let words = || Key::ALL.into_iter().map(Key::word);
     words().map(str::to_owned).chain(words().map(|it| format!("-{it}"))).collect()

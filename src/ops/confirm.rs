@@ -1,8 +1,8 @@
 //! `confirm`: a person's yes or no to a step, or to a phase of a plan.
 //!
 //! A gate stops cooperating workers and records the answers. It is not a security boundary, because any program that can
-//! write files can write a confirmation. A no to a step revokes its yes and blocks it; a no to a phase revokes its yes, and
-//! its steps continue to wait.
+//! write files can write a confirmation. A no to a step revokes an earlier yes and blocks the step. A no to a phase
+//! revokes an earlier yes, and the steps of the phase continue to wait.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,8 @@ use crate::text::typed::{quoted, shell_word};
 
 pub use crate::api::requests::{Answer, ConfirmRequest, Confirmer};
 
-/// Records the answer; without a person nothing is written, and the error holds the command for one to type.
+/// Records the answer. Unless it is known to come from a person, nothing is written, and the error contains the command
+/// that a person has to type.
 pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {
     let target = resolve::target(context, &request.id)?;
     if request.mode == Mode::Write
@@ -167,7 +168,8 @@ fn of_phase(
     })
 }
 
-/// Refuses a phase that no step waits for, because it is a typo.
+/// Refuses a phase that is neither in `confirm_phases` nor the phase of a step that needs confirmation: it is probably
+/// misspelled.
 fn check_phase(plan: &Plan, phase: &str) -> Result<(), Error> {
     let of_steps = plan.steps.iter().filter(|it| it.needs_confirmation).filter_map(|it| it.phase.as_ref());
     let known: Vec<_> = plan.confirm_phases.iter().chain(of_steps).map(String::as_str).collect();

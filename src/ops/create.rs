@@ -19,7 +19,7 @@ use crate::text::typed::shell_word;
 pub use crate::api::requests::{NewRequest, StepRequest};
 
 impl StepRequest {
-    /// The file's text: the heading, and what is below it; none: the heading alone.
+    /// The file's text: the heading, and the text below it. None if there is no text below the heading.
     pub fn body(&self) -> Result<Option<String>, Error> {
         let below = self.text.as_deref().map(|it| new_step::below_heading(&self.title, it)).transpose()?;
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -90,7 +90,7 @@ pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, 
         files.push(new_step(context, request, &id, (number, step), Vec::new())?);
     }
     if steps.iter().any(|(_, it)| !it.depends.is_empty()) {
-        // Which steps there are is known by now.
+        // All new steps are known now, so the dependencies can be resolved.
         let plan = new_plan::as_read(context, &id, &files);
         for (nth, (number, step)) in steps.iter().enumerate() {
             let depends = new_step::dependencies(context, &plan, &step.depends)?;

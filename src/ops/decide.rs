@@ -71,7 +71,7 @@ pub(crate) fn written(
     Ok((bytes, view(&context.root_name(), &read, &[])))
 }
 
-/// Finds a decision by id, file name or topic.
+/// Finds a decision by its id or file name, or by the beginning of its id if no other id begins in the same way.
 fn named(context: &Context, name: &str) -> Result<String, Error> {
     let wanted = entry::id_of(name);
     let ids: Vec<_> = knowledge::decisions(context).into_iter().map(|it| it.id).collect();
@@ -132,7 +132,7 @@ impl DecisionsReport {
     }
 }
 
-/// The most topics that are named where there is none of that name.
+/// The maximum number of similar topics that are named if a topic does not exist.
 const MOST_NEAR: usize = 5;
 
 pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<DecisionsReport, Error> {
@@ -155,7 +155,7 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
     Ok(DecisionsReport { decisions: found, n_more, near, superseded, root: context.root_name() })
 }
 
-/// The topics near one that nothing was decided on, each as it was first written.
+/// The topics similar to one without decisions, each as it was first written.
 fn near_topics(topic: &str, decisions: &[Decision]) -> Vec<String> {
     let mut written: BTreeMap<String, &str> = BTreeMap::new();
     for it in decisions {

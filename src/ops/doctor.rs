@@ -128,7 +128,8 @@ fn trust(context: &Context) -> Check {
             let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
             let place = place.trim_end_matches('/');
             let hint = "another user, or the same one with another XDG_STATE_HOME, uses `.planwatch`, or it came with a \
-                        repository; each has an undo, leases and an index of its own, and all have one lock";
+                        repository; each has its own undo data, index and, outside of git, claim records; all share \
+                        one lock";
             check(name, State::Note, place, hint)
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
@@ -164,13 +165,13 @@ fn file_system(context: &Context) -> Check {
 
 fn exchange(context: &Context) -> Check {
     let hint =
-        "a save that falls into the instant of a write can be lost; a local file system has no such gap";
+        "a save at the same instant as a write can be lost; local file systems do not have this problem";
     tried("exchange of names", context.plans.abilities().exchange, "works", ("missing", hint))
 }
 
 fn leases(context: &Context) -> Check {
-    let hint = "a save into a file with several hard links, or at a mount point, can be lost if it falls into the \
-                instant of a write; replaced versions are kept for an hour instead of a minute";
+    let hint = "a save into a file with several hard links, or at a mount point, can be lost if it happens at the \
+                same instant as a write; replaced versions are kept for an hour instead of a minute";
     tried("leases on files", context.plans.abilities().leases, "work", ("missing", hint))
 }
 
@@ -210,14 +211,14 @@ fn index(context: &Context) -> Check {
     let place = elsewhere.map(|it| format!(", in {}", it.display())).unwrap_or_default();
     match state {
         IndexState::Current => ok(name, format!("version {version}{size}, current{place}")),
-        IndexState::Behind { n_plans } => {
+        IndexState::Outdated { n_plans } => {
             let value = format!("version {version}{size}, was behind the files of {n_plans} plans{place}");
-            check(name, State::Ok, value, "it is brought up to date now")
+            check(name, State::Ok, value, "it has been brought up to date")
         }
         IndexState::Missing => ok(name, format!("version {version}, made just now{place}")),
         IndexState::Bare => ok(name, "none, as there is no plan yet"),
         IndexState::Unusable => {
-            let hint = "every question reads all files; `planwatch list` says why";
+            let hint = "every command reads all files; `planwatch list` says why";
             check(name, State::Problem, "cannot be used", hint)
         }
     }
@@ -238,7 +239,7 @@ fn daemon(context: &Context) -> Check {
             let value = pid.map_or_else(|| "one".to_owned(), |it| it.to_string());
             let pid = pid.map_or_else(|| "PID".to_owned(), |it| it.to_string());
             let hint = format!(
-                "every question waits a second for it; `kill -CONT {pid}` lets it go on if it was stopped, \
+                "every command waits a second for it; `kill -CONT {pid}` resumes it if it was stopped, \
                  `kill -KILL {pid}` ends it"
             );
             return check(name, State::Problem, format!("{value}, which does not answer"), hint);
@@ -273,7 +274,7 @@ fn watches(context: &Context) -> Check {
     }
 }
 
-/// `of_project`: those of files that `init` has changed.
+/// `of_project`: the kept texts of files that `init` has changed.
 fn kept(context: &Context, of_project: &[Kept]) -> Check {
     let name = "kept texts";
     let kept = context.plans.kept();
@@ -296,7 +297,7 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
 fn unfinished(context: &Context, of_project: Option<String>) -> Check {
     let name = "unfinished changes";
     if let Some(what) = of_project {
-        let hint = "`planwatch init` finishes it, or takes it back, and says what prevents that";
+        let hint = "`planwatch init` completes or undoes it, or says what prevents that";
         return check(name, State::Problem, what, hint);
     }
     let found = match context.plans.unfinished() {
@@ -358,7 +359,7 @@ fn claims(context: &Context) -> Check {
     }
 }
 
-/// `.git` itself, or in a linked worktree what its file leads to.
+/// The `.git` directory; in a linked worktree, the main repository's, which the file `.git` leads to.
 fn common_directory(repository: &Path) -> Option<PathBuf> {
     let git = repository.join(".git");
     if git.is_dir() {

@@ -7,7 +7,7 @@
 mod conversation;
 mod document;
 mod passes;
-mod said;
+mod reply;
 mod steps;
 pub mod turns;
 
@@ -87,7 +87,7 @@ pub struct DraftRequest {
 /// The results of passes of earlier calls, for a draft whose answers come one call at a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
-    /// Passes in a row up to now that changed nothing.
+    /// How many passes in a row, up to now, changed nothing.
     #[serde(rename = "unchanged")]
     pub n_unchanged: u32,
     /// The marks of earlier texts of the draft.
@@ -122,7 +122,7 @@ pub enum Event {
     },
     /// The same pass is asked again.
     Again { pass: u32, why: String },
-    /// The draft waits until the agent's limit of use ends.
+    /// The draft waits until the agent's usage limit ends.
     Waiting { pass: u32, seconds: u64 },
     /// Something to know: a prompt that could not be used, a conversation that was cut.
     Note { text: String },
@@ -176,7 +176,7 @@ impl Event {
 pub enum State {
     /// Two passes in a row changed nothing.
     Converged,
-    /// A text came back that had been left before.
+    /// A pass returned the text of an earlier pass.
     Oscillates,
     /// All passes were made.
     Finished,
@@ -200,7 +200,7 @@ impl Why {
         match self {
             Self::TimedOut => "the agent took too long, twice".to_owned(),
             Self::Nothing => "the agent gave an empty answer three times".to_owned(),
-            Self::Limited { seconds } => format!("the agent's limit lasts {seconds} s more"),
+            Self::Limited { seconds } => format!("the agent's usage limit ends in {seconds} s"),
             Self::Failed(why) => why.clone(),
             Self::Interrupted => "it was interrupted".to_owned(),
         }
@@ -217,7 +217,7 @@ pub struct DraftReport {
     /// The last pass that was made, by this call or before.
     pub pass: u32,
     pub passes: u32,
-    /// Where the steps so far are, if they did not become the plan's.
+    /// The file with the steps so far, if they did not become the plan's steps.
     pub kept: Option<String>,
     /// What became of the plan's steps.
     pub steps: Option<ChangeReport>,
@@ -322,9 +322,9 @@ pub fn draft(
 pub struct Preview {
     pub plan: String,
     pub path: String,
-    /// The passes that are left, at most, each with what it looks at.
+    /// The remaining passes, at most, each with its focus.
     pub passes: Vec<(u32, &'static str)>,
-    /// What the first of them would be given.
+    /// The prompt of the first of these passes.
     pub prompt: String,
     pub notes: Vec<String>,
 }
@@ -407,7 +407,7 @@ fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// What a plan's `draft` says.
+/// The values of the key `draft` of a plan.
 struct Kept {
     pass: u32,
     is_incomplete: bool,
@@ -415,7 +415,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// A finished draft is read again only if more passes are requested than were made.
+    /// A finished draft gets further passes only if more passes are requested than were made.
     fn is_over(&self, passes: Option<u32>) -> bool {
         self.pass > 0 && !self.is_incomplete && passes.is_none_or(|it| it <= self.pass)
     }

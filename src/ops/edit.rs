@@ -12,7 +12,7 @@ use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction};
 use crate::text::front_matter;
 
-/// Returns the absolute path of a plan's or step's file; one that is missing is made first.
+/// Returns the absolute path of a plan's or step's file. A missing file is created first.
 ///
 /// The lock is not held while an editor runs: what it saves is a person's edit like any other.
 pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
@@ -64,8 +64,8 @@ impl Before {
         &self.bytes
     }
 
-    /// The verbs that changed the file since, and whose changes are not in `after`, its present text: the editor has saved
-    /// the front matter that it had read before. Oldest first.
+    /// The verbs whose changes to the file since [`Self::of`] are missing in `after`, its present text, because the
+    /// editor has saved the front matter that it had read before. Oldest first.
     pub fn overwritten(&self, context: &Context, file: &Path, after: &[u8]) -> Vec<String> {
         let header = |it: &[u8]| front_matter::split(it).yaml().map(<[u8]>::to_vec);
         if header(after) != header(&self.bytes) {
@@ -82,7 +82,7 @@ impl Before {
     }
 }
 
-/// What the file holds; none where it cannot be read.
+/// The content of the file; none if it cannot be read.
 pub fn read(context: &Context, file: &Path) -> Option<Vec<u8>> {
     let relative = file.strip_prefix(context.plans.root()).ok()?;
     context.plans.read(relative).ok().map(|it| it.bytes)

@@ -55,7 +55,7 @@ pub struct ExportReport {
     pub plan: String,
     pub form: ExportForm,
     pub text: String,
-    /// The number of errors in the plan's files. Content that they make unreadable is missing in the document.
+    /// The number of errors in the plan's files. Content that they make unreadable is missing from the document.
     pub n_errors: usize,
     /// The plan with its steps; the JSON document itself.
     object: Value,
@@ -140,7 +140,7 @@ fn document(shown: &ShownPlan) -> String {
     text.push_str(&lowered(&without_list(&shown.body), &plan.title, 0));
     let bodies = shown.bodies.as_deref().unwrap_or_default();
     let mut phase = None;
-    // Without a heading the steps would stand below the last one of the plan's text.
+    // Without a heading of their own, the steps would belong to the last section of the plan's text.
     if shown.steps.first().is_some_and(|it| it.phase.is_none()) {
         write!(text, "\n## {EXPORTED_STEPS}\n").ok();
     }
@@ -210,7 +210,7 @@ fn list(heading: &str, items: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("\n{heading}\n\n{lines}") }
 }
 
-/// A plan's text without its Steps list, which the document says in full; a section that says more stays.
+/// A plan's text without its Steps list, because the document has the steps in full. A section with other text stays.
 fn without_list(body: &str) -> String {
     let outline = markdown::outline(body);
     let Some(section) = outline.section(|it| it == "Steps") else { return body.to_owned() };
@@ -229,7 +229,7 @@ fn without_list(body: &str) -> String {
     }
 }
 
-/// A body without the heading that says the title, its other headings `by` levels further down.
+/// A body without a heading that repeats the title, with its other headings `by` levels lower.
 fn lowered(body: &str, title: &str, by: usize) -> String {
     let outline = markdown::outline(body);
     let mut text = String::new();
@@ -305,7 +305,7 @@ fn decided(it: &Decision) -> String {
     format!("{}: {}{}", it.topic, it.decision.trim(), because.unwrap_or_default())
 }
 
-/// An attempt after which the work could not go on, with what was recorded of it.
+/// A line about an attempt that failed or was blocked; none for other attempts.
 fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> Option<String> {
     let own = attempt.more.get("status").and_then(Value::as_str);
     let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);

@@ -1,4 +1,4 @@
-//! `git resolve`: merges conflicted plan files by meaning, and stages those without a conflict left.
+//! `git resolve`: merges conflicted plan files by meaning, and stages those that have no conflict left.
 //!
 //! Conflicted files that a person has edited since the merge are not merged again.
 
@@ -32,7 +32,7 @@ pub struct GitResolveRequest {
     /// Files as they were typed, relative to `directory`; all conflicted plan files if empty.
     pub paths: Vec<PathBuf>,
     pub directory: PathBuf,
-    /// If both sides added a step with the same number, give that of THEIRS a free one.
+    /// If both sides added a step with the same number, give the step of THEIRS a free number.
     pub renumber: bool,
     /// Only restore this step, whose removed file changed after the removal.
     pub restore: Option<String>,
@@ -71,19 +71,20 @@ impl GitResolveReport {
     }
 }
 
-/// What was done so far. If another program's save refuses a change, the command goes on from here.
+/// What was done so far. If a change is refused because of a concurrent save, the command is repeated and continues
+/// from here.
 #[derive(Default)]
 struct Done {
     files: Vec<ResolvedFile>,
     /// Files to stage.
     clean: Vec<PathBuf>,
-    /// Files whose text is this command's own, so that no person's edits are in them.
+    /// Files whose text this command has written, so that they contain no edits of a person.
     own: Vec<PathBuf>,
     diff: String,
 }
 
 impl Done {
-    /// Adds a file, or what is new about it.
+    /// Adds a file, or updates its entry.
     fn report(&mut self, new: ResolvedFile) {
         let Some(file) = self.files.iter_mut().find(|it| it.path == new.path) else {
             return self.files.push(new);
@@ -352,7 +353,7 @@ impl Resolving<'_> {
             || self.is_untouched(now, sides.staged(), &sides.merged)
     }
 
-    /// As [`Self::is_as_left`]; if another program has saved it since, the command is repeated.
+    /// Checks [`Self::is_as_left`]. If another program has saved the file since, the error makes the command repeat.
     fn check_as_left(&self, path: &Path, stages: &Stages, now: &[u8]) -> Result<(), Error> {
         match self.sides(path, stages)?.is_some_and(|it| self.is_as_left(&it, now)) {
             true => Ok(()),
@@ -363,7 +364,7 @@ impl Resolving<'_> {
     /// Whether a file is as git or planwatch left it: OURS, a merge by meaning, or the lines of both with markers.
     fn is_untouched(&self, now: &[u8], of: Versions<'_>, merged: &Merged) -> bool {
         let now = with_line_ends_of(of.ours, now);
-        // Of a removed step, the driver leaves conflicts.
+        // For a removed step, the merge driver leaves conflict markers, unlike [`Self::merge`].
         let by_driver = || merge::merge(of, &self.context.config.words, &self.lines).bytes;
         if now == of.ours || now == merged.bytes || now == by_driver() {
             return true;
@@ -425,7 +426,7 @@ fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     texts
 }
 
-/// Bytes with the line ends of another version of the file: git may convert them in the working tree.
+/// Bytes with the line endings of another version of the file, because git may convert them in the working tree.
 fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
     let crlf = |it: &[u8]| it.iter().position(|it| *it == b'\n').is_some_and(|at| it[..at].ends_with(b"\r"));
     let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };

@@ -22,11 +22,12 @@ pub struct GitReviewReport {
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewedFile {
     pub path: String,
-    /// `lost`: entries of a side are missing; `differs`; `conflict`: only a person could decide.
+    /// `lost`: entries of a side are missing; `differs`: the text is not that of a merge by meaning; `conflict`: only a
+    /// person could decide.
     pub state: &'static str,
     /// The entries that are missing.
     pub lost: Vec<String>,
-    /// The status that the file has, and the one by meaning; empty if they are the same.
+    /// The status that the file has, and the one that a merge by meaning gives; empty if they are the same.
     pub status: Vec<String>,
 }
 
@@ -35,7 +36,7 @@ impl GitReviewReport {
         json!(self)
     }
 
-    /// 6 if entries were lost, or if a status is not the one by meaning.
+    /// 6 if entries were lost, or if a status is not the one that a merge by meaning gives.
     pub fn exit_code(&self) -> u8 {
         let is_wrong = |it: &ReviewedFile| !it.lost.is_empty() || !it.status.is_empty();
         if self.files.iter().any(is_wrong) { 6 } else { 0 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::api::requests::Mode;
-use crate::disk::{FileOp, ProjectNews};
+use crate::disk::{FileOp, ProjectReport};
 use crate::git::{Git, MERGE_DRIVER, Output};
 use crate::store::transaction;
 use crate::text::diff;
@@ -125,7 +125,7 @@ fn attributes(
     let after = match (&before, block) {
         (Some(_), Some(block)) if !block.is_sealed => {
             let message = format!("planwatch's lines in `{ATTRIBUTES}` were changed");
-            let hint = "restore them, or remove them by hand with their two marks".to_owned();
+            let hint = "restore them, or remove them by hand together with the two marker lines".to_owned();
             return Err(Error::Failed { code: "file-changed", message, hint });
         }
         (Some(text), Some(block)) if is_undo => marked_block::take(text, &block),
@@ -158,14 +158,14 @@ fn pattern(directory: &str) -> String {
 
 fn write(context: &Context, root: &Path, op: Option<FileOp>) -> Result<(), Error> {
     let project = context.plans.project(root)?;
-    let mut news = ProjectNews::default();
+    let mut report = ProjectReport::default();
     let at = context.now.to_string();
     let waiting = &mut || context.notify(Notice::WaitingForLock);
-    let written = project.write(("git setup", &at), op.into_iter().collect(), waiting, &mut news);
-    if let Some(recovered) = &news.recovered {
+    let written = project.write(("git setup", &at), op.into_iter().collect(), waiting, &mut report);
+    if let Some(recovered) = &report.recovered {
         context.notify(transaction::recovered(recovered));
     }
-    for it in &news.kept {
+    for it in &report.kept {
         context.notify(transaction::kept(it));
     }
     Ok(written?)

@@ -74,7 +74,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
         [(request.name.is_some(), "name", "--as"), (request.title.is_some(), "title", "--title")]
     {
         if n_plans > 1 && of_one {
-            let message = format!("there are {n_plans} plans in it, which cannot have one {what}");
+            let message = format!("the source has {n_plans} plans, which cannot share one {what}");
             return Err(Error::usage(message, format!("leave {option} out, or name one of the files")));
         }
     }
@@ -83,9 +83,9 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     }
     let mut writing = Transaction::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
-    let news = news(context, request, &mut imported, &mut sources)?;
-    change.hints.extend(news.hints);
-    let plans = made(context, request, &imported, &news.sources)?;
+    let found = new_sources(context, request, &mut imported, &mut sources)?;
+    change.hints.extend(found.hints);
+    let plans = made(context, request, &imported, &found.sources)?;
     let about = plans.first().map(|it| &it.0);
     let recorded = decisions::recorded(context, about, &imported.decisions, &mut imported.unmapped);
     let texts: Vec<_> = plans.iter().flat_map(|(_, files)| files).map(|it| it.1.as_slice()).collect();
@@ -97,7 +97,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     change.changes.extend(recorded.changes.iter().cloned());
     idempotency::record(context, || change.changes.clone());
     idempotency::record_import(context, || {
-        report_keys(imported.form, &unmapped, &news.already, &imported.unread)
+        report_keys(imported.form, &unmapped, &found.already, &imported.unread)
     });
     match plans.as_slice() {
         [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
@@ -115,39 +115,39 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
         plans,
         unmapped,
         unread: imported.unread,
-        already: news.already,
+        already: found.already,
     })
 }
 
 /// The part of a source that is new.
-struct News {
+struct NewSources {
     /// One for each plan that is to be made.
     sources: Vec<Option<again::Source>>,
     already: Vec<(String, PlanId)>,
     hints: Vec<String>,
 }
 
-/// Takes out what was imported before, unless it is wanted again.
+/// Leaves out what was imported before, unless the request imports it again.
 ///
 /// # Errors
 ///
 /// Fails if nothing is left.
-fn news(
+fn new_sources(
     context: &Context,
     request: &ImportRequest,
     imported: &mut Imported,
     sources: &mut Vec<SourceFile>,
-) -> Result<News, Error> {
+) -> Result<NewSources, Error> {
     let form = imported.form;
     let of = |plan: &ImportedPlan| again::Source::of(context, request, form, plan, sources);
     let origins: Vec<_> = imported.plans.iter().map(of).collect();
     let known = again::known(context, &imported.plans, &origins)?;
-    let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
+    let mut found = NewSources { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
     if request.again {
         let hint = |it: &PlanId| format!("`{it}` was already imported from this source");
-        news.hints = known.iter().flatten().map(hint).collect();
-        news.sources = origins;
-        return Ok(news);
+        found.hints = known.iter().flatten().map(hint).collect();
+        found.sources = origins;
+        return Ok(found);
     }
     if known.iter().all(Option::is_some) {
         return Err(again::refused(request, &known.into_iter().flatten().collect::<Vec<_>>()));
@@ -157,19 +157,19 @@ fn news(
         match known {
             None => {
                 plans.push(plan);
-                news.sources.push(origin);
+                found.sources.push(origin);
             }
             Some(id) => {
                 let own = plan.path.clone().unwrap_or_default();
                 let is_of = |path: &str| path == own || path.rsplit_once('/').map_or("", |it| it.0) == own;
                 sources.retain(|it| !is_of(&it.path));
                 imported.unmapped.retain(|it| !is_of(&it.path));
-                news.already.push((if own.is_empty() { plan.title } else { own }, id));
+                found.already.push((if own.is_empty() { plan.title } else { own }, id));
             }
         }
     }
     imported.plans = plans;
-    Ok(news)
+    Ok(found)
 }
 
 /// What the request says of each plan, as edits of its front matter.
@@ -190,7 +190,7 @@ fn heading(request: &ImportRequest) -> Result<Vec<Change>, Error> {
     Ok(changes)
 }
 
-/// Gives a plan what the request says; one without a `plan.md` gets one for it.
+/// Gives a plan the title, category and priority of the request. A plan without a `plan.md` gets one for them.
 fn head(plan: &mut ImportedPlan, request: &ImportRequest, heading: &[Change]) {
     if heading.is_empty() {
         return;
@@ -268,7 +268,7 @@ fn name_of(request: &ImportRequest) -> String {
         return String::new();
     }
     let mut path = request.source.as_path();
-    // A store's own directory says nothing about what is in it.
+    // The name of a store's own directory says nothing about its content.
     while let Some(name) = path.file_name().and_then(|it| it.to_str()) {
         let is_plain = !matches!(name, ".beads" | "backlog" | ".backlog" | "issues.jsonl" | "beads.jsonl");
         match path.parent() {

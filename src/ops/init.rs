@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::api::context::Notice;
 use crate::api::error::Error;
 use crate::api::workspace::{self, Workspace};
-use crate::disk::{Disk, DiskError, FileOp, Project, ProjectNews, UserStore};
+use crate::disk::{Disk, DiskError, FileOp, Project, ProjectReport, UserStore};
 use crate::plan::time::Time;
 use crate::store::transaction::{self, Mode};
 use crate::text::diff;
@@ -41,7 +41,7 @@ pub struct Around<'a> {
 
 #[derive(Debug, Clone, Default)]
 pub struct InitRequest {
-    /// Without agents and editors, only the plans directory is prepared. With `is_undo`, everything is undone then.
+    /// Without agents and editors, only the plans directory is prepared, or everything is undone if `is_undo` is set.
     pub agents: Vec<Agent>,
     pub editors: Vec<Editor>,
     pub is_undo: bool,
@@ -50,7 +50,7 @@ pub struct InitRequest {
 
 #[derive(Debug, Clone)]
 pub struct InitReport {
-    /// The plans directory and what became of it; none where it was not asked for.
+    /// What happened to the plans directory. None if agents or editors were named, or if there is nothing to undo.
     pub plans: Option<FileReport>,
     pub files: Vec<FileReport>,
     /// The commands that the user still has to type, each with its purpose.
@@ -89,7 +89,7 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
     }
     let project = around.project()?;
     if request.mode == Mode::Write {
-        around.with_notices(|waiting, news| project.settle(waiting, news))?;
+        around.with_notices(|waiting, report| project.settle(waiting, report))?;
     }
     let is_all = request.agents.is_empty() && request.editors.is_empty();
     let is_all_undone = is_all && request.is_undo;
@@ -180,7 +180,7 @@ fn write(
         wanted.extend(above(&inside));
     }
     // Recorded first: after a crash the record may name a directory that was not made. `--undo` removes only empty
-    // ones.
+    // directories.
     let missing: BTreeSet<_> =
         wanted.into_iter().filter(|it| !project.is_dir(it)).map(Path::to_path_buf).collect();
     record.put(&record.directories.iter().chain(&missing).cloned().collect())?;
@@ -196,12 +196,12 @@ fn write(
     written
 }
 
-/// The operation that makes a file what it is to be; none if it is that already.
+/// The operation that changes a file as planned; none if it is already as planned.
 fn operation(file: &File) -> Option<FileOp> {
     let path = file.real.clone();
     match (file.before.clone(), file.now.clone()) {
         (before, now) if before == now => None,
-        // By the path that was asked for: an editor that replaces a symbolic link meanwhile is noticed.
+        // By the requested path, not the real one, to notice an editor that replaces a symbolic link meanwhile.
         (Some(before), Some(after)) => Some(FileOp::Change { path: file.path().into(), before, after }),
         (Some(before), None) => Some(FileOp::Discard { path, before }),
         (None, Some(bytes)) => Some(FileOp::Create { path, bytes }),
@@ -218,20 +218,20 @@ impl Around<'_> {
     fn write(&self, project: &Project, verb: &str, files: &[&File]) -> Result<(), Error> {
         let ops = files.iter().filter_map(|it| operation(it)).collect();
         let at = self.now.to_string();
-        self.with_notices(|waiting, news| project.write((verb, &at), ops, waiting, news))
+        self.with_notices(|waiting, report| project.write((verb, &at), ops, waiting, report))
     }
 
-    /// Does something with the project, and reports what was found and kept meanwhile, also if it fails.
+    /// Calls `act`, and reports the changes that it recovered and the texts that it kept, also if it fails.
     fn with_notices(
         &self,
-        act: impl FnOnce(&mut dyn FnMut(), &mut ProjectNews) -> Result<(), DiskError>,
+        act: impl FnOnce(&mut dyn FnMut(), &mut ProjectReport) -> Result<(), DiskError>,
     ) -> Result<(), Error> {
-        let mut news = ProjectNews::default();
-        let done = act(&mut || (self.on_notice)(Notice::WaitingForLock), &mut news);
-        if let Some(recovered) = &news.recovered {
+        let mut report = ProjectReport::default();
+        let done = act(&mut || (self.on_notice)(Notice::WaitingForLock), &mut report);
+        if let Some(recovered) = &report.recovered {
             (self.on_notice)(transaction::recovered(recovered));
         }
-        for it in &news.kept {
+        for it in &report.kept {
             (self.on_notice)(transaction::kept(it));
         }
         Ok(done?)
@@ -253,7 +253,7 @@ fn take_back(
     if plans.is_some_and(|it| it.did == Did::Removed) {
         project.remove_empty_dir(&record.plans);
     }
-    // The deepest first; one that was there before stays, as far as that is known.
+    // The deepest come first. With a record, directories that `init` did not make stay.
     for it in empty.iter().rev().filter(|it| !record.is_there || record.directories.contains(**it)) {
         project.remove_empty_dir(it);
     }
@@ -266,7 +266,7 @@ fn above(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty())
 }
 
-/// What becomes of the plans directory: made if it is missing, and taken away if `init` has made it and nothing is in it.
+/// What happens to the plans directory: it is made if it is missing, and removed if `init` has made it and it is empty.
 fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileReport> {
     let there = around.workspace.plans_dir.as_deref();
     let path = below(there.unwrap_or(&around.workspace.would_be), &around.root);
@@ -283,12 +283,12 @@ fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileRepo
     }
 }
 
-/// A directory as it is shown: from the root, with a slash after it.
+/// A directory as it is shown: relative to the root, with a slash at its end.
 fn below(path: &Path, root: &Path) -> String {
     format!("{}/", path.strip_prefix(root).unwrap_or(path).display())
 }
 
-/// The directories that `init` made in this project, as this user's machine remembers them.
+/// The directories that `init` made in this project, as recorded for this user on this machine.
 struct Record {
     store: Option<UserStore>,
     name: String,

@@ -78,7 +78,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
     }
 }
 
-/// The list of those with these statuses; `fits` holds the filters that need whole steps.
+/// The list of the plans with these statuses; `fits` has the filters that need whole steps.
 fn listed(
     context: &Context,
     request: &ListRequest,
@@ -163,12 +163,12 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     Ok(ListReport::Steps { plan: Box::new(views.plan(plan)), steps })
 }
 
-/// Whether a word asks for the steps that are ready. In a file it means pending, which steps that wait are, too.
+/// Whether a word asks for the steps that are ready. In a file it means pending, and steps that wait are pending, too.
 fn is_ready_word(typed: &str) -> bool {
     typed.trim().eq_ignore_ascii_case("ready")
 }
 
-/// A program's steps are its plans, closed ones too.
+/// Lists the plans of a program in place of steps, also closed ones.
 fn children(
     context: &Context,
     request: &ListRequest,

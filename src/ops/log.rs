@@ -127,7 +127,7 @@ pub(crate) struct Group {
 /// Returns what happened, newest first.
 pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> {
     let filter = Filter::of(context, request)?;
-    // Each commit has at least one event, and one more than the limit says that there are more.
+    // Each commit has at least one event, so one commit more than the limit shows whether there are more events.
     let is_plain = request.id.is_none() && filter.is_empty();
     let most = request.limit.filter(|_| is_plain).map_or(usize::MAX, |it| it.saturating_add(1));
     let (groups, begins_at) = groups(context, request.rev.as_deref(), most)?;
@@ -157,7 +157,7 @@ pub(crate) fn groups(
 ) -> Result<(Vec<Group>, Option<String>), Error> {
     let repository = Repository::open(context)?;
     let mut groups = Vec::new();
-    // Both wait for git most of the time.
+    // The history and the uncommitted changes are read in parallel, because both wait for git most of the time.
     let found = thread::scope(|scope| {
         let found = scope.spawn(|| history::history(context, &repository, range, most));
         if range.is_none() {
@@ -182,7 +182,7 @@ fn uncommitted(files: Vec<Differing>) -> Option<Group> {
 }
 
 impl Group {
-    /// When a change was done, as well as that is known.
+    /// When a change was made: the time that the file records, else [`Self::known_at`].
     pub(crate) fn time_of(&self, change: &Change) -> Option<Time> {
         change.at.map(Time::whole_seconds).or_else(|| self.known_at(change))
     }
@@ -251,7 +251,7 @@ fn followed(context: &Context, id: &str) -> Result<Followed, Error> {
     })
 }
 
-/// What a reference may mean among plans that are gone, the likelier one first.
+/// What a reference may mean among plans that no longer exist, the likelier meaning first.
 fn formerly(id: &str) -> Vec<Followed> {
     match read_reference(id) {
         Reference::Name { whole, step } => {

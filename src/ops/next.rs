@@ -137,7 +137,7 @@ fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<us
     }
 }
 
-/// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.
+/// The most hopeful state of all plans: waiting before blocked, then draft, then complete or abandoned.
 fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
     let Some(best) = states.iter().map(|it| it.state).min() else {

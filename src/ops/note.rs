@@ -23,7 +23,7 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
     let note = NewNote { at: context.now, kind, by, text: request.text.clone() };
     let did = || "noted".to_owned();
-    // Notes need no ownership, and only the owner's renew the claim.
+    // Notes need no ownership, but only the owner's notes renew the claim.
     let owner = Cell::new(None);
     let report = change_one_by_one(
         context,

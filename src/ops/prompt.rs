@@ -1,7 +1,7 @@
-//! Prompts for an agent's process: the project's own before the built-in ones.
+//! Prompts for an agent's process. A prompt of the project takes precedence over the built-in one.
 //!
-//! A prompt of the project that cannot be used is reported with its place, and the built-in one is used: a
-//! mistake in it must not stop work on a plan.
+//! A prompt of the project that cannot be used is reported with its place, and the built-in one is used, because a
+//! mistake in a prompt must not stop work on a plan.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub struct Rendered {
 struct BuiltIn {
     name: &'static str,
     text: &'static str,
-    /// A value for each variable, as it is used for trying the prompt; a list has one item.
+    /// A value for each variable, to check the prompt and to try it out; a list has one item.
     sample: fn() -> Value,
 }
 
@@ -99,7 +99,7 @@ const ALL: &[BuiltIn] = built_in! {
     "draft-steps" of_steps,
 };
 
-/// What `step` may name.
+/// The variables of the prompt `step`, with sample values.
 fn of_step() -> Value {
     json!({
         "plan": "auth",
@@ -120,7 +120,7 @@ fn of_step() -> Value {
     })
 }
 
-/// What all prompts of a draft may name; `focus_…` is true for the one thing that the pass looks at.
+/// The variables of all prompts of a draft; `focus_…` is true for the focus of the pass.
 fn of_draft(focus: &str, more: Value) -> Value {
     let is = |it: &str| Value::Bool(it == focus);
     let values = json!({
@@ -225,7 +225,7 @@ pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Ren
     render(context, name, &values)
 }
 
-/// The values of `step`.
+/// The values for the prompt `step`.
 pub fn step_values(context: &Context, plan: &Plan, step: &Step, claim: Option<&str>) -> Value {
     let path = shown_path(&context.root_name(), &step.path);
     let read = context.plans.read(Path::new(&step.path)).map(|it| it.bytes).unwrap_or_default();
@@ -308,7 +308,7 @@ fn shown(of: &BuiltIn) -> Prompt {
     }
 }
 
-/// The project's own prompt in the place of a built-in one, if there is a file of that name.
+/// The project's own prompt that replaces a built-in one, if there is a file of that name.
 fn own(context: &Context, built_in: &BuiltIn) -> Option<Prompt> {
     let file = format!("{}{ENDING}", built_in.name);
     if !context.plans.names(Path::new(OWN)).contains(&file) {

@@ -97,7 +97,8 @@ fn remove_step(
     Ok(Changed::new(context, &step.id, (&step.title, &step.path), "removed", Value::Null))
 }
 
-/// Ends the claim of a removed step. If its owner did not remove it, the worker may still be active in another working tree.
+/// Ends the claim of a removed step. After a removal by force, the claim stays in force in working trees that still
+/// have the step, because its worker may still be active there.
 fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     match owner {
         Owner::Forced => leases::removed(context, plan, step),
@@ -105,7 +106,7 @@ fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     }
 }
 
-/// Records in the removed file that the step was in progress.
+/// Records in the removed file that the step was removed by force while it was in progress.
 fn forced(context: &Context, who: &Caller, step: &Step) -> Result<FileOp, Error> {
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;
@@ -137,12 +138,12 @@ fn remove_plan(
         foreign::refuse_live(context, plan.steps.iter().map(|it| &it.id), false)?;
         fencing::refuse_live_claims(context, id)?;
     }
-    // The records of other working trees are loaded with all plans.
+    // Loaded with the recorded claims, also those of other working trees.
     let plans = LoadQuery::plan(id).load(context)?.plans;
     for step in &plan.steps {
         let who =
             Caller::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        // The named claim is of one step; the claims of the other steps still hold.
+        // The named claim belongs to one step; the claims of the other steps still hold.
         let others = Caller { claim: None, ..who.clone() };
         fencing::check(&plans, step, &who).and_then(|it| match it {
             Owner::Late => fencing::check(&plans, step, &others),

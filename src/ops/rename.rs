@@ -35,8 +35,8 @@ pub fn is_plan(context: &Context, id: &str) -> Result<bool, Error> {
     Ok(matches!(resolve::target(context, id)?, resolve::Target::Plan(_)))
 }
 
-/// Renames the directory, and corrects ids, dependencies of other plans, the `program` of its children, and links to its files: all
-/// of it, or nothing.
+/// Renames the directory, and corrects ids, dependencies of other plans, the `program` of its children, and links to
+/// its files: all of it, or nothing.
 pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.id)?;
     foreign::refresh(context, request.mode);
@@ -91,14 +91,14 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// Corrects what the plan's own files say with the plan's name: ids, dependencies, and its Steps list. A step whose text below
-/// the front matter names the plan gets a `depends`.
+/// Replaces the plan's old name in its own files: in ids, in dependencies, and in its Steps list. A step whose text
+/// below the front matter names the plan in its dependencies gets a `depends`.
 fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>) -> Result<(), Error> {
     let moved = |it: &StepId| match it.plan == own.id {
         true => StepId { plan: new.clone(), number: it.number.clone() },
         false => it.clone(),
     };
-    // The list is read as that of the new plan: a number alone stays, and only the old name refers to another plan.
+    // The list is read as that of the renamed plan: a number alone stays, and ids with the old name are replaced.
     let relinked = |file: Vec<u8>, it: &Step| steps_list::relinked(new, &file, &it.id, &[moved(&it.id)]);
     let list = steps_list_line::edited(context, own, |it| own.steps.iter().fold(it.to_vec(), relinked))?;
     ops.extend(list.op);
@@ -128,7 +128,7 @@ fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>)
     Ok(())
 }
 
-/// Refuses if another program has moved files away since they were read, such as the whole directory.
+/// Fails if another program has moved files away since they were read, for example the whole directory.
 fn check_listed(context: &Context, own: &Plan, from: &Path, names: &[String]) -> Result<(), Error> {
     let steps = own.steps.iter().filter(|it| it.has_file()).map(|it| &it.path);
     let mut files = own.etag.iter().map(|_| &own.path).chain(steps);
@@ -178,7 +178,7 @@ fn name_program(context: &Context, child: &Plan, new: &PlanId, ops: &mut Vec<Fil
     Ok(())
 }
 
-/// The changes of a step's own file: its id, and dependencies on steps of its plan that spell the plan's name.
+/// The changes of a step's own file: of its id, and of dependencies that name a step of its plan with the plan's name.
 fn own_changes(step: &Step, file: &[u8], new: &PlanId) -> Vec<Change> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let id = StepId { plan: new.clone(), number: step.id.number.clone() };
@@ -217,7 +217,7 @@ mod tests {
     fn a_plan_without_its_file_is_not_reported_as_renamed() {
         const PLAN: &str = "/plans/p/plan.md";
         let machine = Machine::with(&[(PLAN, "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
-        // planwatch's own log knows the file, so that it is waited for where it is missing from the start.
+        // The undo log knows the file now. So if it is missing when a command begins, it counts as being saved.
         let plans = machine.plans();
         let mut locked = plans.lock(&mut || {}).unwrap();
         locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(b"# Plan\n".to_vec())).unwrap();
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// The plan's own texts may spell its name; a number alone stays.
+    /// The plan's own texts may contain its name; a number alone stays as it is.
     #[test]
     fn steps_of_the_plan_wait_for_the_same_steps() {
         let machine = Machine::with(&[

@@ -1,4 +1,5 @@
-//! `move STEP --after N`, `--before N` or `--to N`: another place in the plan, so another number; what depends on it follows.
+//! `move STEP --after N`, `--before N` or `--to N`: gives a step another place in the plan, and so another number. What
+//! depends on the step is updated.
 
 use std::path::{Path, PathBuf};
 
@@ -44,14 +45,14 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     transaction::check_writable(context, &own.problems)?;
     let no_room = |_| {
         let message = match &place {
-            Place::Behind(after) => format!("there is no room after {after}"),
+            Place::After(after) => format!("there is no room after {after}"),
             Place::First(before) => format!("there is no room before {before}"),
             Place::At(number) => format!("there is no room at {number}"),
         };
         Error::failed("no-room", message, "move it elsewhere first")
     };
     let number = match &place {
-        Place::Behind(after) => new_step::behind(&own, after, moved, &elsewhere)?,
+        Place::After(after) => new_step::number_after(&own, after, moved, &elsewhere)?,
         Place::First(before) => before.below(),
         Place::At(number) => Ok(number.clone()),
     };
@@ -78,7 +79,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Ok(report);
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
-    // If two files had a number, the steps that depend on it depend on the file that keeps it.
+    // If two files have the number, the dependencies on it stay with the file that keeps it.
     let file = step.has_file().then(|| moved_file(step, &new));
     let as_gone = || Gone::moved(id.clone(), new.clone()).with_file(file.clone());
     let gone: Vec<_> = (!is_doubled).then(as_gone).into_iter().collect();
@@ -105,14 +106,14 @@ fn forced(context: &Context, who: &Caller, old: &StepId, new: &StepId) -> Change
 }
 
 enum Place {
-    Behind(StepNumber),
-    /// Before this step, which is the first of the others.
+    After(StepNumber),
+    /// Before this step, which is the first one of all other steps.
     First(StepNumber),
     /// At this number, which no other step has.
     At(StepNumber),
 }
 
-/// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
+/// Reads where a step is to go. `moved` is its own number, but none if another file has the number, too.
 fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
     let itself = |where_to: &str| {
         Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
@@ -122,7 +123,7 @@ fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> 
     }
     let Some(before) = &request.before else {
         let after = new_step::own_number(plan, &request.after)?;
-        return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
+        return if Some(&after) == moved { Err(itself("after")) } else { Ok(Place::After(after)) };
     };
     let before = new_step::own_number(plan, before)?;
     if Some(&before) == moved {
@@ -132,7 +133,7 @@ fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> 
     resolve::find_step(&Plans::new(vec![plan.clone()]), &wanted)?;
     let others = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
     Ok(match others.filter(|it| **it < before).max() {
-        Some(last) => Place::Behind(last.clone()),
+        Some(last) => Place::After(last.clone()),
         None => Place::First(before),
     })
 }
@@ -142,7 +143,7 @@ fn free(plan: &Plan, number: StepNumber, moved: Option<&StepNumber>) -> Result<S
     match plan.steps.iter().find(is_taken) {
         None => Ok(number),
         Some(taken) => {
-            let hint = format!("--after {number} moves it behind that step");
+            let hint = format!("--after {number} moves it after that step");
             Err(Error::conflict("step-exists", format!("`{}` exists", taken.id), hint))
         }
     }
@@ -151,7 +152,7 @@ fn free(plan: &Plan, number: StepNumber, moved: Option<&StepNumber>) -> Result<S
 fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
     let mut others = plan.steps.iter().map(|it| &it.id.number);
     match place {
-        Place::Behind(after) => others.rfind(|it| **it < id.number) == Some(after),
+        Place::After(after) => others.rfind(|it| **it < id.number) == Some(after),
         Place::First(before) => others.find(|it| **it > id.number) == Some(before),
         Place::At(number) => *number == id.number,
     }

@@ -34,7 +34,7 @@ use crate::store::{branches, leases, load, plan_status, removed, resolve};
 
 pub use crate::api::requests::ReplaceRequest;
 
-/// Replaces the steps of a plan by those of a list in one change: a crash leaves it complete or absent.
+/// Replaces the steps of a plan by those of a list in one change: after a crash the change is complete, or absent.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);
@@ -244,7 +244,7 @@ impl<'a> Wanted<'a> {
                 Ok(named.or(stays).unwrap_or_else(|| self.id(*item)))
             }
             Dependency::Step(id) => {
-                // A step that the list names counts at its new place.
+                // A step that the list names is referred to by its new id.
                 let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 if let Some(item) = named.and_then(|it| self.item_of(it)) {
                     return Ok(self.id(item));

@@ -1,8 +1,8 @@
 //! `run`: one fresh process for each step of a plan, until all are closed or the run halts.
 //!
 //! This module has the request and the events of a run. `drive` is its loop, `attempt` one process from claim to end,
-//! `outcome` decides on the result, and `settle` writes it. `trees` has the working trees of `--worktrees`. Processes are
-//! started through [`Workers`].
+//! `outcome` decides on the result, and `settle` writes it. `trees` has the working trees of `--worktrees`. Processes
+//! are started through [`Workers`].
 //!
 //! The step's file decides, never the output of a process. The state of a run is only in the steps' files and in the
 //! records of its claims, so that the next run continues one that was killed.
@@ -48,13 +48,13 @@ pub struct RunRequest {
     pub max_steps: Option<usize>,
     /// The most tries of a step; none: as configured.
     pub max_attempts: Option<u32>,
-    /// Of each attempt; none: the agent's, else [`TIMEOUT`].
+    /// The time limit of each attempt; none: the agent's, else [`TIMEOUT`].
     pub timeout: Option<Duration>,
     /// The limit of time without output; none: the agent's, else no limit.
     pub idle: Option<Duration>,
-    /// Of the whole run.
+    /// The time limit of the whole run.
     pub max_time: Option<Duration>,
-    /// US dollars.
+    /// The limit of the cost, in US dollars.
     pub budget: Option<f64>,
     /// Hashes of `verify` commands, or of the agent, that may run this once.
     pub trust_hashes: Vec<String>,
@@ -96,10 +96,10 @@ pub trait Surface: Sync {
 /// Starts processes for a run.
 pub trait Workers: Sync {
     /// Runs a process to the end. Afterwards no process of its group is left.
-    fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended;
-    /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same
-    /// one, and, if that was not recorded yet, every process that carries the claim. `log` is the log of its last
-    /// process.
+    fn work(&self, job: &Job<'_>, on_event: &dyn Fn(WorkerEvent<'_>)) -> Ended;
+    /// Ends what a dead run has left of the work on a claim: the group of `leader`, its first process, if that still
+    /// runs. If it has ended, the processes of its group that have the claim in their environment; if no process was
+    /// recorded, all processes that have it. `log` is the log of the claim's work.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     fn is_stopped(&self) -> bool;
     /// A fingerprint of the working tree around `root`, except what is in `without`; none if it cannot be computed.
@@ -115,7 +115,7 @@ pub struct Job<'a> {
     /// The directory belongs to another git working tree than the one in which planwatch was started.
     pub is_in_own_tree: bool,
     pub environment: &'a [(OsString, OsString)],
-    /// Where its output goes, at the end.
+    /// The file to which its output is appended.
     pub log: &'a File,
     pub timeout: Duration,
     pub idle: Option<Duration>,
@@ -123,8 +123,8 @@ pub struct Job<'a> {
 
 /// An event of a running process.
 #[derive(Debug, Clone, Copy)]
-pub enum Told<'a> {
-    /// The number of the first process of its group.
+pub enum WorkerEvent<'a> {
+    /// The process id of the first process of its group.
     Started(u32),
     Output(&'a [u8]),
 }
@@ -183,7 +183,7 @@ pub struct EndedStep {
     pub seconds: i64,
     pub cost: Option<f64>,
     pub log: String,
-    /// The first line to be read about it.
+    /// One line about the attempt, for example why it failed.
     pub notes: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl EndedStep {
     }
 }
 
-/// Why a run ended, by the code that machines get.
+/// Why a run ended. Each reason has a code for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Complete,
@@ -244,7 +244,7 @@ pub struct RunReport {
     pub closed: usize,
     pub cost: Option<f64>,
     pub hints: Vec<(String, &'static str)>,
-    /// None: it had no working trees of its own.
+    /// None if the run had no working trees of its own.
     pub trees: Option<TreesReport>,
 }
 

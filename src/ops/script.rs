@@ -112,7 +112,7 @@ pub struct Resolved {
     pub script: Script,
     /// Absolute; none if it is not there, or is no directory, or leads out of the repository.
     pub directory_path: Option<PathBuf>,
-    /// The file that the command begins with, if it names one in the repository by a path that is there.
+    /// The file that the command begins with, if that is the path of an existing file in the repository.
     pub command_path: Option<PathBuf>,
     pub subject: Subject,
     pub is_trusted: bool,

@@ -1,4 +1,4 @@
-//! `search` and `sql`: questions that the index answers.
+//! `search` and `sql`: queries of the index.
 
 pub(crate) mod fill;
 pub(crate) mod full_text;
@@ -25,14 +25,14 @@ pub struct Hit {
     pub kind: Kind,
     /// `feature-auth`, `feature-auth:2.5`, or a file's name without `.md`.
     pub id: String,
-    /// The plan that it is, that it belongs to, or that it is about.
+    /// The plan itself, the plan of a step, or the plan that a decision or an insight is about.
     pub plan: Option<String>,
     pub is_archived: bool,
-    /// A decision's topic.
+    /// The title; for a decision, its topic.
     pub title: String,
     /// Relative to the plans directory.
     pub path: String,
-    /// The best place in one line, every match between [`MATCH_START`] and
+    /// The best part of the text, on one line, with every match between [`MATCH_START`] and
     /// [`MATCH_END`].
     pub snippet: String,
     /// The smaller, the better.
@@ -75,7 +75,7 @@ fn kind(word: &str) -> Result<Kind, Error> {
     })
 }
 
-/// Runs a reading SQL query on the documented views of the index.
+/// Runs a read-only SQL query on the documented views of the index.
 pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     let found = Refresh::new(Wanted::PlansAndFiles, IndexCheck::Attested).run(context);
     let plans = Plans::judged(found.plans);
@@ -104,7 +104,7 @@ pub fn table_to_json(answer: &Table) -> Value {
     json!({"columns": names, "rows": answer.rows.iter().map(row).collect::<Vec<_>>()})
 }
 
-/// A snippet without what Markdown has for structure, and without the heading that only says the title again.
+/// A snippet without the Markdown of headings and task boxes, and without a heading that only repeats the title.
 fn without_marks(snippet: &str, title: &str) -> String {
     let is_heading = |it: &str| !it.is_empty() && it.len() <= 6 && it.chars().all(|c| c == '#');
     let mut words = snippet.split(' ').peekable();
@@ -113,7 +113,7 @@ fn without_marks(snippet: &str, title: &str) -> String {
     while let Some(word) = words.next() {
         match (word, words.peek().copied()) {
             (word, _) if is_heading(word) => {}
-            // The blank of an empty box was a gap between words.
+            // Splitting at blanks has split an empty box in two.
             ("[", Some("]")) => drop(words.next()),
             ("[x]" | "[X]", _) | ("-" | "*" | "+", Some("[" | "[x]" | "[X]")) => {}
             (word, _) => kept.push(word),

@@ -32,11 +32,11 @@ pub enum SetOp {
     Yaml(String),
     /// Adds an item to a list, unless the list has it already.
     Add(String),
-    /// As [`SetOp::Add`], the item given as YAML.
+    /// Like [`SetOp::Add`], with the item as YAML.
     AddYaml(String),
     /// Removes an item from a list.
     Take(String),
-    /// As [`SetOp::Take`], the item given as YAML.
+    /// Like [`SetOp::Take`], with the item as YAML.
     TakeYaml(String),
     Unset,
 }
@@ -74,7 +74,7 @@ const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 /// Keys that any caller may change; a change of any other key needs ownership of the step.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
-/// Whether [`set`] does not refuse a key.
+/// Whether [`set`] accepts a key.
 pub(crate) fn is_set_by_hand(key: &str) -> bool {
     REFUSED.iter().all(|(refused, _)| *refused != key)
 }
@@ -112,7 +112,7 @@ pub(crate) fn set_in_one_write(
     })
 }
 
-/// Decides on each change with the earlier ones in the file.
+/// Decides on each change with the text that results from the earlier changes.
 fn set_all(
     context: &Context,
     requests: &[SetRequest],
@@ -257,7 +257,7 @@ fn set_in_step(
         _ => update.keys = changes(request, bytes, &step.id.plan)?,
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
-    // Only the steps that it leads to show whether a dependency is missing or closes a cycle.
+    // Whether a dependency is missing or closes a cycle depends on the steps that it leads to.
     let own = Overlay { path: &step.path, bytes: &after };
     let plans =
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
@@ -352,7 +352,7 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
     Ok(vec![change])
 }
 
-/// Finds an item by what it means; the text has to be one YAML value.
+/// Finds an item by its YAML value; the text has to be one YAML value.
 fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
     let wanted = yaml::parse_node(text)
         .map_err(|it| Error::usage(format!("`{text}` is not a YAML value: {it}"), "put texts in quotes"))?;

@@ -50,9 +50,9 @@ pub struct ShownPlan {
     pub awaited: Vec<OpenStep>,
     /// The plans of a program, closed ones too.
     pub children: Vec<PlanShape>,
-    /// Those that hold, on the plan and on its steps, newest first.
+    /// The decisions on the plan and on its steps that are not superseded, newest first.
     pub decisions: Vec<Decision>,
-    /// The steps' texts, in their order; only where all was asked for.
+    /// The steps' texts, in their order; only if the request is `full`.
     pub bodies: Option<Vec<String>>,
     pub problems: Vec<Value>,
 }
@@ -63,12 +63,12 @@ pub struct ShownStep {
     pub body: String,
     /// What keeps it from being claimed, as sentences.
     pub waits_for: Vec<String>,
-    /// For each of these the step that it is about, if it is one.
+    /// For each of these sentences, the step that it is about, if there is one.
     pub waits_on: Vec<Option<OpenStep>>,
     pub dependants: Vec<String>,
     /// Whether the step or its phase needs a person's confirmation.
     pub is_gated: bool,
-    /// Those on the step that hold, newest first.
+    /// The decisions on the step that are not superseded, newest first.
     pub decisions: Vec<Decision>,
     /// The confirmation of the step or of its phase; the latter names the phase.
     pub confirmation: Option<Confirmation>,
@@ -153,7 +153,7 @@ impl ShownPlan {
     }
 }
 
-/// A decision in short; `show` of its id has the rest.
+/// The decisions in short; `show` with the id of one has the rest.
 fn decisions(of: &[Decision]) -> Value {
     let shape = |it: &Decision| {
         json!({
@@ -179,7 +179,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
         return Ok(ShowReport::Graph { plan: plan.id.to_string(), form, text: graph::draw(plan, form) });
     }
     let views = Views::of(context, &plans);
-    // The index holds no texts for this, and one plan is quickly read.
+    // A plan from the index has no texts, so the plan is read from its files.
     let read_again = if has_texts(plan) { None } else { load::plan_at(context, &plan.id, side)? };
     let texts = read_again.as_ref().unwrap_or(plan);
     match target {

@@ -44,7 +44,7 @@ pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, 
     let no_room = |_| {
         Error::failed("no-room", format!("there is no room after {}", step.id.number), "move a step first")
     };
-    let number = new_step::behind(plan, &step.id.number, None, &elsewhere)?.map_err(no_room)?;
+    let number = new_step::number_after(plan, &step.id.number, None, &elsewhere)?.map_err(no_room)?;
     let id = StepId { plan: plan.id.clone(), number };
     let path = PathBuf::from(&step.path).with_file_name(file_name::step_file(&id.number));
     let mut new = None;

@@ -1,7 +1,7 @@
 //! `squash PLAN N N…`: merges several steps into the first.
 //!
-//! Its file keeps its name and gets the texts, attempts and notes of the others, in order, and their dependencies, `verify`
-//! and `touches`. The earlier versions of all files go to `_archive/<plan>/removed-<time>/`.
+//! The first step's file keeps its name. It gets the texts, attempts and notes of the others, in order, and their
+//! dependencies, `verify` and `touches`. The earlier versions of all files go to `_archive/<plan>/removed-<time>/`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn file_of(context: &Context, step: &Step) -> Result<(Vec<u8>, Option<u32>), Err
     Ok((bytes, Some(stat.mode)))
 }
 
-/// Refuses to put the text of a file into one that more people may read.
+/// Refuses to put the text of a file into a file that more users may read.
 fn refuse_disclosure(context: &Context, steps: &[&Step], modes: &[Option<u32>]) -> Result<(), Error> {
     /// The read permissions of the group and of all other users.
     const READ: u32 = 0o044;
@@ -252,7 +252,7 @@ impl Merged<'_> {
         Ok(Edits { bytes: after, ops, hints: relinked.hints, archived: moved })
     }
 
-    /// The first file with the front matter of all of them and their texts below the new title.
+    /// The new text of the first file: the front matters of all steps in one, and their texts below the new title.
     fn text(&self, plan: &Plan, before: &[u8], forced: Option<NewAttempt>) -> Result<Vec<u8>, Error> {
         let kept = self.steps[0];
         let mut changes = self.changes(before);
@@ -345,7 +345,7 @@ impl Merged<'_> {
     }
 }
 
-/// The new step is open if one of the steps is; of closed ones, a completed one decides.
+/// The new step is open if one of the steps is open. Else it is completed if one of them is completed, else skipped.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));
@@ -433,7 +433,7 @@ mod tests {
     use super::*;
     use crate::disk::model::Machine;
 
-    /// Each step can be read, and all of them together are too large.
+    /// Each step can be read, but all of them together are too large.
     #[test]
     fn a_step_that_no_command_could_read_is_not_made() {
         let long = |title: &str| format!("# {title}\n\n{}\n", "word ".repeat(500_000));

@@ -39,7 +39,7 @@ impl StaleReport {
     }
 }
 
-/// Reads `7` as days, and `36h` or `2w` as what they say.
+/// Reads `7` as days, `36h` as hours and `2w` as weeks.
 pub fn read_length(text: &str) -> Result<i64, Error> {
     let days = text.trim().parse::<u32>().ok().map(|it| i64::from(it) * DAY);
     let weeks = || Some(text.trim().strip_suffix('w')?.parse::<u32>().ok().map(i64::from)? * 7 * DAY);

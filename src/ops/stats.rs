@@ -47,7 +47,7 @@ pub struct OutcomeCount {
     pub attempts: usize,
 }
 
-/// What the attempts of one worker, or of all, took.
+/// The attempts of one worker, or of all: their number, time and cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Effort {
     pub attempts: usize,
@@ -92,7 +92,7 @@ pub struct StatsReport {
     pub undated: usize,
     pub weeks: Vec<Week>,
     pub ready_to_closed: Durations,
-    /// Of the steps with an attempt that counts as a try or a completion.
+    /// How many steps had how many tries. Only steps with an attempt that counts as a try or a completion are counted.
     pub tries: Vec<Tries>,
     /// The most frequent first.
     pub outcomes: Vec<OutcomeCount>,
@@ -114,7 +114,7 @@ impl StatsReport {
     }
 }
 
-/// Counts over all plans, also archived ones, or over one plan; of a program over its plans.
+/// Counts over all plans, also archived ones, or over one plan; for a program, over its plans.
 pub fn stats(context: &Context, request: &StatsRequest) -> Result<StatsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let named = request.plan.as_ref().map(|it| resolve::plan(context, it)).transpose()?;

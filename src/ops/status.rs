@@ -61,7 +61,7 @@ pub struct Standing {
     /// The claim that is in force although the step's file does not show it: one of another working tree, or one that
     /// the file lost.
     pub held: Option<InForce>,
-    /// How many other steps of its plan are ready, where it is the next of them.
+    /// If it is the next step of its plan, how many other steps of the plan are ready.
     pub more_ready: usize,
 }
 
@@ -77,7 +77,7 @@ pub struct StatusReport {
     pub totals: Totals,
     pub n_errors: usize,
     pub n_warnings: usize,
-    /// Versions of files that a race displaced, and that are stored.
+    /// The paths of stored versions of files that a race displaced.
     pub kept: Vec<String>,
     pub interrupted: Option<Interrupted>,
     pub days: u32,
@@ -140,7 +140,8 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     with_most(context, request, usize::MAX)
 }
 
-/// As [`status`], but of what needs attention, is ready or was finished only the first `most` steps are described.
+/// Like [`status`], but describes only the first `most` steps that need attention, that are ready, and that were
+/// finished.
 pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Result<StatusReport, Error> {
     let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().with_other_problems().load(context)?;
     beside.extend(knowledge::problems(context));
@@ -189,7 +190,7 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
     Ok(report)
 }
 
-/// Where texts lie that are in no file, from the plans directory.
+/// The paths of stored texts that are in no file, relative to the plans directory.
 fn kept(context: &Context) -> Vec<String> {
     let of_plans = context.plans.kept().into_iter().map(|it| it.kept.to_string_lossy().into_owned());
     of_plans.chain(project_saves::kept(context)).collect()

@@ -36,7 +36,7 @@ pub fn insert(context: &Context, request: &StepsListRequest) -> Result<ChangeRep
         let content = read::Content::new(bytes.to_vec(), context.now);
         let now = read::read_plan_again(&plan, content, &context.config.words);
         transaction::check_writable(context, &now.problems)?;
-        // Ranges are what the text says; a list has no form for them.
+        // A step's text can state a range of dependencies; a Steps list cannot.
         let depends = |it: &Step| if it.ranges.is_empty() { it.depends.clone() } else { Vec::new() };
         let steps: Vec<_> = plan.steps.iter().map(|it| (it, depends(it))).collect();
         let lines = steps.iter().map(|(it, depends)| (&it.id.number, it.title.as_str(), depends.as_slice()));

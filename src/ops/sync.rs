@@ -17,7 +17,7 @@ use crate::store::leases;
 use crate::store::load::LoadQuery;
 use crate::store::registry::record::State;
 use crate::store::sync::claiming::is_due;
-use crate::store::sync::seen::{News, Seen, What};
+use crate::store::sync::seen::{RegistryChange, Seen, What};
 use crate::store::sync::state::{Last, Own, SyncState};
 use crate::store::sync::{Sync, settling};
 
@@ -259,11 +259,11 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     let seen = sync.look()?.seen;
     known.extend(own());
     renew_at(sync)?;
-    let is_own = |it: &News| known.contains(&it.record.id) || reported.own.contains(&it.record.id);
-    let news = seen.news_since(&before).into_iter().filter(|it| !is_own(it));
-    let news = news.filter_map(|it| elsewhere(sync.context, &it)).collect();
+    let is_own = |it: &RegistryChange| known.contains(&it.record.id) || reported.own.contains(&it.record.id);
+    let changes = seen.changes_since(&before).into_iter().filter(|it| !is_own(it));
+    let changes = changes.filter_map(|it| elsewhere(sync.context, &it)).collect();
     *reported = Reported { seen: Some(seen), own: known };
-    Ok(news)
+    Ok(changes)
 }
 
 /// From now on, calls `on_change` soon after each change by another machine. Returns false if claims are not shared,
@@ -273,11 +273,11 @@ pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker
 }
 
 /// None if the plans here do not have the step, or if it cannot be loaded.
-fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
-    let id = news.record.step_id()?;
+fn elsewhere(context: &Context, change: &RegistryChange) -> Option<Elsewhere> {
+    let id = change.record.step_id()?;
     let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;
     let step = plans.step(&id)?;
-    let did = match news.what {
+    let did = match change.what {
         What::Claimed => DidElsewhere::Claimed,
         What::Released | What::Lapsed => DidElsewhere::Released,
         What::Ended(state) => DidElsewhere::Ended(state.word()),
@@ -288,8 +288,8 @@ fn elsewhere(context: &Context, news: &News) -> Option<Elsewhere> {
         title: step.title.clone(),
         path: step.path.clone(),
         did,
-        by: news.record.by.clone(),
-        host: news.record.host.clone(),
+        by: change.record.by.clone(),
+        host: change.record.host.clone(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What every verb has in common, and what the modules below promise, tested through the verbs.
+//! Tests of what all verbs have in common, and, through the verbs, of guarantees that the modules below them give.
 
 mod all_or_nothing;
 mod files_opened;

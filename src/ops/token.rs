@@ -1,4 +1,4 @@
-//! `token`: the secret that requests over HTTP have to bring. A daemon makes it once for each plans directory.
+//! `token`: the secret that requests over HTTP must carry. A daemon makes it once for each plans directory.
 
 use crate::api::error::Error;
 use crate::disk::PlansDir;

@@ -31,7 +31,8 @@ pub struct UndoItem {
     pub at: String,
     pub paths: Vec<String>,
     pub blocked: Option<Blocked>,
-    /// Who made it, for screens; empty if that was not recorded. A file may record another one, in whose name it was made.
+    /// Who made the change, for screens; empty if that was not recorded. The file may name another author, in whose
+    /// name the change was made.
     #[serde(skip)]
     pub by: String,
     /// The step or plan whose file was changed, if there is one file.
@@ -118,7 +119,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         let ids: BTreeSet<_> = ops.iter().filter_map(step).collect();
         let closed: Vec<_> = ids.into_iter().filter(|it| is_closed(context, it)).collect();
         writing.undo(id)?;
-        // A step that the undo reopens is no longer done on any branch.
+        // The log of ended claims must no longer say that a step is closed if the undo reopens it.
         closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
         claimed.iter().for_each(|it| it.follow(context));
     }
@@ -135,7 +136,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         report.diff.push_str(&transaction::describe(&root, op));
         let path = transaction::path_of(op);
         let id = id_of(path).unwrap_or_else(|| shown_path(&root, &path.to_string_lossy()));
-        let did = format!("{} taken back", change.verb);
+        let did = format!("{} undone", change.verb);
         let of = ("", &*path.to_string_lossy());
         report.changes.push(Changed::new(context, &id, of, did, Value::Null));
     }
@@ -189,7 +190,7 @@ fn restored(context: &Context, op: &FileOp) -> Vec<StepId> {
     }
 }
 
-/// A claim in a file that the undo changes, moves or takes away.
+/// A claim in a file that the undo changes, moves or removes.
 struct Claimed {
     plans: Plans,
     step: Step,
@@ -213,7 +214,7 @@ fn claimed(context: &Context, ops: &[FileOp]) -> Result<Vec<Claimed>, Error> {
     Ok(found)
 }
 
-/// The file that is there before an operation.
+/// The file that exists before an operation and that it changes, moves or removes.
 fn source_of(op: &FileOp) -> Option<&Path> {
     match op {
         FileOp::Create { .. } => None,
@@ -222,7 +223,7 @@ fn source_of(op: &FileOp) -> Option<&Path> {
     }
 }
 
-/// Whether a step's file will not have its claim any more; none: the file is not touched.
+/// Whether a step's file loses its claim; none if the file is not touched.
 fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Option<bool> {
     let mut path = PathBuf::from(&step.path);
     let mut touched = None;

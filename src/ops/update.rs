@@ -23,7 +23,7 @@ pub use crate::store::step_moves::{AttemptRequest, MoveRequest, not_allowed_as_s
 ///
 /// If the only id is refused, that is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
-    // A move that is refused here must not end anything elsewhere.
+    // A move that is refused here must not end the claim's record at the registry.
     let may_end = |step: &StepId| {
         if context.key.is_some() {
             return true;

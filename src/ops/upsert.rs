@@ -93,7 +93,7 @@ fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
     Ok(Views::of(context, &plans).plan(plan))
 }
 
-/// Whether a file, or its text below the front matter, is this text, apart from line ends at the end.
+/// Whether a file, or its text below the front matter, is this text, apart from line breaks at the end.
 fn is_same(file: &[u8], text: &str) -> bool {
     let ended = |it: &[u8]| it.len() - it.iter().rev().take_while(|it| matches!(it, b'\n' | b'\r')).count();
     let cut = |it: &'_ [u8]| it[..ended(it)].to_vec();
@@ -102,7 +102,7 @@ fn is_same(file: &[u8], text: &str) -> bool {
     cut(file) == text || cut(body) == text
 }
 
-/// Makes a step of this text, unless the number that is asked for has it already.
+/// Makes a step of this text, unless the step with the requested number has this text already.
 ///
 /// Creates the file of a step that is only in the plan's Steps list. A different text is a conflict.
 pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape, String)>, Error> {
@@ -136,7 +136,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
     Ok(Put { is_new: true, now: found })
 }
 
-/// Its heading without marks, else its first line.
+/// The title in a text: its heading without marks, else its first line that is not empty.
 fn title(text: &str) -> String {
     let body = &text[front_matter::split(text.as_bytes()).body_start()..];
     let line = || body.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty());

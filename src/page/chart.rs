@@ -12,7 +12,7 @@ pub struct Bar {
     pub shown: String,
     /// A class for its colour, such as [`super::look::Look::class`]; may be empty.
     pub class: &'static str,
-    /// Where the label leads.
+    /// The address that the label links to.
     pub href: Option<String>,
 }
 

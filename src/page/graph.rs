@@ -24,13 +24,13 @@ const TITLE_COLUMNS: usize = 24;
 
 /// A wider drawing could not be read if it were made to fit a screen.
 const MOST_FITTING: f64 = 1500.0;
-/// The same for a page of paper: the width and the height.
+/// The largest width and height of a drawing that can be read on a printed page.
 pub const MOST_PRINTED: (f64, f64) = (1300.0, 1900.0);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     Step,
-    /// A step of another plan, of which only the id is known, or one that does not exist.
+    /// A step of another plan (only its id is known), or a step that does not exist.
     Foreign,
     /// A phase, with the number of its closed steps and of all its steps.
     Phase {
@@ -43,18 +43,19 @@ pub enum Kind {
 pub struct Node {
     /// The step's id, or the phase's name; empty for the steps without a phase.
     pub id: String,
-    /// What is before the title: a step's number.
+    /// The number of a step, which is shown before its title; empty for the other kinds.
     pub number: String,
     pub title: String,
     pub look: Look,
     pub kind: Kind,
 }
 
-/// What is drawn: nodes, and for each dependency the node that comes first and the one that waits for it.
+/// The nodes that are drawn, and an edge for each dependency: from the node that comes first to the node that waits
+/// for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Graph {
     pub nodes: Vec<Node>,
-    /// Without the edges that follow from others.
+    /// Without the edges that other edges imply.
     pub edges: BTreeSet<(usize, usize)>,
     /// How many steps were left out because the drawing is full.
     pub left_out: usize,
@@ -73,7 +74,7 @@ impl Graph {
     /// A hash of all that the layout depends on.
     pub fn key(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        // The first number changes if the layout of the same graph does.
+        // The first number is a version. It must be raised when a new release lays out the same graph differently.
         hasher.update(format!("1 {} {}", self.nodes.len(), self.node_width()).as_bytes());
         for (from, to) in &self.edges {
             hasher.update(format!(" {from}-{to}").as_bytes());
@@ -81,7 +82,7 @@ impl Graph {
         hasher.finalize().to_hex()[..32].to_owned()
     }
 
-    /// Computes the places. `None` if there are no nodes, or the layout fails: then the list takes its place.
+    /// Computes the places. `None` if there are no nodes, or if the layout fails; then the list is shown instead.
     pub fn layout(&self) -> Option<Layout> {
         layout::of(self.nodes.len(), &self.edges, self.node_width(), Direction::Right)
     }
@@ -136,10 +137,10 @@ impl Node {
     }
 }
 
-/// Draws a graph at the places of its layout. `href` returns where a node leads, if anywhere.
+/// Draws a graph at the places of its layout. `href` returns the address that a node links to, if it has one.
 pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
     let (width, height) = (layout.width.to_string(), layout.height.to_string());
-    // What is a little too wide for a screen is made smaller, as long as it can be read.
+    // A drawing that is a little too wide for a screen is scaled down, as long as it can be read.
     let class = if (900.0..=MOST_FITTING).contains(&layout.width) { "graph fits" } else { "graph" };
     html! {
         div.scroll.graph-scroll tabindex="0" role="group" aria-label=(label) {
@@ -203,7 +204,7 @@ pub fn list(graph: &Graph, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
     }
 }
 
-/// The drawing with the list below it for readers of the page; the list alone if there is no layout.
+/// The drawing with the list below it; only the list if there is no layout.
 pub fn figure(
     graph: &Graph,
     layout: Option<&Layout>,

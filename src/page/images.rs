@@ -1,4 +1,4 @@
-//! Images of a plan: their type by their content, and as `data:` addresses of our own making.
+//! Images of a plan: their media types, which are found in their content, and their `data:` addresses.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,8 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The content as an address. In an `img` an SVG runs no script and loads nothing.
+/// The content as a `data:` address; `None` if it is too large or no image. In an `img` an SVG runs no script and loads
+/// nothing.
 pub fn data_address(bytes: &[u8]) -> Option<String> {
     if bytes.len() > MOST_BYTES {
         return None;

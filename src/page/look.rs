@@ -12,7 +12,7 @@ pub enum Look {
     Failed,
     Blocked,
     Skipped,
-    /// Only an attempt looks like this: a part was done.
+    /// Only attempts have this look: the work was done in part.
     Partial,
     /// The file has a word that planwatch does not know.
     Unknown,
@@ -80,7 +80,7 @@ impl Look {
         }
     }
 
-    /// One character that also reads without colour; the same as in the terminal.
+    /// One character, which can be read without colour; the terminal shows the same one.
     pub fn mark(self) -> char {
         match self {
             Self::Ready | Self::Waiting => '○',

@@ -1,7 +1,7 @@
 //! A body as HTML: CommonMark with GFM, raw HTML as text, sanitized afterwards.
 //!
-//! Two protections: no element of the author passes, because raw HTML becomes text before HTML is made, and the result
-//! is parsed again by the rules of browsers, where only the elements, attributes and addresses that are made here stay.
+//! There are two protections. Raw HTML of the author becomes text before HTML is made. Then the result is parsed again
+//! by the rules of browsers, and only the elements, attributes and addresses that are made here stay in it.
 
 mod renderer;
 mod sanitize;
@@ -11,17 +11,18 @@ use pulldown_cmark::{Options, Parser, html};
 
 use renderer::Renderer;
 
-/// Where the links and images of a text lead. Each returns an address that is put into the page as it is.
+/// The addresses of the links and images of a text. Each method returns an address that is put into the page as it is.
 pub trait Addresses {
-    /// The address of a plan, a step or another file, as the author wrote it and [`super::address::read`] reads it.
-    /// Without one, the link's text stays as plain text. Links to other sites and within the text need no call.
+    /// Returns the address of a plan, a step or another file. `target` is what the author wrote;
+    /// [`super::address::read`] interprets it. With `None`, the link's text stays as plain text. Links to other sites
+    /// and within the text need no call.
     fn link(&self, target: &str) -> Option<String>;
 
-    /// The address from which an image is loaded. Without one, the image becomes a link, or its text.
+    /// Returns the address from which an image is loaded. With `None`, the image becomes a link, or its text.
     fn image(&self, target: &str) -> Option<String>;
 }
 
-/// No file can be reached.
+/// For a page that can link to no file.
 #[derive(Debug, Clone, Copy)]
 pub struct NoAddresses;
 
@@ -35,7 +36,7 @@ impl Addresses for NoAddresses {
     }
 }
 
-/// What a task box carries.
+/// The attributes of a task box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tasks {
     Plain,

@@ -22,7 +22,7 @@ pub const ALL: &str = concat!(
     include_str!("style/print.css"),
 );
 
-/// The style sheet of a page that stands alone, as an element: no character of it may be escaped there.
+/// The style sheet of a self-contained page, as a `style` element, in which no character may be escaped.
 pub fn document() -> Markup {
     let parts = [BASE, MARKDOWN, DRAWINGS, include_str!("style/document.css"), PRINT];
     html! { style { (PreEscaped(parts.concat())) } }

@@ -18,7 +18,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             c if is_bidi_control(c) => write!(shown, "[U+{:04X}]", u32::from(c)).unwrap_or_default(),
             '\n' | '\t' => shown.push(c),
             '\u{7f}' => shown.push('\u{2421}'),
-            // Unicode has a picture of each of them.
+            // Unicode has a symbol for each of these characters.
             '\0'..=' ' => shown.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or(' ')),
             c if c.is_control() => shown.push('\u{fffd}'),
             c => shown.push(c),
@@ -32,7 +32,7 @@ pub fn one_line(text: &str) -> String {
     visible(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A title or a name between other text: its direction of writing does not spread.
+/// A title or a name within other text, isolated so that its writing direction does not affect that text.
 pub fn isolated(text: &str) -> Markup {
     html! { bdi { (one_line(text)) } }
 }

@@ -71,7 +71,7 @@ impl Row {
         }
     }
 
-    /// Whether the row shows anything but that the step waits.
+    /// Whether the row shows more than that the step waits.
     fn has_begun(&self) -> bool {
         !self.marks.is_empty() || self.spans.iter().any(|it| it.look != Look::Waiting)
     }
@@ -173,7 +173,7 @@ fn legend(rows: &[&Row]) -> Markup {
     }
 }
 
-/// What the sign of an attempt says.
+/// The meaning of the sign of an attempt.
 fn sign_words(look: Look) -> &'static str {
     match look {
         Look::InProgress => "started",
@@ -183,8 +183,8 @@ fn sign_words(look: Look) -> &'static str {
     }
 }
 
-/// The sign of an attempt. Outcomes differ in shape, because not everyone can tell the colours apart; only a start and
-/// a release have the same shape.
+/// The sign of an attempt. Outcomes differ in shape, because not everyone can tell the colours apart; only a start, a
+/// release and a reopening have the same shape.
 fn sign(look: Look, x: i64, y: i64, title: &Markup) -> Markup {
     let class = format!("mark {}", look.class());
     let (left, right, top, bottom) = (x - 5, x + 5, y - 5, y + 5);
@@ -240,7 +240,7 @@ fn span_text(span: &Span) -> String {
     }
 }
 
-/// The marks as a table: what happened to which step, in the order of time.
+/// The marks as a table: what happened to which step, in chronological order.
 pub fn table(rows: &[Row], href: &dyn Fn(&Row) -> Option<String>) -> Markup {
     let mut marks: Vec<(&Row, &Mark)> =
         rows.iter().flat_map(|row| row.marks.iter().map(move |mark| (row, mark))).collect();

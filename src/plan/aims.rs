@@ -16,7 +16,7 @@ pub struct Aim {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub ticked: bool,
-    /// The number (from 1) and text of the box's line; `None` if the line has several boxes, or the item is no
+    /// The number (from 1) and text of the box's line; `None` if the line has several boxes, or the item is not a
     /// quoted text.
     pub place: Option<(usize, String)>,
 }

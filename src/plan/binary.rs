@@ -1,6 +1,6 @@
 //! The binary form of plans, for the index: `borsh`, and text or JSON for fields whose types `borsh` does not know.
 //!
-//! The form is deterministic and lossless, except for the bodies.
+//! The form is deterministic. Decoding restores everything except the bodies, which are left out.
 
 use std::io::{Error, ErrorKind, Read, Write};
 
@@ -20,7 +20,7 @@ pub fn encode(value: &impl BorshSerialize) -> Vec<u8> {
 /// Appends the bytes of a value.
 ///
 /// # Panics
-/// If a list in it has more than 2^32 items, which do not fit into any file that is read.
+/// If a list in it has 2^32 or more items. No file that planwatch reads is large enough for that.
 pub fn encode_into(value: &impl BorshSerialize, bytes: &mut Vec<u8>) {
     value.serialize(bytes).expect("a vector can be written, and lengths fit into 32 bits");
 }
@@ -62,7 +62,7 @@ macro_rules! as_text {
 }
 
 as_text! {
-    // The order of the variants may change between builds of one release.
+    // Codes are stored by name, because the order of the variants may change between builds of one release.
     Code: |it: &Code| it.text(), Code::from_text;
     Day: Day::to_string, |it: &str| it.parse().ok();
 }

@@ -153,7 +153,7 @@ pub(crate) fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
     (!texts.is_empty()).then(|| set(key, NewValue::List(items)))
 }
 
-/// A dependency as an item of `depends`: the number alone within a plan.
+/// A dependency as an item of `depends`: only the number if the step is in the same plan.
 pub fn dependency_item(plan: &crate::plan::id::PlanId, step: &StepId) -> NewValue {
     if step.plan == *plan {
         NewValue::Word(step.number.to_string())
@@ -223,7 +223,7 @@ pub struct NewStep {
 }
 
 impl NewStep {
-    /// The text after the front matter, and whether it contains the title itself.
+    /// The text to which [`Self::changes`] are applied, and whether its heading is the title.
     pub fn body(&self) -> (String, bool) {
         let Some(body) = &self.body else { return (format!("# {}\n", one_line(&self.title)), true) };
         let start = crate::text::front_matter::split(body.as_bytes()).body_start();

@@ -1,6 +1,6 @@
-//! What this machine's records say about claims besides the files: the holder of a step, and lapsed claims.
+//! What this machine's records of claims add to the files: the holder of a step, and lapsed claims.
 //!
-//! Pure data, evaluated when it was gathered; `src/store` gathers it.
+//! Plain data: `src/store` collects the records, and decides at that time which recorded claims have lapsed.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::plan::words::StepStatus;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lapse {
-    /// The claim's process has ended, or the claim was never given out.
+    /// The claim's process has ended, or the command that made the claim was interrupted.
     Interrupted,
     /// The claim's lease is over.
     Expired,
@@ -33,10 +33,10 @@ pub enum Holding {
     Here,
     Elsewhere {
         worktree: String,
-        /// There is no such directory any more.
+        /// The directory no longer exists.
         is_gone: bool,
     },
-    /// Its step was closed on a branch that is still there.
+    /// Its step was closed on a branch that still exists.
     Closed {
         branch: Option<String>,
     },
@@ -74,9 +74,9 @@ pub struct InForce {
     pub by: Option<String>,
     /// `None`: the claim holds while its process runs.
     pub until: Option<Time>,
-    /// The working tree where it was made; none: this one.
+    /// The working tree where it was made; `None`: this one.
     pub worktree: Option<String>,
-    /// The other machine where it was made; none: this one.
+    /// The other machine where it was made; `None`: this one.
     pub host: Option<String>,
 }
 
@@ -103,7 +103,7 @@ pub struct Claims {
     held: HashMap<StepId, Vec<HeldClaim>>,
     /// The ids of claims that ended.
     ended: HashMap<StepId, Vec<String>>,
-    /// The limit of workers' tries per step; `None`: not needed by the caller.
+    /// The maximum number of workers' tries per step; `None`: the caller does not need it.
     limit: Option<usize>,
 }
 
@@ -112,17 +112,17 @@ impl Claims {
         self.held.entry(step).or_default().push(held);
     }
 
-    /// Remembers that a claim was the step's and has ended.
+    /// Remembers that a claim on the step has ended.
     pub fn add_ended(&mut self, step: StepId, claim: String) {
         self.ended.entry(step).or_default().push(claim);
     }
 
-    /// Returns whether this machine knows that the claim was the step's and has ended.
+    /// Returns whether this machine knows that the claim was on the step and has ended.
     pub fn has_ended(&self, step: &Step, claim: &str) -> bool {
         self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
     }
 
-    /// Returns whether a claim is, or ever was, the step's, according to its file and this machine.
+    /// Returns whether a claim is or was on the step, according to the step's file and this machine.
     pub fn is_known(&self, step: &Step, claim: &str) -> bool {
         let late = format!("late result of the claim {claim}: ");
         step.claim.as_ref().is_some_and(|it| it.id == claim)
@@ -166,14 +166,15 @@ impl Claims {
         }
     }
 
-    /// Returns the later claim that took the step over from the one in its file, in another working tree.
+    /// Returns the claim that later took the step over from the claim in its file. It was made in another working tree
+    /// or on another machine.
     pub fn overtaken_by(&self, step: &Step) -> Option<&HeldClaim> {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         let records = self.of(&step.id);
         if records.iter().any(|it| is_live(it) && it.claim == claim.id) {
             return None;
         }
-        // Clocks of machines are not compared: the remote has one claim, which is in force.
+        // Times of different machines are not compared: the remote has one claim for each step, and it counts as later.
         let is_remote =
             |it: &HeldClaim| matches!(it.holding, Holding::Remote { .. } | Holding::EndedRemote { .. });
         let is_later = |it: &&HeldClaim| it.claim != claim.id && (is_remote(it) || it.at >= claim.at);
@@ -182,7 +183,7 @@ impl Claims {
 
     /// Returns the claim that holds a step although its file does not contain it.
     ///
-    /// A step that is closed in its own file ends every claim on it.
+    /// If the step is closed in its own file, every claim on it has ended.
     pub fn holder(&self, step: &Step) -> Option<&HeldClaim> {
         if step.is_closed() {
             return None;
@@ -214,7 +215,7 @@ impl Claims {
         self.holder(step).filter(|it| matches!(it.holding, Holding::Elsewhere { is_gone: true, .. }))
     }
 
-    /// Returns what is remembered of the run that made the claim in the step's file.
+    /// Returns what is recorded about the run that made the claim in the step's file.
     pub fn run(&self, step: &Step) -> Option<StepRun> {
         let claim = step.claim.as_ref()?;
         let record = self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id)?;

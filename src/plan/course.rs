@@ -59,7 +59,7 @@ pub fn spans(records: &Records<'_>, seen: &[Seen]) -> Vec<Span> {
     course.0.sort_by_key(|it| it.0);
     let mut low: Option<Time> = None;
     for (nth, it) in seen.iter().enumerate() {
-        // A status did not begin after one that follows it in the history.
+        // A status began no later than the recorded times of the statuses that follow it in the history.
         let later = seen[nth + 1..].iter().filter(|it| it.is_recorded).map(|it| it.at).min();
         let before = later.filter(|most| *most < it.at);
         let at = before.unwrap_or(it.at);
@@ -92,7 +92,7 @@ fn recorded(records: &Records<'_>) -> Vec<(Time, String)> {
     points
 }
 
-/// Statuses with the times since when they hold, in their order.
+/// Statuses with the times at which they began, in the order of these times.
 struct Course(Vec<(Time, String)>);
 
 impl Course {
@@ -115,7 +115,8 @@ impl Course {
             }
             spans.push(Span { status, from, to: None });
         }
-        // Nothing says when the present status began: at the latest with the last commit, if there is one.
+        // No record says when the present status began. The last commit, if there is one, is the latest possible time.
+        // Without a commit, the last span is left out.
         if let Some(open) = spans.pop_if(|it| it.status != now)
             && let Some(last) = last
         {

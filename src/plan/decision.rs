@@ -1,4 +1,4 @@
-//! A decision: one file that is written once, with what was decided and why. Its order is that of the files' names.
+//! A decision: one file that is written once, with what was decided and why. Decisions are ordered by their file names.
 
 use serde_json::{Map, Value};
 
@@ -15,13 +15,13 @@ use crate::text::placeholders::one_line;
 /// The directory of decisions, below the plans directory.
 pub const DIRECTORY: &str = "_decisions";
 
-/// The file name for a topic without usable letters.
+/// Replaces the topic in the file name if no letter or digit of the topic can be written in ASCII.
 pub const INSTEAD: &str = "decision";
 
 /// The keys of a decision in the order in which they are written.
 pub const KEYS: &[&str] = &["topic", "decided_at", "by", "plan", "step", "supersedes", "tags", "metadata"];
 
-/// Characters of a topic.
+/// The maximum number of characters in a topic.
 const MAX_TOPIC: usize = 255;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ fn decision_of(path: &str, fields: &mut Fields<'_>, body: &str) -> Decision {
     {
         fields.wrong_type(value, "the topic is empty or too long".to_owned(), TOPIC_HINT);
     }
-    // A topic that a person wrote with capitals is spelled as they wrote it.
+    // If the key `topic` has capitals, a person wrote it, and its spelling is used.
     let is_folded = topic.as_ref().is_some_and(|it| *it == it.to_lowercase());
     let heading = sections.title.as_deref().map(one_line);
     let spelled = heading.filter(|it| is_folded && topic.as_deref().map(folded) == Some(folded(it)));
@@ -98,7 +98,7 @@ fn is_topic(topic: &str) -> bool {
 
 /// Reports a decision that no longer matches its name, which is made from its first topic and time.
 ///
-/// A change of the text alone cannot be detected here; version control has it.
+/// A change of the text alone cannot be detected here; version control shows it.
 fn report_rewritten(decision: &mut Decision) {
     let hint = "undo the change, and record another decision with --supersedes";
     let mut report = |what: &str| {
@@ -160,7 +160,7 @@ pub struct NewDecision {
     pub by: String,
     pub plan: Option<String>,
     pub step: Option<String>,
-    /// The file's name of another decision.
+    /// The file name of the decision that this one replaces.
     pub supersedes: Option<String>,
     pub tags: Vec<String>,
     /// A YAML mapping as it was typed.
@@ -306,7 +306,7 @@ mod tests {
     }
 
     proptest! {
-        /// Without fences and marks of conflicts no text is lost, whatever headings it has.
+        /// A text without code fences and conflict markers is read back completely, whatever headings it has.
         #[test]
         fn texts_are_read_back_as_they_were_given(topic in "\\PC{1,40}", text in "[a-zé#*: \n=-]{0,80}", why in "[a-z# \n]{0,40}") {
             let Ok(topic) = NewDecision::check_topic(&topic) else { return Ok(()) };

@@ -6,7 +6,7 @@ use crate::plan::id;
 use crate::plan::time::Time;
 use crate::text::placeholders::one_line;
 
-/// Bytes of a title in a file's name.
+/// The maximum number of bytes that a title has in a file name.
 const MAX_WORDS: usize = 60;
 
 /// Returns a file name without `.md`: the time in milliseconds, then the title as `[a-z0-9-]`.
@@ -23,12 +23,12 @@ fn words(title: &str, instead: &str) -> String {
     if words.is_empty() { instead.to_owned() } else { words.to_owned() }
 }
 
-/// Reads the time in the name of a file; none where a person gave it another name.
+/// Reads the time in the name of a file; `None` if a person chose the name.
 pub fn time_of(name: &str) -> Option<Time> {
     Time::from_stamp(name.split_once('-').map_or(name, |(stamp, _)| stamp))
 }
 
-/// Returns whether a name is the one that [`name`] makes; none where a person gave it a name of their own.
+/// Returns whether a name contains the title as [`name`] writes it; `None` if a person chose the name.
 pub(crate) fn agrees(name: &str, title: &str, instead: &str) -> Option<bool> {
     let (stamp, rest) = name.split_once('-')?;
     Time::from_stamp(stamp)?;
@@ -41,7 +41,7 @@ pub fn id_of(path: &str) -> &str {
     name.strip_suffix(".md").unwrap_or(name)
 }
 
-/// A title as it is compared: trimmed, in one normal form of Unicode, without regard to case.
+/// A title in the form in which titles are compared: with single blanks, in one Unicode normal form, ignoring case.
 pub fn folded(title: &str) -> String {
     let fold = |c: char| match c {
         // Letters that still differ in lower case.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_somebodys_own_says_nothing() {
+    fn a_name_that_a_person_chose_has_no_time() {
         assert_eq!((time_of("adr-7-queue"), agrees("adr-7-queue", "Cache", "decision")), (None, None));
         assert_eq!(agrees("20261121T091403.250Z-queue", "Cache", "decision"), Some(false));
     }

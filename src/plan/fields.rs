@@ -16,14 +16,14 @@ pub(crate) struct Fields<'a> {
     pub(crate) file: &'a [u8],
     /// Where the YAML begins in the file.
     pub(crate) offset: usize,
-    /// None: there is no front matter, every key has its default.
+    /// `None`: there is no front matter, so every key has its default.
     pub(crate) root: Option<View<'a>>,
     pub(crate) problems: Vec<Problem>,
     /// The remaining budget for this front matter's aliases.
     pub(crate) budget: Option<Budget>,
 }
 
-/// Reads a file that is not a plan's: the result of `take` for its front matter and body, and its problems.
+/// Reads a decision, an insight or a script: the result of `take` for its front matter and body, and its problems.
 ///
 /// An unreadable file is treated as empty.
 pub(crate) fn read_file<T>(
@@ -62,11 +62,11 @@ impl<'a> Fields<'a> {
     }
 
     /// The place of a value, counted from the known place of a value before it.
-    pub(crate) fn place_behind(&self, known: Option<(View<'a>, Place)>, value: View<'a>) -> Place {
+    pub(crate) fn place_after(&self, known: Option<(View<'a>, Place)>, value: View<'a>) -> Place {
         let at = |it: View<'a>| self.offset + it.span().start;
         known.map_or_else(
             || self.place(value),
-            |(before, place)| line_index::place_behind(self.file, (at(before), place), at(value)),
+            |(before, place)| line_index::place_after(self.file, (at(before), place), at(value)),
         )
     }
 
@@ -74,7 +74,8 @@ impl<'a> Fields<'a> {
         self.report(value, Code::WrongType, message, hint);
     }
 
-    /// More than a hundred problems of one file would not help, and each costs a scan of the lines before it.
+    /// Reports a problem, unless the file has a hundred already. More would not help, and each costs a scan of the
+    /// lines before it.
     pub(crate) fn report(&mut self, value: View<'a>, code: Code, message: String, hint: &str) {
         if self.problems.len() >= 100 {
             return;
@@ -95,7 +96,7 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem::at_byte(self.path, self.file, at, code, message, hint));
     }
 
-    /// A scalar as it is written, whatever YAML would type it as.
+    /// A scalar as it is written, whatever its YAML type is.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.get(key)?;
         if let Some(text) = value.text() {
@@ -106,7 +107,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// One of a closed set of words that decides what may be done.
+    /// Reads one of a closed set of words. Another word is an error, because the key decides what may be done.
     pub(crate) fn word<T>(
         &mut self,
         key: &str,
@@ -137,7 +138,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Nothing depends on an unknown word: it is reported, and the default applies.
+    /// An unknown priority is only reported, and the default applies.
     pub(crate) fn priority(&mut self) -> Option<Priority> {
         let known = Priority::ALL.map(Priority::word);
         self.word_or(Code::UnknownWord, "priority", Priority::read, &known)
@@ -155,7 +156,7 @@ impl<'a> Fields<'a> {
         self.time_of(value, key)
     }
 
-    /// As with the priority, nothing depends on a date: an invalid one is only reported.
+    /// As with the priority, an invalid date is only reported.
     pub(crate) fn day(&mut self, key: &str) -> Option<Day> {
         let value = self.get(key).filter(|it| !it.is_null())?;
         let day = value.text().and_then(|it| it.parse().ok());
@@ -204,7 +205,8 @@ impl<'a> Fields<'a> {
         Some(texts)
     }
 
-    /// A mapping as it is; beyond the alias budget it is reported and empty.
+    /// A mapping as JSON. A value of another type, or one whose aliases exceed the budget, is reported, and the result
+    /// is empty.
     pub(crate) fn mapping(&mut self, key: &str) -> Map<String, Value> {
         let Some(value) = self.get(key) else { return Map::new() };
         match self.json_of(value) {
@@ -217,7 +219,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The keys that are in no table of planwatch's.
+    /// The keys that planwatch does not define.
     pub(crate) fn custom(&mut self, known: &[&str]) -> Map<String, Value> {
         let Some(root) = self.root else { return Map::new() };
         let entries = root.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
@@ -230,7 +232,7 @@ impl<'a> Fields<'a> {
         let (maps, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|it| it.kind() == Kind::Map);
         for item in others.into_iter().filter(|it| !it.is_null()) {
             let message = format!("an item of `{key}` is a {}, not a mapping", kind_name(item));
-            self.wrong_type(item, message, "write `key: value` lines behind the dash");
+            self.wrong_type(item, message, "write `key: value` lines after the dash");
         }
         maps
     }
@@ -301,7 +303,7 @@ impl<'a> Fields<'a> {
         }
         let confirmation = self.confirmation_of(value);
         if confirmation.by.as_deref().unwrap_or_default().is_empty() {
-            let message = "`confirmed` does not say who by".to_owned();
+            let message = "`confirmed` has no `by`".to_owned();
             self.wrong_type(value, message, "write `{by: NAME, at: TIME}`");
             return None;
         }
@@ -342,7 +344,7 @@ pub(crate) fn kind_name(value: View<'_>) -> &'static str {
     }
 }
 
-/// A text from a file inside a message: its first line, cut.
+/// Shortens a text from a file for a message, to at most 60 characters of its first line.
 pub(crate) fn shorten(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= 60 && line.len() == text.len() {

@@ -16,7 +16,7 @@ pub enum FileName {
 
 pub const PLAN_FILE: &str = "plan.md";
 
-/// Reads a name by the exact grammar; editors' own files (`step-1.md~`, `.#step-1.md`) are no near misses.
+/// Reads a name by the exact grammar; editors' own files (`step-1.md~`, `.#step-1.md`) are not near misses.
 pub fn classify(name: &str) -> FileName {
     if name == PLAN_FILE {
         return FileName::Plan;
@@ -39,7 +39,8 @@ pub fn step_file(number: &StepNumber) -> String {
     format!("step-{number}.md")
 }
 
-/// Whether `step` or `steps` and then marks, a number or both are followed by a Markdown or text ending, in any case.
+/// Whether a name begins with `step` or `steps` and then has punctuation, a number or both, and has the extension of a
+/// Markdown or text file. Case does not matter.
 fn looks_like_step(name: &str) -> bool {
     let folded = name.trim().to_lowercase();
     let stem = [".md", ".markdown", ".mdown", ".mkd", ".md.txt", ".txt"]

@@ -18,7 +18,8 @@ use crate::plan::step_number::StepNumber;
 ///
 /// Compared by NFC, because file systems encode accents differently; the spelling itself is preserved.
 ///
-/// The text is shared: every dependency on a step of a plan has the plan's id, and dense plans have hundreds of thousands.
+/// The text is shared: every dependency on a step contains a plan's id, and dense plans have hundreds of thousands of
+/// dependencies.
 #[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
 pub struct PlanId(Arc<str>);
 
@@ -86,7 +87,7 @@ pub struct StepId {
     pub number: StepNumber,
 }
 
-/// As its text.
+/// Serialized as its text.
 impl Serialize for StepId {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
@@ -112,9 +113,9 @@ impl fmt::Display for StepId {
 /// What a person may have typed for a plan or a step, before it is known which plans exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// A bare number or `step-N`: a step of the present plan.
+    /// A bare number or `step-N`: a step of the current plan.
     Number(StepNumber),
-    /// A plan's name; if no plan has the whole name, it may name `step`.
+    /// A plan's name; if no plan has the whole text as its name, the text may mean `step`.
     Name { whole: PlanId, step: Option<StepId> },
     /// A path to a file or directory: begins with `./`, `../` or `/`, or ends in `.md`.
     Path(String),
@@ -158,8 +159,8 @@ const MAX_SLUG: usize = 64;
 
 /// Makes a directory name from a title: `[a-z0-9]+(-[a-z0-9]+)*`, at most 64 characters.
 ///
-/// Accents and other scripts are dropped. If nothing is left, the name is `plan`; a number or a name that a system
-/// reserves gets the prefix `plan-`. If `is_taken` holds for the name, `-2`, `-3` … is added.
+/// Accents and other scripts are dropped. If nothing is left, the name is `plan`. A number, `step-N` and a name that
+/// Windows reserves get the prefix `plan-`. If `is_taken` holds for the name, `-2`, `-3` … is added.
 pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
     let base = plain_slug(title);
     let base = if is_reserved(&base) { format!("plan-{base}") } else { base };
@@ -207,7 +208,7 @@ pub(crate) fn cut(slug: &str, most: usize) -> &str {
     slug.get(..most).unwrap_or(slug).trim_end_matches('-')
 }
 
-/// Whether it is a number or `step-` and a number (both mean a step), or a device name of Windows.
+/// Whether a name is a number or `step-` and a number (both mean a step), or a device name of Windows.
 fn is_reserved(slug: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let numbered = ["com", "lpt"]

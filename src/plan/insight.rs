@@ -1,4 +1,4 @@
-//! An insight: one file with something learned that should be found again. Its text is free.
+//! An insight: one file with something learned that should be found again. Its text has no fixed form.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use crate::text::placeholders::one_line;
 /// The directory of insights, below the plans directory.
 pub const DIRECTORY: &str = "_insights";
 
-/// The file name for a title without usable letters.
+/// Replaces the title in the file name if no letter or digit of the title can be written in ASCII.
 pub const INSTEAD: &str = "insight";
 
 /// The keys of an insight in the order in which they are written.
@@ -94,8 +94,8 @@ impl NewInsight {
         changes
     }
 
-    /// Returns whether reading a file gives back what it was made from: a merge conflict marker, for example, makes a
-    /// file unreadable.
+    /// Returns whether reading the file gives back this insight. A conflict marker in the text, for example, would make
+    /// the file unreadable.
     pub fn round_trips_as(&self, read: &Insight) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && read.title == self.title

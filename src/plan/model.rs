@@ -24,7 +24,7 @@ pub struct Plan {
     pub is_archived: bool,
     /// The path of `plan.md` relative to the plans directory, with `/`; it need not exist.
     pub path: String,
-    /// Content hash of `plan.md`; none if there is no such file.
+    /// Content hash of `plan.md`; `None` if the file does not exist.
     pub etag: Option<String>,
     /// When `plan.md` was last modified.
     pub modified: Option<Time>,
@@ -55,7 +55,7 @@ pub struct Plan {
     /// Keys that planwatch does not know.
     #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub custom: Map<String, Value>,
-    /// The text below the front matter; omitted if only state is needed.
+    /// The text below the front matter; empty if the caller did not ask for bodies.
     #[borsh(skip)]
     pub body: String,
     /// Sorted by number; two files of one number are both here.
@@ -78,7 +78,7 @@ pub enum PlanKind {
     Program,
 }
 
-/// What a step waits for beside its own dependencies.
+/// What a step waits for in addition to its own dependencies.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, BorshSerialize, BorshDeserialize, JsonSchema,
 )]
@@ -121,7 +121,7 @@ pub struct Step {
     pub needs_confirmation: bool,
     pub confirmed: Option<Box<Confirmation>>,
     pub verify: Vec<Verify>,
-    /// None: unknown, overlaps everything.
+    /// `None`: unknown, so it overlaps everything but an empty list.
     pub touches: Option<Vec<String>>,
     /// The file's `result`, which planwatch never writes.
     pub result: Option<String>,
@@ -141,7 +141,7 @@ pub struct Step {
     pub run: Option<StepRun>,
 }
 
-/// What this machine remembers of the run that claimed a step.
+/// What this machine has recorded about the run that claimed a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRun {
     /// Where its output goes, relative to the plans directory.
@@ -156,7 +156,7 @@ impl Plan {
         self.place_of(&id.number).map(|at| &self.steps[at])
     }
 
-    /// Returns the place of the first step with this number.
+    /// Returns the index of the first step with this number.
     pub(super) fn place_of(&self, number: &StepNumber) -> Option<usize> {
         let is_first = |at: usize| at == 0 || self.steps[at - 1].id.number != *number;
         // Most plans have the steps 1, 2, 3 and so on.
@@ -183,7 +183,7 @@ impl Plan {
         self.draft.get("incomplete").and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// Returns the status that is shown, and whether it is the steps' (all closed) rather than the file's.
+    /// Returns the status that is shown, and whether it comes from the steps (all are closed) or from the file.
     pub fn shown_status(&self) -> (Stated<PlanStatus>, StatusSource) {
         let all_closed = !self.steps.is_empty() && self.steps.iter().all(Step::is_closed);
         if self.status.is(PlanStatus::Active) && all_closed {
@@ -204,7 +204,7 @@ pub enum StatusSource {
 
 impl Step {
     pub fn is_closed(&self) -> bool {
-        // Nearly every step has no claim, and there are many.
+        // The claim is checked first, because nearly every step has none, and there are many steps.
         let is_said = self.status.known().is_some_and(StepStatus::is_closed);
         is_said && (self.claim.is_none() || !self.is_under_run() && !self.is_unverified())
     }
@@ -212,8 +212,8 @@ impl Step {
     /// Returns the effective status: a step that a run's worker completed is in progress until the run has verified
     /// it.
     ///
-    /// A run that died leaves a step with `verify` commands in this state, which the file alone shows: it is
-    /// completed, has a claim and something to verify.
+    /// A run that died leaves a step with `verify` commands in this state. The file alone shows that: it has the status
+    /// completed, a claim and `verify` commands.
     pub fn standing(&self) -> Stated<StepStatus> {
         if self.claim.is_some() && (self.is_under_run() || self.is_unverified()) {
             return Stated::Known(StepStatus::InProgress);
@@ -233,7 +233,7 @@ impl Step {
         is_said && !self.verify.is_empty() && !self.is_under_run()
     }
 
-    /// Returns whether its claim is no longer valid, so that the next write removes it.
+    /// Returns whether the step's claim is no longer valid, so that the next write removes it.
     pub fn has_void_claim(&self) -> bool {
         self.claim.is_some() && self.claim_in_force().is_none() && !self.is_unverified()
     }

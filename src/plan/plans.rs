@@ -1,4 +1,4 @@
-//! Many plans together: finding steps across them, and what is wrong only between files.
+//! Many plans together: finding steps across them, and the problems that several files have only together.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -24,12 +24,12 @@ pub struct Plans {
     live: HashMap<PlanId, usize>,
     archived: HashMap<PlanId, usize>,
     claims: Claims,
-    /// The places of the open steps of those plans that have steps with ranges, by the plan's place.
+    /// For the index of each plan that has steps with ranges: the indices of its open steps.
     open: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Plans {
-    /// Accepts plans in any order; they are sorted, live ones first, each by id.
+    /// Accepts plans in any order, and sorts them by id, live plans first.
     ///
     /// Problems between files are not detected here; see [`Plans::judged`].
     pub fn new(mut plans: Vec<Plan>) -> Self {
@@ -50,7 +50,7 @@ impl Plans {
         self.open = self.plans.iter().enumerate().filter_map(of).collect();
     }
 
-    /// Returns the first open steps that the ranges of a step hold, at most `most`.
+    /// Returns the first open steps in the ranges of a step, at most `most`.
     pub(crate) fn open_in_ranges<'a>(&self, plan: &'a Plan, step: &Step, most: usize) -> Vec<&'a Step> {
         if step.ranges.is_empty() {
             return Vec::new();
@@ -84,7 +84,7 @@ impl Plans {
         judged
     }
 
-    /// Adds what is known of claims outside the files. Plans that were just parsed have none of it.
+    /// Adds the records of claims, which are not in the files. Plans that were just parsed have none.
     ///
     /// A claim that its file lost is a problem of the step.
     #[must_use]
@@ -190,7 +190,7 @@ impl Plans {
                 None => format!("there is no plan `{program}`"),
                 Some(it) if it.kind != PlanKind::Program => format!("`{program}` is not a program"),
                 Some(_) if plan.kind == PlanKind::Program => {
-                    format!("`{}` is a program, and programs belong to none", plan.id)
+                    format!("`{}` is a program, and a program cannot belong to a program", plan.id)
                 }
                 Some(_) => return None,
             };
@@ -221,7 +221,7 @@ impl Plans {
     fn cycles(&self, graph: &Graph<'_>) -> Vec<(usize, usize, Problem)> {
         let mut found = Vec::new();
         for cycle in graph.cycles() {
-            // A long circle is not spelled out for each of its steps.
+            // Each step of the cycle gets this message, so a long cycle is not spelled out.
             let named = cycle.iter().take(6).map(|it| graph.steps[*it].id.to_string());
             let mut names = named.collect::<Vec<_>>().join(", ");
             if cycle.len() > 6 {
@@ -255,7 +255,7 @@ struct Graph<'a> {
     steps: Vec<&'a Step>,
     places: Vec<(usize, usize)>,
     edges: Vec<Vec<usize>>,
-    /// The dependencies on missing steps: the number of the step, and the index of the dependency.
+    /// The dependencies on missing steps: the node of the waiting step, and the index of the dependency.
     missing: Vec<(usize, usize)>,
 }
 
@@ -272,7 +272,7 @@ impl<'a> Finder<'a> {
         Self { plans, firsts: plans.plans.iter().scan(0, count).collect() }
     }
 
-    /// The plans with the places that their own ids lead to.
+    /// The live plans, each with the index of the plan that its id means.
     pub(super) fn live(&self) -> impl Iterator<Item = (&'a Plan, Option<usize>)> {
         self.plans.live().map(|it| (it, self.plans.place(&it.id)))
     }
@@ -300,8 +300,8 @@ impl<'a> Finder<'a> {
         self.plans.plans[at].place_of(&id.number).map(|nth| self.firsts[at] + nth)
     }
 
-    /// Finds what a step of `plan` names; `own` is the place that this plan's own id leads to, because most
-    /// dependencies stay inside of their plan.
+    /// Finds the node of `id`, which a step of `plan` names. `own` is the index of the plan that the id of `plan`
+    /// means; it is passed because most dependencies are within one plan.
     pub(super) fn node(&self, plan: &Plan, own: Option<usize>, id: &StepId) -> Option<usize> {
         let is_own = id.plan.as_str() == plan.id.as_str();
         let at = if is_own { own } else { self.plans.place(&id.plan) }?;
@@ -316,7 +316,8 @@ impl<'a> Graph<'a> {
         let mut graph = Self { steps, places, edges, missing };
         for (at, plan) in plans.plans.iter().enumerate() {
             let own = plans.place(&plan.id);
-            // No dependency of the plan is missing and no circle leads through it, so its steps need no edges.
+            // With `waits_inside`, no dependency is missing and no cycle leads through the plan, so its steps need no
+            // edges.
             let is_sound = plan.waits_inside && own == Some(at);
             for (nth, step) in plan.steps.iter().enumerate() {
                 graph.steps.push(step);
@@ -348,7 +349,7 @@ impl<'a> Graph<'a> {
         for at in plans.open.keys().copied().filter(|it| is_wanted(*it)) {
             let (plan, first) = (&plans.plans[at], finder.firsts[at]);
             let runs = Runs::new(first, plan.steps.len(), self.edges.len());
-            // Of two files with one number the first is meant.
+            // If two files have one number, the first is meant.
             let is_first = |node: &usize| match node.checked_sub(first) {
                 Some(nth) if nth > 0 && nth < plan.steps.len() => {
                     plan.steps[nth - 1].id.number != plan.steps[nth].id.number

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::text::line_index::{self, Place};
 
-/// How much a problem weighs.
+/// How serious a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -32,15 +32,15 @@ macro_rules! codes {
                 match self { $(Self::$variant => Severity::$severity),* }
             }
 
-            fn writing(self) -> Transaction {
-                match self { $(Self::$variant => Transaction::$refusal),* }
+            fn writing(self) -> Writing {
+                match self { $(Self::$variant => Writing::$refusal),* }
             }
         }
     };
 }
 
 #[derive(PartialEq, Eq)]
-enum Transaction {
+enum Writing {
     Refused,
     Allowed,
 }
@@ -86,14 +86,14 @@ codes! {
 }
 
 impl Code {
-    /// Returns the code with this text, as the floors below spell it.
+    /// Returns the code with this text, which `src/text` uses in its errors.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|it| it.text() == text).copied()
     }
 
-    /// Returns whether a file with this problem is not written, not even by the engine's own verbs.
+    /// Returns whether planwatch refuses to write a file that has this problem.
     pub fn refuses_writing(self) -> bool {
-        self.writing() == Transaction::Refused
+        self.writing() == Writing::Refused
     }
 }
 

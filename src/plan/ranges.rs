@@ -1,6 +1,7 @@
-//! Dependencies on a run of steps, which are not spelled out where they are many.
+//! Dependencies on ranges of steps, which are stored as ranges if they contain many steps.
 //!
-//! Each of 10,000 steps may say that it waits for all steps before it. One by one those are 50 million dependencies.
+//! Each of 10,000 steps may say that it waits for all steps before it. Stored one by one, these are 50 million
+//! dependencies.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -28,7 +29,7 @@ impl StepRange {
 }
 
 impl Step {
-    /// Returns whether the step waits for another one, by its name or in a range.
+    /// Returns whether the step depends on another step, by its id or through a range.
     pub fn depends_on(&self, id: &StepId) -> bool {
         self.depends.contains(id) || self.has_in_range(id)
     }
@@ -44,15 +45,16 @@ impl Plan {
         first..self.steps.partition_point(|it| it.id.number <= range.last).max(first)
     }
 
-    /// Returns each step that a step of this plan depends on once, ranges spelled out; too slow for many steps.
+    /// Returns the steps that a step of this plan depends on, each once and with ranges spelled out. This is too slow
+    /// for many steps.
     pub fn spelled_out(&self, step: &Step) -> Vec<StepId> {
         let held = step.ranges.iter().flat_map(|it| &self.steps[self.places_in(it)]).map(|it| &it.id);
         let mut known: HashSet<&StepId> = HashSet::new();
         held.chain(&step.depends).filter(|it| known.insert(it)).cloned().collect()
     }
 
-    /// Returns the places of the steps for which `is_open` holds, if a step has ranges; of two files with one number the
-    /// first counts.
+    /// Returns the indices of the steps for which `is_open` holds; `None` if no step has ranges. If two files have one
+    /// number, only the first counts.
     pub(crate) fn open_places(&self, is_open: impl Fn(&Step) -> bool) -> Option<Vec<usize>> {
         if self.steps.iter().all(|it| it.ranges.is_empty()) {
             return None;
@@ -61,7 +63,7 @@ impl Plan {
         Some((0..self.steps.len()).filter(|at| is_first(*at) && is_open(&self.steps[*at])).collect())
     }
 
-    /// Returns those of some places that the ranges of a step hold; `places` are sorted.
+    /// Returns those of the sorted indices `places` that are in the ranges of a step.
     pub(crate) fn in_ranges<'a>(&self, step: &Step, places: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
         let held: Vec<&[usize]> = step
             .ranges
@@ -76,19 +78,19 @@ impl Plan {
     }
 }
 
-/// A segment tree over a plan's steps: inner nodes of a graph by which a range needs few edges.
+/// A segment tree over a plan's steps. With its inner nodes in a graph, a range needs only a few edges.
 ///
 /// Its leaves are the steps; each of the `len - 1` inner nodes has edges to its two children.
 pub(crate) struct Runs {
     /// The node of the plan's first step.
     first: usize,
     len: usize,
-    /// One less than the first inner node: inner nodes are numbered from 1.
+    /// The graph's number of the first inner node, which has the number 1 in the tree.
     inner: usize,
 }
 
 impl Runs {
-    /// `free` is the first node that the graph does not have yet; the inner nodes are those from there on.
+    /// `free` is the first node number that the graph does not use yet; the inner nodes get the numbers from there on.
     pub(crate) fn new(first: usize, len: usize, free: usize) -> Self {
         Self { first, len, inner: free }
     }
@@ -106,7 +108,7 @@ impl Runs {
         (1..self.len).map(|at| (self.node(at), [self.node(2 * at), self.node(2 * at + 1)]))
     }
 
-    /// The nodes that together stand for just the steps in these places.
+    /// The nodes that together cover exactly the steps with these indices.
     pub(crate) fn of(&self, places: &Range<usize>) -> Vec<usize> {
         let (mut from, mut to) = (places.start + self.len, places.end + self.len);
         let mut nodes = Vec::new();
@@ -134,7 +136,7 @@ mod tests {
     use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
     use crate::plan::words::Words;
 
-    /// A plan of so many steps, each with this Dependencies section.
+    /// A plan of `n` steps, each with this Dependencies section.
     fn plan(n: u32, section: &str) -> Plan {
         let step = |number: u32| {
             let content = Content {

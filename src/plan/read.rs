@@ -146,7 +146,7 @@ fn finish(plan: &mut Plan, sources: &PlanSources) {
     report_names(plan, sources);
 }
 
-/// Sorts the steps, and reports numbers that two have.
+/// Sorts the steps, and reports numbers that several files have.
 pub(super) fn finish_steps(plan: &mut Plan) {
     plan.steps.sort_by(|a, b| a.id.number.cmp(&b.id.number).then_with(|| a.path.cmp(&b.path)));
     report_duplicates(&mut plan.steps);
@@ -154,8 +154,8 @@ pub(super) fn finish_steps(plan: &mut Plan) {
 
 /// Reads only those steps of a plan that `wanted` reaches by dependencies, and in a sequential plan the previous one.
 ///
-/// `steps` are the numbers that have files; `read` returns the files of one. Properties of the plan as a whole, such
-/// as progress, cannot be derived from the result. Bodies are included.
+/// `steps` are the numbers that have files; `read` returns the files of one number. Properties of the plan as a whole,
+/// such as progress, cannot be derived from the result. Bodies are included.
 pub fn read_around(
     id: &PlanId,
     is_archived: bool,
@@ -173,7 +173,7 @@ pub fn read_around(
         let all = steps.iter().chain(listed.iter().map(|it| &it.number));
         work.extend(all.filter(|it| *it < wanted).max().cloned());
     }
-    // Ranges overlap, and each of their steps is to be found once.
+    // Ranges may overlap, but each of their steps is added only once.
     let mut unranged: BTreeSet<&StepNumber> = numbers.iter().collect();
     let mut seen = BTreeSet::new();
     while let Some(number) = work.pop() {
@@ -247,7 +247,7 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
 /// Reports what is wrong with the names and links of a plan's files.
 pub(crate) fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
-        let message = "the name resembles a step's, but is not one";
+        let message = "the name resembles that of a step file, but is not one";
         let hint = "rename it to step-<number>.md, or to something else";
         plan.problems.push(Problem::of_file(path, Code::LooksLikeAStep, message, hint));
     }
@@ -257,7 +257,7 @@ pub(crate) fn report_names(plan: &mut Plan, sources: &PlanSources) {
         plan.problems.push(Problem::of_file(path, Code::NestedPlan, message, hint));
     }
     for path in &sources.linked {
-        let message = "the file has several hard links, so every change of it shows under all its names";
+        let message = "the file has several hard links, so a change appears under all its names";
         let hint = "if that is not intended, copy the file and rename the copy over it; see docs/format.md";
         plan.problems.push(Problem::of_file(path, Code::HardLinked, message, hint));
     }
@@ -284,7 +284,7 @@ fn report_duplicates(steps: &mut [Step]) {
 pub(crate) fn status<S: Status>(fields: &mut Fields<'_>, default: S, words: &Words) -> Stated<S> {
     let Some(value) = fields.get("status") else { return Stated::Known(default) };
     let Some(text) = value.text() else {
-        fields.wrong_type(value, "`status` is not a word".to_owned(), "write one word behind `status:`");
+        fields.wrong_type(value, "`status` is not a word".to_owned(), "write one word after `status:`");
         return Stated::Unknown("?".to_owned());
     };
     if let Some(status) = words.read(text) {

@@ -35,7 +35,7 @@ fn no_fields(path: &str) -> Fields<'_> {
     Fields { path, file: &[], offset: 0, root: None, problems: Vec::new(), budget: None }
 }
 
-/// `numbers` are those of the plan's steps, sorted, the step's own among them.
+/// `numbers` are those of the plan's steps, sorted, including the step's own number.
 pub(crate) fn read_step(
     id: &StepId,
     source: &Source,
@@ -71,7 +71,7 @@ pub(crate) fn read_step(
         step.status = Stated::Unknown("?".to_owned());
     }
     step.path.clone_from(&source.path);
-    // An unreadable file is there all the same, so it has a mark of its own instead of a hash.
+    // An unreadable file exists, so it has a fixed word instead of a hash.
     step.etag = Some(content.map_or_else(|| "unreadable".to_owned(), |it| it.etag.clone()));
     step.modified = content.map(|it| it.modified);
     if bodies == Bodies::Keep {
@@ -146,12 +146,13 @@ fn step_of(
     }
 }
 
-/// The type that a person has to confirm, whatever its case and marks.
+/// Whether a type is `user_validation`, in any case and with any separator.
 fn is_user_validation(kind: &str) -> bool {
     kind.to_lowercase().replace(['-', ' '], "_") == "user_validation"
 }
 
-/// `Step 2: Title`, `Step 2.5 – Title`, `step-2. Title`; a heading that is only `Step 2` stays.
+/// Removes the prefix of `Step 2: Title`, `Step 2.5 – Title` or `step-2. Title`. A heading that is only `Step 2`
+/// stays.
 fn without_step_prefix(title: &str) -> &str {
     let rest = title.get(..4).filter(|it| it.eq_ignore_ascii_case("step")).map(|_| &title[4..]);
     let Some(rest) = rest.map(|it| it.trim_start_matches([' ', '-', '#'])) else { return title };
@@ -165,7 +166,7 @@ fn without_step_prefix(title: &str) -> &str {
 struct BodyDependencies {
     all: Vec<StepId>,
     ranges: Vec<StepRange>,
-    /// Whether either states dependencies at all, None included.
+    /// Whether either names at least one step.
     is_said: bool,
 }
 
@@ -213,14 +214,15 @@ fn body_dependencies(
     BodyDependencies { all, ranges, is_said }
 }
 
-/// Beyond these, the places of dependencies cost more than they help.
+/// The number of dependencies whose places are stored; further places would cost more than they help.
 const MOST_PLACES: usize = 100;
 
 /// Keys that mean `depends`, in any case and with any separator.
 const LIKE_DEPENDS: [&str; 6] =
     ["depends", "dependson", "dependencies", "dependency", "blockedby", "requires"];
 
-/// Warns of what looks like a dependency and is read as none. Where the front matter has `depends`, nothing else counts.
+/// Warns of text and keys that look like a dependency but are not read. If the front matter has `depends`, nothing else
+/// counts.
 fn report_unread(
     id: &StepId,
     fields: &mut Fields<'_>,
@@ -262,7 +264,8 @@ fn report_unread(
     }
 }
 
-/// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
+/// The dependencies in the front matter's `depends`, with their places. If the key exists, only it counts, even if
+/// it is empty.
 fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,
@@ -280,7 +283,7 @@ fn own_dependencies(
             Some(step) if is_named_before(&mut known, &own, &step) => {}
             Some(step) => {
                 if own.len() < MOST_PLACES {
-                    let place = fields.place_behind(last, item);
+                    let place = fields.place_after(last, item);
                     last = Some((item, place));
                     places.push(place);
                 }
@@ -295,7 +298,7 @@ fn own_dependencies(
         }
     }
     if from_body.is_said && !same(&own, (&from_body.all, &from_body.ranges), (id, numbers)) {
-        let message = "`depends` and the text disagree; `depends` counts".to_owned();
+        let message = "`depends` and the text disagree; `depends` takes precedence".to_owned();
         let hint = "make the Steps list and the Dependencies section agree";
         fields.report(key, Code::DependenciesDisagree, message, hint);
     }
@@ -341,7 +344,7 @@ fn report_id(id: &StepId, fields: &mut Fields<'_>) {
         .or_else(|| read_step_id(text));
     if step.as_ref() != Some(id) {
         let message = format!("`id: {}` differs from the file's place, which is `{id}`", shorten(text));
-        let hint = "the file's name counts; `planwatch check --fix` corrects the line";
+        let hint = "the file's name takes precedence; `planwatch check --fix` corrects the line";
         fields.report_fixable(value, Code::IdDiffers, message, hint);
     }
 }

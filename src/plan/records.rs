@@ -39,7 +39,7 @@ impl Attempt {
     }
 }
 
-/// What a note is.
+/// The kind of a note.
 #[derive(
     Debug,
     Clone,
@@ -94,14 +94,14 @@ pub struct Note {
     Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
 )]
 pub struct Claim {
-    /// The fence: a letter g to z and 7 hexadecimal digits.
+    /// The id that the fence compares: a letter from g to z, and 7 hexadecimal digits.
     pub id: String,
     pub by: Option<String>,
     pub at: Option<Time>,
 }
 
 impl Attempt {
-    /// Returns whether the attempt counts as a try of a worker: its process wrote it, or a later takeover did.
+    /// Returns whether the attempt counts as a try of a worker: its run recorded it, or a later takeover did.
     ///
     /// A person's tries never count, nor does a run that a person stopped: it has the exit code 130.
     pub fn counts_as_try(&self) -> bool {
@@ -130,12 +130,12 @@ impl Claim {
     }
 }
 
-/// A person's yes to a step or a phase.
+/// A person's confirmation of a step or a phase.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
 )]
 pub struct Confirmation {
-    /// The phase it is for; none on a step.
+    /// The phase that is confirmed; `None` for a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub phase: Option<String>,

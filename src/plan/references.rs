@@ -35,13 +35,13 @@ pub(crate) fn read_item(plan: &PlanId, text: &str) -> Option<StepId> {
 /// the plan's steps, sorted.
 ///
 /// Text in parentheses, the step itself and later steps of its plan do not count, nor do names in code, comments and
-/// addresses; a code span that is nothing but a name is one.
+/// URLs. A code span that consists only of a name counts.
 pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber]) -> Section {
     let said = markdown::prose(section, |it| read_target(it).map(|number| format!("step-{number}")));
     let text = without_parentheses(&said);
     let start =
         text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '*' | '+' | '_' | '`'));
-    if says_none(start, &text) {
+    if means_none(start, &text) {
         return Section::None;
     }
     let found = mentions::find(step, &text, numbers);
@@ -73,13 +73,13 @@ pub(crate) fn section(outline: &Outline) -> Option<Range<usize>> {
     outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("dependencies"))
 }
 
-/// Reads a name of a step of the same plan as code and links have it: `step-1`, `step-1.md`, `./step-1.md`.
+/// Reads the name of a step of the same plan in a code span or a link: `step-1`, `step-1.md`, `./step-1.md`.
 pub(crate) fn read_target(text: &str) -> Option<StepNumber> {
     let name = text.trim().trim_start_matches("./");
     name.strip_suffix(".md").unwrap_or(name).strip_prefix("step-")?.parse().ok()
 }
 
-fn says_none(start: &str, whole: &str) -> bool {
+fn means_none(start: &str, whole: &str) -> bool {
     let folded = start.get(..start.len().min(8)).unwrap_or(start).to_lowercase();
     let word_ends = |len: usize| folded[len..].chars().next().is_none_or(|c| !c.is_alphanumeric());
     let is_word = ["none", "n/a", "na"].iter().any(|it| folded.starts_with(it) && word_ends(it.len()));
@@ -94,7 +94,7 @@ pub(crate) fn number_at(text: &str) -> &str {
     if fraction > 0 { &text[..whole + 1 + fraction] } else { &text[..whole] }
 }
 
-/// Returns the plan that a reference belongs to; none if it is the tail of another word.
+/// Returns the plan that a reference belongs to; `None` if the reference is the end of another word.
 fn plan_before(own: &PlanId, before: &str) -> Option<PlanId> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     if before.chars().next_back().is_some_and(is_name) {
@@ -106,7 +106,7 @@ fn plan_before(own: &PlanId, before: &str) -> Option<PlanId> {
     Some(if is_plan { PlanId::new(name) } else { own.clone() })
 }
 
-/// Cuts the outermost parentheses with what is in them; an open one without an end stays.
+/// Removes parentheses and the text in them; a parenthesis that is never closed stays.
 fn without_parentheses(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut opened: Vec<usize> = Vec::new();
@@ -123,7 +123,7 @@ fn without_parentheses(text: &str) -> String {
     kept
 }
 
-/// A `(depends: …)` in the text of a Steps line; all ranges are within that text.
+/// A `(depends: …)` in the text of a Steps line; all ranges are byte ranges of that text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     /// With its parentheses.
@@ -138,7 +138,7 @@ pub(crate) struct Named {
     /// With marks of emphasis and code around it.
     pub(crate) outer: Range<usize>,
     pub(crate) span: Range<usize>,
-    /// None: it names no step.
+    /// `None`: the item names no step.
     pub(crate) step: Option<StepId>,
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
     found
 }
 
-/// The text in small letters, byte for byte, with blanks for line ends.
+/// The text with ASCII letters in lower case and blanks instead of line ends; every byte keeps its place.
 fn on_one_line(text: &str) -> String {
     text.to_ascii_lowercase().replace(['\r', '\n'], " ")
 }
@@ -180,7 +180,7 @@ fn list_start(folded: &str, from: usize) -> Option<usize> {
     Some(folded.len() - rest.strip_prefix(':').unwrap_or(rest).len())
 }
 
-/// Returns for each parenthesis that is closed where.
+/// Maps the position of each parenthesis that is closed to the position of the closing one.
 fn closings(text: &str) -> HashMap<usize, usize> {
     let (mut open, mut closed) = (Vec::new(), HashMap::new());
     for (at, c) in text.match_indices(['(', ')']) {
@@ -212,9 +212,9 @@ fn item(plan: &PlanId, text: &str, range: Range<usize>) -> Option<Named> {
     let outer = trimmed(text, range, char::is_whitespace);
     let span = trimmed(text, outer.clone(), |c| c.is_whitespace() || matches!(c, '`' | '*' | '_'));
     let it = &text[span.clone()];
-    let says_none = ["none", "nothing", "n/a", "-", "–", "—"].iter().any(|no| it.eq_ignore_ascii_case(no));
+    let means_none = ["none", "nothing", "n/a", "-", "–", "—"].iter().any(|no| it.eq_ignore_ascii_case(no));
     let step = read_named(plan, it);
-    (!it.is_empty() && !says_none).then_some(Named { outer, span, step })
+    (!it.is_empty() && !means_none).then_some(Named { outer, span, step })
 }
 
 fn trimmed(text: &str, range: Range<usize>, is_mark: impl Fn(char) -> bool) -> Range<usize> {
@@ -240,7 +240,7 @@ fn split_link(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('[')?.strip_suffix(')')?.split_once("](")
 }
 
-/// Names a step in the way in which `old` names one: `step-2`, `2`, `p:2`, `p/step-2`, `[step-2](step-2.md)`.
+/// Names a step in the form that `old` has: `step-2`, `2`, `p:2`, `p/step-2`, `[step-2](step-2.md)`.
 pub(crate) fn respelled(own: &PlanId, old: &str, new: &StepId) -> String {
     if let Some((label, target)) = split_link(old) {
         if new.plan != *own {

@@ -1,6 +1,7 @@
 //! Reads a plan again after a few of its files changed; for the other files, the earlier results are kept.
 //!
-//! The result is that of [`read_plan`](super::read::read_plan) for the same files.
+//! The result is that of [`read_plan`](super::read::read_plan) for the same files, but the caller has to add the
+//! problems of the directory itself (`read::report_names`).
 
 use std::collections::HashMap;
 
@@ -40,7 +41,8 @@ pub(crate) struct Kept {
     numbers: Vec<StepNumber>,
     /// The problems that the file of each step has on its own, by path.
     problems: HashMap<String, Vec<Problem>>,
-    /// The steps by path, once [`Kept::take_back`] has them. They are not copied, because each may name hundreds of others.
+    /// The steps by path, after [`Kept::take_back`]. They are moved, not copied, because each may name hundreds of
+    /// others.
     steps: HashMap<String, Step>,
 }
 
@@ -55,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// The plan's own file: what it says and the steps that it lists. None if it has to be read.
+    /// The content of the plan's own file and the steps that it lists; `None` if the file has to be read.
     fn plan_file(&self, file: &File, source: Option<&Source>) -> Option<(Plan, Vec<Listed>)> {
         let mut plan = Some(&self.plan).filter(|it| it.path == file.path && it.etag.is_some())?.clone();
         if let Some(source) = source {
@@ -68,7 +70,7 @@ impl Kept {
 
 /// Reads those files that may have changed and all that depends on them.
 ///
-/// `read` returns a file; `map` reads many steps, in their order. The problems of the directory itself are missing.
+/// `read` returns a file; `map` reads many steps, in their order. Problems of the directory itself are not reported.
 pub(crate) fn read_again(
     earlier: Option<Kept>,
     (name, is_archived): (&str, bool),
@@ -113,10 +115,10 @@ pub(crate) fn read_again(
 
 type Lines<'a> = HashMap<&'a StepNumber, &'a Listed>;
 
-/// Files of steps that have to be parsed, each with its place among the files.
+/// Files of steps that have to be parsed, each with its index among the files.
 type ToParse = Vec<(usize, (StepNumber, Source))>;
 
-/// The steps that are as before, each at the place of its file, and the other files.
+/// The unchanged steps, each at the index of its file, and the files that have to be parsed.
 fn same_steps(
     earlier: Option<Kept>,
     files: &Files,
@@ -130,7 +132,7 @@ fn same_steps(
     let mut known = |number: &StepNumber, file: &File| {
         let step = steps.remove(&file.path).filter(|it| it.id.number == *number)?;
         let is_same = match (lines.get(number), lines_before.get(number)) {
-            (Some(line), Some(before)) => line.says_same(before),
+            (Some(line), Some(before)) => line.reads_same(before),
             (None, None) => true,
             _ => false,
         };
@@ -159,6 +161,6 @@ fn same_steps(
 
 /// Whether what a step's file says may depend on the numbers of the plan's other steps, as "all previous steps" does.
 fn may_name_numbers(step: &Step) -> bool {
-    // Without its text that cannot be known.
+    // Without the step's text this cannot be known.
     step.body.is_empty() || references::section(&markdown::sections(&step.body)).is_some()
 }

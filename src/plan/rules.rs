@@ -15,7 +15,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
-    /// A dependency that is not closed; the status is none if there is no such step.
+    /// A dependency that is not closed; the status is `None` if the step does not exist.
     Dependency {
         step: StepId,
         status: Option<String>,
@@ -32,17 +32,17 @@ pub enum Obstacle {
         code: &'static str,
     },
     PlanFaulty,
-    /// The plan gives no steps to workers: it is a draft, abandoned, completed or archived.
+    /// The plan is archived or its status is not `active`, so its steps cannot be claimed.
     PlanClosed,
     Claimed {
         by: Option<String>,
     },
-    /// The status is neither pending nor a lapsed `in_progress`.
+    /// The status is neither `pending` nor `in_progress`, or it is [`NOT_VERIFIED`].
     Status(String),
 }
 
 impl Obstacle {
-    /// The step that has to be closed first, where it is one.
+    /// The step that has to be closed first, if the obstacle is a step.
     pub fn step(&self) -> Option<&StepId> {
         match self {
             Self::Dependency { step, .. } | Self::Before { step } => Some(step),
@@ -75,7 +75,7 @@ pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obst
         }
         _ => found.push(Obstacle::Status(step.status.word().to_owned())),
     }
-    // Also if the file does not show the claim: it is of another working tree, or the file lost it.
+    // This includes a claim that the file does not contain: it was made elsewhere, or the file lost it.
     let holder = plans.claims().holder(step).filter(|_| found.is_empty());
     found.extend(holder.map(|it| Obstacle::Claimed { by: it.by.clone() }));
     found.extend(
@@ -252,9 +252,10 @@ fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Next,
-    /// Everything that could be done is claimed.
+    /// No step can be claimed, and at least one is in progress.
     Waiting,
-    /// Failed, blocked, unconfirmed or faulty steps hold up the rest.
+    /// No step can be claimed and none is in progress, for example because failed, blocked, unconfirmed or faulty steps
+    /// hold up the rest.
     Blocked,
     Draft,
     Complete,
@@ -297,7 +298,7 @@ pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     asked.map(|it| next(plans, it, now).state).min().unwrap_or(State::Empty)
 }
 
-/// Returns the lowest-numbered ready step of a plan, or why there is none.
+/// Returns the lowest-numbered ready step of a plan, except steps that are given up, or why there is none.
 pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     let answer = |state, step, why| Next { plan, state, step, why };
     if let Some((state, why)) = closed_state(plan) {
@@ -373,7 +374,8 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     };
-    // Where `depends` is in the front matter, nothing else counts, and the text is not in doubt.
+    // A problem of the Steps list has another path. It has this code only if the front matter has `depends`, and then
+    // the list does not count.
     let unclear =
         step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))
@@ -429,7 +431,8 @@ pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
 
 /// Returns the ready steps of the selected plans in the order in which workers get them.
 ///
-/// Equivalent to calling [`candidates`] repeatedly and each time putting its first step in progress.
+/// Equivalent to calling [`candidates`] repeatedly and each time putting its first step in progress, except that steps
+/// that are given up (`Claims::is_given_up`) are included.
 pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> impl Iterator<Item = Turn<'_>> {
     let waiting = Waiting::of(plans);
     let asked = plans.live().filter(|it| is_asked(it) && closed_state(it).is_none());
@@ -449,10 +452,10 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
     })
 }
 
-/// The order of ready steps across plans; the smaller one is claimed first.
+/// A ready step, ordered among those of all selected plans; the smallest one is claimed first.
 pub struct Turn<'a> {
     rank: Rank,
-    /// The number of the step's plan among the selected plans.
+    /// The index of the step's plan among the selected plans.
     pub at: usize,
     pub step: &'a Step,
 }
@@ -477,7 +480,7 @@ impl PartialEq for Turn<'_> {
 
 impl Eq for Turn<'_> {}
 
-/// Says why the first of several candidates comes before the second; none: only by its name.
+/// Says why the first of several candidates comes before the second; `None` if only its name decides.
 pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
     let [first, second, ..] = found else { return None };
     let waiting = Waiting::of(plans);
@@ -501,10 +504,11 @@ fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
     (Reverse(priority), Reverse(n_waiting), age, plan.id.clone())
 }
 
-/// Which open steps wait for a step, directly or through others: steps as numbers, because there are many.
+/// Which open steps wait for a step, directly or through others. Steps are stored as numbers, because there are many.
 struct Waiting<'a> {
     finder: Finder<'a>,
-    /// For each step the index in `dependants` at which the steps that wait for it begin; at the end its length.
+    /// For each step, the index in `dependants` at which the steps that wait for it begin. The last entry is the length
+    /// of `dependants`.
     firsts: Vec<usize>,
     dependants: Vec<usize>,
 }

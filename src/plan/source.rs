@@ -41,11 +41,11 @@ pub struct Unread {
 #[derive(Debug, Clone, Default)]
 pub struct PlanSources {
     pub plan: Option<Source>,
-    /// Files that the exact grammar takes as steps.
+    /// Files whose names are exactly those of steps.
     pub steps: Vec<(StepNumber, Source)>,
-    /// Paths of near misses.
+    /// Paths of files whose names resemble those of steps.
     pub near_misses: Vec<String>,
-    /// Paths of directories below that resemble plans themselves.
+    /// Paths of subdirectories that look like plans.
     pub nested: Vec<String>,
     pub linked: Vec<String>,
 }
@@ -127,7 +127,7 @@ fn hint_for(code: Code) -> &'static str {
 
 /// Finds a conflict marker at a line's start, outside code.
 fn conflict_marker(text: &str, body_start: usize) -> Option<usize> {
-    // It does not stop early, so that the compiler can vectorize it.
+    // This loop does not stop early, so that the compiler can vectorize it.
     let may_be = text.bytes().fold(false, |any, it| any | (it == b'<') | (it == b'>'));
     if !may_be || (!text.contains("<<<<<<<") && !text.contains(">>>>>>>")) {
         return None;

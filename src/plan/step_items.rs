@@ -24,7 +24,7 @@ pub(crate) struct StepItem {
     pub(crate) number: Option<StepNumber>,
     /// The text below the heading, with LF line ends; empty if there is none.
     pub(crate) text: String,
-    /// Its front matter keys, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
+    /// Its front matter keys, without `id`, `title` and `depends`. The status in them is used only for a new step.
     pub(crate) keys: Vec<Change>,
     /// The status that the list gives; `None`: an existing step keeps its status.
     pub(crate) status: Option<StepStatus>,
@@ -45,7 +45,7 @@ pub(crate) enum Dependency {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotSteps {
-    #[error("there is no step in it")]
+    #[error("it contains no steps")]
     None,
     #[error("{line}:{column}: {reason}")]
     At { line: usize, column: usize, reason: String },
@@ -71,7 +71,7 @@ pub(crate) fn read_yaml(plan: &Plan, text: &str, words: &Words) -> Result<Vec<St
     if items.is_empty() { Err(NotSteps::None) } else { Ok(items) }
 }
 
-/// Adds where the item begins, which the values do not say.
+/// Adds the place at which the item begins, because the parsed values have no places.
 fn with_place(error: NotSteps, text: &str) -> NotSteps {
     let NotSteps::Item { item, .. } = error else { return error };
     let Ok(tree) = yaml::parse_node(text) else { return error };
@@ -130,7 +130,7 @@ fn steps_are_in(text: &str) -> bool {
     steps_list::names_steps(&PlanId::new("steps"), text)
 }
 
-/// Whether it is a list without sections, all of whose items are steps.
+/// Whether a text is a list without sections. Then all items are steps.
 fn is_bare(text: &str) -> bool {
     let outline = markdown::outline(text);
     !outline.items.is_empty() && outline.headings.iter().all(|it| it.level == 1)
@@ -158,7 +158,7 @@ fn check_own_list(text: &str) -> Result<(), NotSteps> {
     match items.enumerate().find(|(_, it)| !names(&it.text)) {
         Some((nth, _)) => {
             let reason =
-                "it names no step, as others below `## Steps` do; write `step-N:` before it".to_owned();
+                "it names no step, but other items below `## Steps` do; write `step-N:` before it".to_owned();
             Err(NotSteps::Item { item: nth + 1, reason })
         }
         None => Ok(()),

@@ -52,7 +52,7 @@ impl StepNumber {
 
     /// Returns the place in the middle between this and a larger number.
     ///
-    /// Exact, and as short as the middle is: between 2 and 3 comes 2.5, between 2.5 and 3 comes 2.75.
+    /// The result is exact: between 2 and 3 comes 2.5, between 2.5 and 3 comes 2.75.
     pub fn midpoint(&self, next: &Self) -> Result<Self, NoRoom> {
         let len = self.fraction().len().max(next.fraction().len()) + 1;
         let sum = add(&self.digits(len), &next.digits(len));
@@ -78,7 +78,7 @@ impl StepNumber {
         if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }
     }
 
-    /// Returns N + 1 for the number N including its fraction, the place after the last step.
+    /// Returns this number plus 1, with the same fraction: the number of a step after the last one.
     pub fn plus_one(&self) -> Result<Self, NoRoom> {
         let whole = self.successor()?.whole;
         Ok(Self { whole, fraction: self.fraction.clone() })
@@ -92,7 +92,7 @@ impl StepNumber {
         self.fraction.is_none()
     }
 
-    /// Returns the number for JSON: an integer if whole; beyond a float's precision the nearest one.
+    /// Returns the number for JSON: an integer if it is whole, else the nearest float.
     pub fn to_json(&self) -> serde_json::Value {
         if self.is_whole() {
             return self.whole.into();
@@ -100,7 +100,7 @@ impl StepNumber {
         self.to_string().parse::<f64>().map_or(serde_json::Value::Null, Into::into)
     }
 
-    /// Nine digits of the whole and `len` of the fraction.
+    /// Nine digits of the whole part and `len` of the fraction.
     fn digits(&self, len: usize) -> Vec<u8> {
         let text = format!("{:09}{:0<len$}", self.whole, self.fraction());
         text.bytes().map(|it| it - b'0').collect()
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn the_middle_lies_between(a in number(), b in number()) {
+        fn the_middle_is_between(a in number(), b in number()) {
             let (low, high) = if a < b { (a, b) } else { (b, a) };
             prop_assume!(low != high);
             let middle = low.midpoint(&high).expect("31 digits fit");

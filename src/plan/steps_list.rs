@@ -79,7 +79,7 @@ impl Listed {
     }
 
     /// Whether number, title, dependencies and problems (with the problems' places) are equal.
-    pub(crate) fn says_same(&self, other: &Self) -> bool {
+    pub(crate) fn reads_same(&self, other: &Self) -> bool {
         (&self.number, &self.title, &self.depends, &self.problems)
             == (&other.number, &other.title, &other.depends, &other.problems)
     }

@@ -9,17 +9,18 @@ use crate::plan::plans::Plans;
 use crate::plan::records::{Attempt, Note};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// A plan of which only some steps are whole, and which has no texts.
+/// A plan of which only some steps are whole, and which has no body.
 ///
-/// A step stays whole if it has a claim, or if nothing in the plan's own files prevents it from being ready. The other steps
-/// are reduced to what the counts, rules and times of the plan and of other steps need: the newest time of their attempts
-/// and notes, and whether there is a file. Problems between files are still found, but without their places. The other
-/// fields of a reduced step are wrong, so the plan inside is not accessible.
+/// A step stays whole if it has a claim, or if it is pending, has a file, waits for no other step of its plan, and the
+/// plan is active and not archived. The other steps are reduced to what the counts, rules and times of the plan and of
+/// other steps need: for example, the newest time of their attempts and notes, and whether there is a file. Problems
+/// between files are still found, but without their places. The other fields of a reduced step are wrong, so the plan
+/// inside is not accessible.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary(Plan);
 
 impl PlanSummary {
-    /// Takes what [`Self::stored`] gave.
+    /// Makes a summary of a plan that [`Self::stored`] returned.
     pub(crate) fn from_stored(plan: Plan) -> Self {
         Self(plan)
     }
@@ -45,8 +46,8 @@ impl PlanSummaries {
         Self(of(self.0))
     }
 
-    /// The plans for rules, for counts and for what a plan's own file says. Their steps are reduced, so nothing else may
-    /// be read of a step, unless a rule found it ready.
+    /// The plans for rules, for counts and for what a plan's own file says. Their steps are reduced, so nothing else of
+    /// a step may be read, unless a rule found it ready.
     pub fn with_reduced_steps(&self) -> &Plans {
         &self.0
     }
@@ -59,7 +60,7 @@ impl Plan {
         let is_gated = self.is_gated();
         self.waits_inside = self.is_waiting_inside();
         for (step, _) in self.steps.iter_mut().zip(is_whole).filter(|(_, is_whole)| !is_whole) {
-            // Moved, because a plan may have many thousands of them.
+            // Moved, not copied, because a plan may have many thousands of dependencies.
             let (depends, ranges) = (mem::take(&mut step.depends), mem::take(&mut step.ranges));
             *step = Step { depends, ranges, ..step.reduced(is_gated) };
         }

@@ -1,4 +1,4 @@
-//! Points in time as the files spell them: read generously, written in one form.
+//! Points in time as files spell them: read in several forms, written in one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,8 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A point in time, UTC; what planwatch writes has whole seconds (`2026-11-21T09:14:03Z`, RFC 3339).
+/// A point in time, UTC. planwatch writes whole seconds (`2026-11-21T09:14:03Z`, RFC 3339); only decisions and insights
+/// have milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
 #[schemars(inline, extend("format" = "date-time"))]
@@ -76,7 +77,7 @@ impl From<Day> for String {
 pub struct NotATime(pub String);
 
 impl Time {
-    /// Takes nanoseconds since 1970; a time out of range is the nearest end.
+    /// Takes nanoseconds since 1970; a time out of range becomes the nearest time in range.
     pub fn from_nanoseconds(ns: i128) -> Self {
         let clamped = ns.clamp(Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
         Self(Timestamp::from_nanosecond(clamped).unwrap_or(Timestamp::UNIX_EPOCH))
@@ -86,12 +87,12 @@ impl Time {
         self.0.as_nanosecond()
     }
 
-    /// Returns the seconds from `earlier` to here; negative if it is later.
+    /// Returns the seconds from `earlier` to this time; negative if `earlier` is later.
     pub fn seconds_since(self, earlier: Self) -> i64 {
         self.0.as_second().saturating_sub(earlier.0.as_second())
     }
 
-    /// Returns the time this many seconds later, at most the last that can be written.
+    /// Returns the time this many seconds later, at most the latest time in range.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self::from_nanoseconds(self.0.as_nanosecond() + i128::from(seconds) * 1_000_000_000)
@@ -107,7 +108,7 @@ impl Time {
         Self(Timestamp::from_millisecond(self.0.as_millisecond()).unwrap_or(self.0))
     }
 
-    /// Returns the next millisecond; the last of all stays.
+    /// Returns the next millisecond; the latest millisecond in range stays.
     #[must_use]
     pub fn next_millisecond(self) -> Self {
         Self(Timestamp::from_millisecond(self.0.as_millisecond().saturating_add(1)).unwrap_or(self.0))
@@ -204,7 +205,7 @@ pub fn span(now: Time, then: Time) -> String {
     let units = units.into_iter().chain([(3_600, "hour"), (60, "minute")]);
     for (length, name) in units {
         let n = seconds / length;
-        // From 7 to 13 days are one week, which is too coarse where a week makes a step stale.
+        // 7 to 13 days would all be one week. That is too coarse, because by default a step is stale after a week.
         if n > 1 || (n == 1 && name != "week") {
             return format!("{n} {name}{}", if n == 1 { "" } else { "s" });
         }
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_told_in_the_largest_unit() {
+    fn ages_are_shown_in_the_largest_unit() {
         let at = |text: &str| text.parse::<Time>().expect("it is a time");
         let now = at("2026-11-21T12:00:00Z");
         assert_eq!(ago(now, at("2026-11-21T11:59:30Z")), "just now");

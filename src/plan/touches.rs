@@ -3,9 +3,9 @@
 /// What makes a path a pattern.
 const WILD: [char; 4] = ['*', '?', '[', '{'];
 
-/// Returns whether two lists of patterns may match the same file; `None` overlaps everything.
+/// Returns whether two lists of patterns may match the same file; `None` overlaps everything but an empty list.
 ///
-/// Only the part before the first wildcard is compared, so the answer may be a false yes, but never a false no.
+/// Only the part before the first wildcard is compared, so a false positive is possible, but never a false negative.
 pub fn overlap(a: Option<&[String]>, b: Option<&[String]>) -> bool {
     let is_nothing = |it: Option<&[String]>| it.is_some_and(<[String]>::is_empty);
     match (a, b) {
@@ -24,7 +24,7 @@ struct Pattern {
 
 impl Pattern {
     fn of(text: &str) -> Self {
-        // Some file systems know no case.
+        // Some file systems ignore case.
         let text = text.trim().to_lowercase();
         let text = text.trim_start_matches("./");
         let is_unclear = text.starts_with(['/', '!', '~']) || text.split('/').any(|it| it == "..");
@@ -35,10 +35,10 @@ impl Pattern {
         Self { start: start.to_owned(), is_wild, is_unclear: is_unclear || text.contains("//") }
     }
 
-    /// Whether the literal start of `other` may lie within what this pattern matches.
+    /// Whether the literal start of `other` may be in what this pattern matches.
     fn may_hold(&self, other: &Self) -> bool {
         let Some(rest) = other.start.strip_prefix(&self.start) else { return false };
-        // A name that is written out means the file, or the directory with all below it.
+        // A path without wildcards means the file, or the directory and everything below it.
         self.is_wild || self.start.is_empty() || self.start == "." || rest.is_empty() || rest.starts_with('/')
     }
 }

@@ -55,7 +55,7 @@ impl Verb {
         }
     }
 
-    /// Whether the move waits for dependencies and confirmations.
+    /// Whether the move requires closed dependencies and the confirmations.
     pub fn needs_readiness(self) -> bool {
         matches!(self, Self::Start | Self::Done)
     }

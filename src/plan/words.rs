@@ -188,7 +188,7 @@ impl Words {
     }
 }
 
-/// Returns the candidate that a person most likely meant, if one is near enough: for every did-you-mean.
+/// Returns the candidate that a person most likely meant, if one is near enough. Used for "did you mean" hints.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     if word.len() > 64 {
         return None;
@@ -199,14 +199,14 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let scored: Vec<_> = scored.collect();
     let most = (word.chars().count() / 3).max(1);
     let near = scored.iter().filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance);
-    // A part of a name is what people remember of it.
+    // People often remember only a part of a name.
     let is_part = |it: &&(usize, &str)| word.len() >= 3 && it.1.to_lowercase().contains(&word);
     let part = || scored.iter().filter(is_part).min_by_key(|(distance, _)| *distance);
     near.or_else(part).map(|(_, best)| (*best).to_owned())
 }
 
-/// The names that a person may have meant, best first: those nearly the same, then those in which a word is the
-/// beginning of one of the words, or the other way round.
+/// The names that a person may have meant, best first: those that are nearly the same, then those with a word that
+/// begins with one of `words`, or is the beginning of one.
 pub fn near<'a>(words: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     const LONGEST: usize = 64;
     let split = |it: &str| -> Vec<String> {

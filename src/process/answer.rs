@@ -20,7 +20,7 @@ use crate::process::worker::why_no_program;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long to read output after the process has ended, from others that hold its pipe.
-const AFTERMATH: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Standard output and standard error.
 const STREAMS: usize = 2;
@@ -29,7 +29,7 @@ const STREAMS: usize = 2;
 const MOST: usize = 2 << 20;
 
 /// Only this much of the end of standard error is retained.
-const MOST_ASIDE: usize = 64 << 10;
+const MAX_STDERR: usize = 64 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
@@ -169,7 +169,7 @@ fn converse(
 ) -> AgentOutput {
     let Ok(raw) = i32::try_from(child.id()) else { return AgentOutput::without_output(End::Exited(-1)) };
     let Some(group) = Pid::from_raw(raw) else { return AgentOutput::without_output(End::Exited(-1)) };
-    let (out, aside) = (Kept::default(), Kept::default());
+    let (out, err) = (Kept::default(), Kept::default());
     let prompt = prompt.to_owned();
     if let Some(mut stdin) = child.stdin.take() {
         // A process that does not read its input is not an error.
@@ -184,10 +184,10 @@ fn converse(
         });
     }
     if let Some(stderr) = child.stderr.take() {
-        let (kept, sender) = (Arc::clone(&aside), sender.clone());
+        let (kept, sender) = (Arc::clone(&err), sender.clone());
         thread::spawn(move || {
             read(stderr, &kept, |it| {
-                it.drain(..it.len().saturating_sub(MOST_ASIDE));
+                it.drain(..it.len().saturating_sub(MAX_STDERR));
                 true
             });
             sender.send(Message::StreamEnded).ok();
@@ -204,7 +204,7 @@ fn converse(
     until_heard(n_ended, receiver);
     let status = child.wait();
     let text = |kept: &Kept| String::from_utf8_lossy(&held(kept)).into_owned();
-    let (stdout, stderr) = (text(&out), text(&aside));
+    let (stdout, stderr) = (text(&out), text(&err));
     let exited = || status.map_or(-1, |it| it.code().unwrap_or_else(|| 128 + it.signal().unwrap_or(0)));
     AgentOutput { end: early.unwrap_or_else(|| End::Exited(exited())), stdout, stderr }
 }
@@ -225,7 +225,7 @@ fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (O
             }
             Ok(Message::Exited) => {
                 has_exited = true;
-                end = Instant::now() + AFTERMATH;
+                end = Instant::now() + OUTPUT_TIMEOUT;
                 continue;
             }
             // Another process holds the pipe now; it is ended with the group.
@@ -277,7 +277,7 @@ fn read(mut from: impl Read, kept: &Kept, fits: impl Fn(&mut Vec<u8>) -> bool) -
     }
 }
 
-/// A panicking thread leaves a complete text.
+/// A poisoned lock is accepted, because a panicking thread leaves a complete text.
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

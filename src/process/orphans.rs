@@ -1,8 +1,8 @@
 //! Finds processes that a killed run left running, by the claim in their environment.
 //!
-//! Read from `/proc`, which only Linux has. A run can be killed after it has started a process and before it has
-//! recorded it. After `exec` such a process has the claim in its environment. Until then it is a copy of the run and
-//! holds the lock of the run's log, which `exec` releases.
+//! It reads `/proc`, which only Linux has. A run can be killed after it has started a process and before it has
+//! recorded the process. After `exec` such a process has the claim in its environment. Until then it is a copy of the
+//! run and holds the lock of the run's log, which `exec` releases.
 
 use std::fs::{File, TryLockError};
 use std::io::Read;
@@ -34,8 +34,8 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     groups.into_iter().for_each(|it| end_group(it, grace));
 }
 
-/// Starts a process that writes to the log. Other processes that wait for the log's lock see it either not at all or
-/// after `exec`.
+/// Starts a process that writes to the log. Other processes that wait for the log's lock see the started process either
+/// not at all or after `exec`.
 pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
     // On a file system without locks, only the recorded process number helps.
     let is_locked = log.try_lock().is_ok();
@@ -105,7 +105,7 @@ mod tests {
     fn what_is_being_started_is_waited_for() {
         let home = tempfile::tempdir().unwrap();
         let open = || File::create(home.path().join("log")).unwrap();
-        // As a copy of the run before `exec`.
+        // Holds the lock as a copy of the run does before `exec`.
         let starting = open();
         starting.lock().unwrap();
         let (log, is_started) = (open(), AtomicBool::new(false));

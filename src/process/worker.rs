@@ -24,14 +24,14 @@ use rustix::process::{
 use crate::api::agents::{AgentCommand, PromptBy};
 use crate::disk::{Process, ProcessState, RealDisk};
 use crate::git;
-use crate::ops::run::{Ended, ExitKind, Job, Told, Workers};
+use crate::ops::run::{Ended, ExitKind, Job, WorkerEvent, Workers};
 use crate::process::orphans;
 
 /// How long a group has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long to read output after the group has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The interval at which to check whether a group has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -101,7 +101,7 @@ enum Message {
 }
 
 impl Workers for Processes {
-    fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended {
+    fn work(&self, job: &Job<'_>, on_event: &dyn Fn(WorkerEvent<'_>)) -> Ended {
         let without_process = |how| Ended { how, exit_code: None, output: Vec::new() };
         if self.is_stopped() {
             return without_process(ExitKind::Stopped);
@@ -109,9 +109,9 @@ impl Workers for Processes {
         match Running::start(job, &self.stop) {
             Err(error) => without_process(ExitKind::NotStarted(why_not_started(job.command, &error))),
             Ok(mut running) => {
-                told(Told::Started(running.child.id()));
-                let how = running.watch(job, &self.stop, told);
-                let ended = running.end(how, job.command, told);
+                on_event(WorkerEvent::Started(running.child.id()));
+                let how = running.watch(job, &self.stop, on_event);
+                let ended = running.end(how, job.command, on_event);
                 self.stop.forget_gone();
                 ended
             }
@@ -189,7 +189,7 @@ impl Running {
     }
 
     /// Waits for the exit of the first process, or for a reason to end it.
-    fn watch(&mut self, job: &Job<'_>, stop: &Stop, told: &dyn Fn(Told<'_>)) -> ExitKind {
+    fn watch(&mut self, job: &Job<'_>, stop: &Stop, on_event: &dyn Fn(WorkerEvent<'_>)) -> ExitKind {
         let begun = Instant::now();
         let mut last = begun;
         loop {
@@ -209,7 +209,7 @@ impl Running {
                 Ok(Message::Exited) => return ExitKind::Exited,
                 Ok(Message::Output(bytes)) => {
                     last = Instant::now();
-                    self.hear(&bytes, told);
+                    self.hear(&bytes, on_event);
                 }
                 Ok(Message::Silence) => self.is_silent = true,
                 Ok(Message::Stop | Message::Nothing) | Err(RecvTimeoutError::Timeout) => {}
@@ -219,21 +219,21 @@ impl Running {
         }
     }
 
-    fn hear(&mut self, bytes: &[u8], told: &dyn Fn(Told<'_>)) {
+    fn hear(&mut self, bytes: &[u8], on_event: &dyn Fn(WorkerEvent<'_>)) {
         self.tail.extend(bytes);
         let surplus = self.tail.len().saturating_sub(TAIL);
         self.tail.drain(..surplus);
         if self.n_told < LOG_LIMIT {
-            told(Told::Output(bytes));
+            on_event(WorkerEvent::Output(bytes));
         }
         self.n_told += bytes.len() as u64;
     }
 
     /// Ends the rest of the group, reaps the first process, and reads the remaining output.
-    fn end(mut self, how: ExitKind, command: &AgentCommand, told: &dyn Fn(Told<'_>)) -> Ended {
+    fn end(mut self, how: ExitKind, command: &AgentCommand, on_event: &dyn Fn(WorkerEvent<'_>)) -> Ended {
         if how != ExitKind::Exited {
             kill_process_group(self.group, Signal::TERM).ok();
-            if !self.hear_until(GRACE, told, |it| matches!(it, Message::Exited)) {
+            if !self.hear_until(GRACE, on_event, |it| matches!(it, Message::Exited)) {
                 kill_process_group(self.group, Signal::KILL).ok();
             }
         }
@@ -242,7 +242,7 @@ impl Running {
         let status = self.child.wait();
         end_group(self.group, GRACE);
         if !self.is_silent {
-            self.hear_until(LAST_WORDS, told, |it| matches!(it, Message::Silence));
+            self.hear_until(OUTPUT_TIMEOUT, on_event, |it| matches!(it, Message::Silence));
         }
         self.is_over.store(true, Ordering::SeqCst);
         let exit_code = status.ok().and_then(|it| it.code().or_else(|| it.signal().map(|it| 128 + it)));
@@ -263,7 +263,7 @@ impl Running {
     fn hear_until(
         &mut self,
         time: Duration,
-        told: &dyn Fn(Told<'_>),
+        on_event: &dyn Fn(WorkerEvent<'_>),
         is_it: impl Fn(&Message) -> bool,
     ) -> bool {
         let end = Instant::now() + time;
@@ -272,7 +272,7 @@ impl Running {
             let Ok(message) = self.messages.recv_timeout(left) else { return false };
             let is_it = is_it(&message);
             match message {
-                Message::Output(bytes) => self.hear(&bytes, told),
+                Message::Output(bytes) => self.hear(&bytes, on_event),
                 Message::Silence => self.is_silent = true,
                 Message::Exited | Message::Stop | Message::Nothing => {}
             }
@@ -386,7 +386,7 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
 fn why_not_started(command: &AgentCommand, error: &io::Error) -> String {
     match command {
         AgentCommand::Words(words) => why_no_program(words, error),
-        AgentCommand::Line(_) => said(error),
+        AgentCommand::Line(_) => error_text(error),
     }
 }
 
@@ -396,10 +396,10 @@ pub(super) fn why_no_program(words: &[String], error: &io::Error) -> String {
         let program = words.first().map_or("", String::as_str);
         return format!("the program `{program}` was not found; is it installed and on the PATH?");
     }
-    said(error)
+    error_text(error)
 }
 
-fn said(error: &io::Error) -> String {
+fn error_text(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }

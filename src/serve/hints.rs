@@ -13,14 +13,14 @@ pub(super) enum Surface {
     Routes,
 }
 
-/// Phrases of hints, with what tools and routes say instead.
+/// Phrases of hints, each with its replacements for tools and for routes.
 const PHRASES: [(&str, &str, &str); 17] = [
     (
         "finish or skip them, or use --force",
         "finish or skip them, or give `force`",
         "finish or skip them, or send `force` to the route of the verb",
     ),
-    // No tool forces anything else.
+    // Tools have `force` only for the phrase above.
     (
         ", or use --force, which is recorded",
         "",
@@ -55,7 +55,8 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ),
 ];
 
-/// Gives an import that was refused because its source was imported before a hint that names the field `again`.
+/// If an import was refused because its source had been imported before, returns the error with a hint that names the
+/// field `again`.
 pub(super) fn import_again(error: Error) -> Error {
     match error {
         Error::Conflict { code: code @ "already-imported", message, .. } => {
@@ -66,13 +67,13 @@ pub(super) fn import_again(error: Error) -> Error {
     }
 }
 
-/// What only a person does at a terminal, by the verb of the command.
+/// Verbs that only a person can use, each with its replacements for tools and for routes.
 const PERSONS: [(&str, &str, &str); 2] = [
     ("confirm", "confirm_gate asks the person", "a person confirms it at a terminal"),
     ("trust", "a person has to trust it at a terminal", "a person has to trust it at a terminal"),
 ];
 
-/// Each verb with two tools that do the same: one without an id or with a plan's, and one with a step's.
+/// Each verb with two tools that do the same: the first for no id or a plan's id, the second for a step's id.
 const TOOLS: [(&str, &str, &str); 19] = [
     ("show", "get_plan", "get_step"),
     ("next", "claim_next_step", "claim_next_step"),
@@ -95,7 +96,7 @@ const TOOLS: [(&str, &str, &str); 19] = [
     ("template list", "list_assets with kind `templates`", ""),
 ];
 
-/// Each verb with three routes that do the same: without an id, with a plan's, and with a step's.
+/// Each verb with three routes that do the same: for no id, for a plan's id and for a step's id.
 const ROUTES: [(&str, &str, &str, &str); 25] = [
     ("show", "", "GET /api/show/{}", "GET /api/show/{}"),
     ("next", "GET /api/next", "POST /api/plans/{}/claim", ""),
@@ -132,7 +133,7 @@ const VERBS: &str = " add archive attempt block board browser check claim comple
                      sql squash stale start stats status steps sync template token trust undo unset watch ";
 
 /// Translates a hint for a surface; `None` if nothing of it is left.
-pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
+pub(super) fn for_surface(hint: &str, surface: Surface) -> Option<String> {
     if let Some(command) = hint.strip_prefix("planwatch ") {
         return counterpart(command, surface);
     }
@@ -264,7 +265,7 @@ fn counterpart(command: &str, surface: Surface) -> Option<String> {
     }
 }
 
-/// An id as a path of a request has it.
+/// An id, percent-encoded for the path of a request.
 fn in_path(id: &str) -> String {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.~:{}".contains(&it);
     id.bytes()

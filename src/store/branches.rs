@@ -1,6 +1,7 @@
-//! What other branches and working trees of the repository hold of the plans.
+//! Reads plans and steps from other branches and working trees of the repository.
 //!
-//! Reading only, with a few processes for any number of branches: equal trees and files are read once.
+//! Nothing is written. A few git processes are enough for any number of branches, because equal trees and files are
+//! read once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::BufReader;
@@ -21,9 +22,9 @@ use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::steps_list;
 use crate::text::front_matter::MAX_FILE;
 
-/// The numbers that steps of a plan have in other working trees and in unmerged branches, and not here.
+/// The step numbers of a plan that are used in other working trees or in unmerged branches, but not here.
 ///
-/// Without git or a repository there are none.
+/// Empty without a repository, or if `is_wanted` is false. If git fails, the numbers of branches are missing.
 pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: bool) -> BTreeSet<StepNumber> {
     let Some(worktree) = context.plans.worktree().filter(|_| is_wanted) else { return BTreeSet::new() };
     let disk = context.plans.disk();
@@ -80,7 +81,7 @@ fn numbers_of_branches(context: &Context, plan: &PlanId) -> Result<Option<BTreeS
     Ok(Some(numbers))
 }
 
-/// The tree of a directory in each branch; none where it is missing.
+/// The tree of a directory in each branch; `None` for branches without the directory.
 fn trees_at(git: &Git, path: &Path, branches: &[Branch]) -> Result<Vec<Option<Oid>>, GitError> {
     let name = |it: &Branch| [it.tip.as_str().as_bytes(), b":", path.as_os_str().as_bytes()].concat();
     let names: Vec<_> = branches.iter().map(name).collect();
@@ -110,7 +111,7 @@ pub(crate) struct Elsewhere {
     pub(crate) branches: Vec<Branch>,
 }
 
-/// The steps' files in which unmerged branches have changed the status, in versions that `HEAD` does not have.
+/// The versions of steps' files in which unmerged branches changed the status, and which `HEAD` does not have.
 pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
     let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
@@ -120,7 +121,7 @@ pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error>
     }
     let mut objects = CatFile::open(&git)?;
     let versions = versions(&git, &mut objects, (&path, head.commit.as_ref()), &branches)?;
-    // Each version, and after it the one that the branch began with.
+    // Each version, followed by the version before the unmerged commits.
     let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
     let mut read = Vec::new();
     objects.read_all(&blobs, |nth, object| {
@@ -143,19 +144,19 @@ struct Version {
     /// Relative to the plans directory.
     path: String,
     blob: Oid,
-    /// The version before the commits that are not merged; null if they made the file.
+    /// The version before the commits that are not merged; null if these commits created the file.
     base: Oid,
     in_branches: Vec<usize>,
 }
 
-/// The step files of the branches that their own commits have written, each version once.
+/// The step files that the unmerged commits of the branches wrote, each version once.
 fn versions(
     git: &Git,
     objects: &mut CatFile,
     (path, head): (&Path, Option<&Oid>),
     branches: &[Branch],
 ) -> Result<Vec<Version>, GitError> {
-    // It runs while the trees are read.
+    // `git log` runs while the trees are read.
     let written = Written::ask(git, path, head, branches)?;
     let of_head = head.cloned().map(|tip| Branch { name: String::new(), tip, at: 0, author: String::new() });
     let all: Vec<_> = branches.iter().cloned().chain(of_head.clone()).collect();
@@ -167,7 +168,7 @@ fn versions(
     let tops = read_trees(objects, &tops)?;
     let entries = |tree: &Oid, of: &HashMap<Oid, Vec<TreeEntry>>| of.get(tree).cloned().unwrap_or_default();
     let known: HashSet<Oid> = own.iter().flat_map(|it| entries(it, &tops)).map(|it| it.oid).collect();
-    // The plans that differ from those of `HEAD`, and where they are.
+    // The trees of plans that differ from those of `HEAD`, each with the branches that have it.
     let mut plans: BTreeMap<(Vec<u8>, Oid), Vec<usize>> = BTreeMap::new();
     for (nth, tree) in trees.iter().enumerate() {
         let differing = tree.iter().flat_map(|it| entries(it, &tops)).filter(|it| it.kind == "tree");
@@ -200,12 +201,12 @@ fn versions(
         }
     }
     let mut versions: Vec<_> = versions.into_values().collect();
-    // The branches are sorted by time.
+    // The branches are sorted by time, newest first, so sorting their positions sorts them by time.
     versions.iter_mut().for_each(|it| it.in_branches.sort_unstable());
     Ok(versions)
 }
 
-/// The version of a file from which the commits made this one.
+/// The version of the file before the unmerged commits that led to `version`.
 fn begun_with(written: &HashMap<Oid, Oid>, version: &Oid) -> Oid {
     let (mut seen, mut at) = (HashSet::new(), version);
     while let Some(before) = written.get(at).filter(|_| seen.insert(at)) {
@@ -214,7 +215,7 @@ fn begun_with(written: &HashMap<Oid, Oid>, version: &Oid) -> Oid {
     at.clone()
 }
 
-/// A `git log` of the commits of the branches that `HEAD` does not hold.
+/// A `git log` of the commits of the branches that `HEAD` does not contain.
 struct Written(LogReader<BufReader<Stream>>);
 
 impl Written {
@@ -224,13 +225,14 @@ impl Written {
         git.log(&LogQuery { of, not, paths: vec![path.to_path_buf()], ..LogQuery::default() }).map(Self)
     }
 
-    /// The files that these commits have written, each with the version before it. Older versions of `HEAD`'s own
-    /// history, which a branch that is behind still has, are not among them.
+    /// The files that these commits have written, each with the version before it. Older versions from `HEAD`'s own
+    /// history, which a branch that is behind still has, are not included.
     fn read(mut self) -> Result<HashMap<Oid, Oid>, GitError> {
         let mut written = HashMap::new();
         for entry in self.0.by_ref() {
             let changes = entry?.changes.into_iter().filter(|it| !it.new.is_null());
-            // The oldest commit counts: it says what was there before all of them.
+            // If several commits wrote the same version, the oldest one counts: it shows what was there before all of
+            // them.
             written.extend(changes.map(|it| (it.new, it.old)));
         }
         self.0.into_inner().finish()?;
@@ -238,7 +240,8 @@ impl Written {
     }
 }
 
-/// Returns `first`, or a number after it if that is taken elsewhere; `next` is the step that follows here.
+/// Returns `first`, or a number after it if `first` is used elsewhere; `next` is the number of the step that follows
+/// here.
 pub(crate) fn free_after(
     first: Result<StepNumber, NoRoom>,
     next: Option<&StepNumber>,

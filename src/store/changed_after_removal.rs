@@ -1,7 +1,7 @@
 //! Steps that were removed, squashed or archived, and whose files changed after that.
 //!
-//! Git merges what another branch did to a step into its copy below `_archive`, and reports no conflict. The first version
-//! of a copy in history is the one that was removed.
+//! Git merges what another branch did to a step into its copy below `_archive`, and reports no conflict. The first
+//! version of a copy in history is the one that was removed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,14 +26,14 @@ pub(crate) struct Changed {
     /// Relative to the plans directory.
     pub(crate) path: PathBuf,
     pub(crate) way: Way,
-    /// The version that was removed, if history has another one.
+    /// The version that was removed; `None` if it has the same lines as the present one, or is not known.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) now: Vec<u8>,
-    /// What is new, in a few words each.
-    news: Vec<String>,
+    /// What changed since, in a few words each.
+    changes: Vec<String>,
 }
 
-/// How it was removed.
+/// How a step was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
     Alone,
@@ -72,24 +72,24 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
         if before.is_none() && copy.removed_at.is_none() {
             continue;
         }
-        // A file that is gone was brought back.
+        // If the file is gone, the step was restored.
         let Ok(now) = context.plans.read(&path).map(|it| it.bytes) else { continue };
         // A partial clone may lack the version.
         let before = before.map(|it| blobs.find(it.as_str().as_bytes())).transpose()?.flatten();
         let before = before.filter(|it| !same_lines(it, &now));
-        let news = news(before.as_deref(), &now, copy.removed_at);
-        if !news.is_empty() {
+        let changes = changes(before.as_deref(), &now, copy.removed_at);
+        if !changes.is_empty() {
             let way = copy.way(context, &path, &now);
-            found.extend(Changed { id: copy.id, path, way, before, now, news }.unless_carried(context));
+            found.extend(Changed { id: copy.id, path, way, before, now, changes }.unless_carried(context));
         }
     }
     Ok(found)
 }
 
-/// Maps a path relative to the repository to the copy that has it, and to its path relative to the plans directory.
+/// Maps a path relative to the repository to the copy at that path, and to the path relative to the plans directory.
 type Inside<'a> = &'a dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>;
 
-/// The versions that the copies had at first. If a plan was archived again after it was restored, the last time counts.
+/// The first version of each copy. If a plan was restored and archived again, its last archiving counts.
 fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<PathBuf, Oid>, Error> {
     let of: Vec<_> = git.head_commit()?.into_iter().collect();
     let mut first = BTreeMap::new();
@@ -97,13 +97,14 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
         return Ok(first);
     }
     let paths = vec![archive.to_path_buf()];
-    // A step may have been removed on a branch of which a merge took nothing else.
+    // By default git follows only one parent of a merge if the files below `archive` are the same there. It could then
+    // omit the commit that removed a step.
     let options = vec!["--diff-filter=A", "--full-history"];
     for entry in git.log(&LogQuery { of, paths, options, ..LogQuery::default() })?.all()? {
         for change in entry.changes {
             let Some((copy, path)) = inside(&change.path) else { continue };
-            // The newest entry comes first. The directory of a removal has the time in its name and is made once, so
-            // the oldest entry counts there.
+            // The newest entry comes first. The directory of a removal has the time in its name and is created only
+            // once, so for its files the oldest entry counts.
             if copy.removed_at.is_some() || !first.contains_key(&path) {
                 first.insert(path, change.new);
             }
@@ -112,7 +113,7 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
     Ok(first)
 }
 
-/// What a path below the archive says.
+/// A step's file in the archive, as its path identifies it.
 struct Copy {
     id: StepId,
     /// `None` if its plan was archived.
@@ -143,7 +144,7 @@ impl Copy {
     }
 }
 
-/// The time in the name of a removal's directory, `removed-20261121T120000Z`, after which a number may stand.
+/// The time in the name of a removal's directory, `removed-20261121T120000Z`, which a number may follow.
 fn time_of(directory: &str) -> Option<Time> {
     let digits = directory.strip_prefix("removed-")?.get(..16).filter(|it| it.is_ascii())?;
     let [date, time] = [&digits[..8], &digits[9..15]];
@@ -151,20 +152,20 @@ fn time_of(directory: &str) -> Option<Time> {
     format!("{date}T{}:{}:{}Z", &time[..2], &time[2..4], &time[4..]).parse().ok()
 }
 
-fn news(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<String> {
+fn changes(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<String> {
     let Some(before) = before else {
         return removed_at.map(|it| merge::logs_since(now, it)).unwrap_or_default();
     };
-    let mut news = Vec::new();
+    let mut changes = Vec::new();
     let [was, is] = [before, now].map(|it| merge::status_of(it).unwrap_or_else(|| "pending".to_owned()));
     if was != is {
-        news.push(format!("status `{is}`, was `{was}`"));
+        changes.push(format!("status `{is}`, was `{was}`"));
     }
-    news.extend(merge::lost(now, before));
-    if news.is_empty() {
-        news.push("another text".to_owned());
+    changes.extend(merge::lost(now, before));
+    if changes.is_empty() {
+        changes.push("the text changed".to_owned());
     }
-    news
+    changes
 }
 
 /// How many changes a message names at most.
@@ -186,24 +187,24 @@ impl Changed {
 
     fn problem(&self) -> Problem {
         let path = self.path.to_string_lossy();
-        let (id, news) = (&self.id, few(&self.news, MOST));
+        let (id, changes) = (&self.id, few(&self.changes, MOST));
         let restore = format!("`planwatch git resolve --restore {}`", shell_word(id));
         let (message, hint) = match &self.way {
             Way::Alone => {
-                (format!("`{id}` changed after it was removed: {news}"), format!("{restore} brings it back"))
+                (format!("`{id}` changed after it was removed: {changes}"), format!("{restore} restores it"))
             }
             Way::Squashed(into) => {
                 let number = number_of(into).map(|it| it.to_string()).unwrap_or_default();
-                let message = format!("`{id}` changed after it was squashed: {news}");
+                let message = format!("`{id}` changed after it was squashed: {changes}");
                 (message, format!("{restore} adds its attempts and notes to step {number}"))
             }
             Way::WithPlan(_) => {
-                let message = format!("`{id}` changed after its plan was removed: {news}");
-                (message, format!("{restore} brings the plan back"))
+                let message = format!("`{id}` changed after its plan was removed: {changes}");
+                (message, format!("{restore} restores the plan"))
             }
             Way::Archived => {
-                let message = format!("`{id}` changed after its plan was archived: {news}");
-                (message, format!("{restore} brings the plan back"))
+                let message = format!("`{id}` changed after its plan was archived: {changes}");
+                (message, format!("{restore} restores the plan"))
             }
         };
         Problem::of_file(&path, Code::ChangedAfterRemoval, message, hint)
@@ -217,13 +218,14 @@ pub(crate) fn number_of(path: &Path) -> Option<StepNumber> {
     }
 }
 
-/// The directory of the plan that a live or archived file belongs to, by its name.
+/// The name of the directory of the plan that a live or archived file belongs to.
 pub(crate) fn plan_name(path: &Path) -> Option<&OsStr> {
     let path = path.strip_prefix(ARCHIVE).unwrap_or(path);
     path.iter().next().filter(|_| path.iter().count() > 1)
 }
 
-/// The live step into which `squash` put a removed one: its earlier version lies beside the removed file.
+/// The live step into which `squash` merged a removed step. The earlier version of the live step is in the same
+/// directory as the removed file.
 pub(crate) fn successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
     let same_number =
         |plan: &Path, copy: &Path| copy.file_name().map(|it| plan.join(it)).into_iter().collect();
@@ -253,7 +255,8 @@ fn successor_among(
             return None;
         }
         let earlier = read(&copy)?;
-        // A squashed step that has moved has another title and another id, but the texts of both.
+        // A step that was squashed and then renumbered has another title and another id, but it contains the texts of
+        // both steps.
         let is_version = |it: &[u8]| merge::likeness(&earlier, it) > 0 || merge::holds_step(it, &earlier);
         let is_successor =
             |live: &PathBuf| read(live).is_some_and(|it| is_version(&it) && merge::holds_step(&it, text));

@@ -1,7 +1,7 @@
-//! Commits what planwatch wrote: which files are its own, and what the message says.
+//! Commits the files that planwatch wrote: decides which files these are, and writes the commit message.
 //!
-//! A file is committed if its bytes are those of one of planwatch's own writes, or those that `HEAD` has under a name that
-//! planwatch moved it from. Everything else is left as it is, with a reason.
+//! A file is committed if its bytes are those of one of planwatch's own writes, or those that `HEAD` has under a name
+//! that planwatch moved it from. Everything else is left as it is, with a reason.
 
 mod message;
 
@@ -148,7 +148,7 @@ fn own_changes(
     let own = Own::of(&log);
     let (mut changes, mut unknown, mut left) = (Vec::new(), Vec::new(), Vec::new());
     let files = git.status(&[&plans])?;
-    // After `git rm --cached` git reports a file twice: it is removed from the index, and untracked.
+    // After `git rm --cached` git reports a file twice: as removed from the index, and as untracked.
     let mut seen = BTreeSet::new();
     let unstaged: BTreeSet<_> =
         files.iter().filter(|it| !seen.insert(&it.path)).map(|it| it.path.clone()).collect();
@@ -226,7 +226,7 @@ fn look(
         StatusKind::Untracked if file.path.ends_with(b"/") => return Err("submodule"),
         StatusKind::Untracked => (None, false),
         StatusKind::Tracked { is_submodule: true, .. } => return Err("submodule"),
-        // What is only in the index belongs to the user.
+        // A staged version that differs from the file belongs to the user.
         StatusKind::Tracked { is_staged: true, is_changed: true, .. } => return Err("staged"),
         StatusKind::Tracked { head, is_missing, .. } => {
             (Some(head.clone()).filter(|it| !it.is_null()), *is_missing)
@@ -256,7 +256,8 @@ fn is_of(target: &Target, plan: &PlanId, step: Option<&StepId>) -> bool {
     }
 }
 
-/// The newest commit that changed any of the files that are unchanged since `HEAD`; `None` without a repository.
+/// The newest commit that changed any of these files. Files with uncommitted changes are ignored. `None` without a
+/// repository.
 pub(crate) fn commit_of(context: &Context, paths: &[&Path]) -> Option<String> {
     context.plans.worktree().filter(|_| !paths.is_empty())?;
     let git = Git::at(context.plans.root()).ok()?;

@@ -2,7 +2,7 @@
 //!
 //! A decision is made on the content of a file under the lock, and runs again if another program saves in between. It
 //! therefore has no side effects that its caller reads: the result has all that the caller needs, and the caller gets
-//! the result of the run that was written.
+//! the result of the run whose content was written.
 
 use std::convert::Infallible;
 

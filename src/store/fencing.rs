@@ -50,7 +50,7 @@ pub(crate) enum Owner {
     Late,
 }
 
-/// Checks the claim's id against the file's; without an id the names must be equal.
+/// Compares the caller's claim id with the id in the file; without a claim id, the caller's name must be the owner's.
 ///
 /// A claim that another working tree has taken over is void, even if this file still contains it.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
@@ -74,7 +74,8 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
     }
 }
 
-/// Checks a claim that this tree's file does not show: that of another working tree, or one that the file has lost.
+/// Checks a claim that this tree's file does not show: a claim of another working tree or machine, or one that the file
+/// has lost.
 fn check_beside(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     let is_open = matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::InProgress));
     let counts = |it: &&HeldClaim| match it.holding {
@@ -110,13 +111,13 @@ fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
     Err(Error::Conflict { code: "unknown-claim", message, hint })
 }
 
-/// The error with the owner's name, or the claim's id if it has no name.
+/// The error with the owner's name, or with the claim's id if the owner's name is unknown.
 pub(crate) fn claimed(id: &impl ToString, by: Option<&str>, claim: &str) -> Error {
     let by = by.map_or_else(|| format!("the claim {claim}"), str::to_owned);
     Error::Claimed { id: id.to_string(), by }
 }
 
-/// Refuses to remove a plan with a claim in force, also one of another working tree.
+/// Refuses to remove a plan with a claim in force, even if another working tree made the claim.
 ///
 /// Lapsed claims do not count, and neither do steps closed elsewhere.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
@@ -224,7 +225,7 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     }
 }
 
-/// The attempt of a lapsed claim, in its owner's name.
+/// The attempt that records a lapsed claim, in the name of the claim's owner.
 pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
     let owner = step.claim.as_ref().and_then(|it| it.by.as_deref());
     let attempt = NewAttempt::new(context.now, owner.unwrap_or(by), lapse.outcome());

@@ -1,8 +1,9 @@
 //! Requests with a key: the change is recorded under the key, so that it is not made again.
 //!
-//! Before a change is written, its key is given what the answer needs (`Made`). `disk::keyed` puts that into the journal
-//! and, when the change is done, into the record of the key. A surface replaces the record by its whole answer. A request
-//! whose key has a record without an answer was interrupted after its change; the answer is made from the record.
+//! Before a change is written, the request's key receives the data that the answer needs (`Made`). `disk::keyed` puts
+//! this data into the journal and, when the change is done, into the record of the key. HTTP and MCP then replace the
+//! record with their complete answer. If the record has no answer, the answer to a repeated request is made from the
+//! record.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::request_key::{Answer, ClaimMade, Made, Record, RequestKey, Told, hour};
+use crate::api::request_key::{Answer, ClaimMade, Made, PendingChange, Record, RequestKey, hour};
 use crate::api::views::{Views, value, with};
 use crate::disk::{Answers, KeyLock};
 use crate::plan::file_name::{self, FileName};
@@ -30,34 +31,34 @@ pub const REMEMBERED: i64 = 24 * 60 * 60;
 const LONGEST: usize = 255;
 
 /// How long a command waits for another one with the same key.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sets the answer of the next change, if the request has a key.
 pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
     if let Some(key) = &context.key {
         let changes = changes().iter().map(value).collect();
-        key.record(Told { changes, ..Told::default() });
+        key.record(PendingChange { changes, ..PendingChange::default() });
     }
 }
 
-/// Sets what the next change, an import, answers besides the plans.
+/// Sets what the answer of the next change, an import, contains in addition to the plans.
 pub(crate) fn record_import(context: &Context, import: impl FnOnce() -> Map<String, Value>) {
     if let Some(key) = &context.key {
-        key.told.lock().unwrap_or_else(PoisonError::into_inner).import = import();
+        key.pending.lock().unwrap_or_else(PoisonError::into_inner).import = import();
     }
 }
 
 /// Records that the next change is a claim.
 pub(crate) fn record_claim(context: &Context, claim: impl FnOnce() -> ClaimMade) {
     if let Some(key) = &context.key {
-        key.record(Told { claim: Some(claim()), ..Told::default() });
+        key.record(PendingChange { claim: Some(claim()), ..PendingChange::default() });
     }
 }
 
 /// Records that the next change is not the requested one: the key does not belong to it.
-pub(crate) fn record_aside(context: &Context) {
+pub(crate) fn exclude_next_change(context: &Context) {
     if let Some(key) = &context.key {
-        key.record(Told { is_aside: true, ..Told::default() });
+        key.record(PendingChange { is_excluded: true, ..PendingChange::default() });
     }
 }
 
@@ -78,9 +79,14 @@ pub(crate) fn part(context: &Context, part: &str) -> Result<Option<Arc<RequestKe
 }
 
 /// Sets the content of the key's record, if the request has a key.
-pub(crate) fn about_to(context: &Context, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
+pub(crate) fn prepare_record(
+    context: &Context,
+    verb: &str,
+    paths: Vec<String>,
+    diff: impl FnOnce() -> String,
+) {
     if let Some(key) = &context.key {
-        key.about_to(verb, paths, diff);
+        key.prepare_record(verb, paths, diff);
     }
 }
 
@@ -110,7 +116,7 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
         if context.plans.has_journal() {
             drop(transaction::lock(context, "recover")?);
         }
-        // Another command may have finished it in between.
+        // Another command may have finished the change in between.
         bytes = find()?;
     }
     let Some(bytes) = bytes else { return Ok(None) };
@@ -118,7 +124,8 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
     Ok(Some(record).filter(|it| context.now.seconds_since(it.at) < REMEMBERED))
 }
 
-/// Begins a request of the command line, which is carried out once for its key; `request` is everything it asks for.
+/// Begins a request of the command line, which is carried out once for its key; `request` contains everything that it
+/// asks for.
 pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, Error> {
     begin_or_answer(context, key, request).map(|it| it.0)
 }
@@ -134,7 +141,7 @@ pub fn begin_or_answer(
     }
     let (name, request) = (name_of(key), name_of(request));
     // The same command may be running: its result is known when it has ended.
-    let lock = lock(context, &name, PATIENCE)?.ok_or_else(|| {
+    let lock = lock(context, &name, LOCK_TIMEOUT)?.ok_or_else(|| {
         let message = "a request with this key is being carried out";
         Error::conflict("request-in-flight", message, "send it again later")
     })?;
@@ -148,12 +155,14 @@ pub fn begin_or_answer(
     Ok((RequestKey::new(&name, &request, context.now, earlier).locked(lock), answer))
 }
 
-/// Takes the lock of a key, by which one request with it at a time is carried out; `None` after `patience`.
+/// Takes the lock of a key, so that only one request with this key runs at a time; `None` if the lock is not free
+/// within `patience`.
 pub fn lock(context: &Context, name: &str, patience: Duration) -> Result<Option<KeyLock>, Error> {
     answers(context)?.lock(name, patience).map_err(|it| io_error(&it))
 }
 
-/// The result of an earlier request with the same key, with the plans and steps as they are now; none if there was none.
+/// The result of an earlier request with the same key, with the plans and steps as they are now; `None` if there was no
+/// such request.
 pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeReport> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;
@@ -163,7 +172,7 @@ pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeRe
     Some(ChangeReport { changes, ..ChangeReport::new(verb, Mode::Write) })
 }
 
-/// Replaces the record that was made with the change by the answer; drops records that are older than a day.
+/// Stores the answer in place of the record that was written with the change. Drops records that are older than a day.
 pub fn keep(context: &Context, name: &str, request: &str, answer: Answer) -> Result<u64, Error> {
     let record = Record { request: request.to_owned(), at: context.now, made: None, answer: Some(answer) };
     let bytes = serde_json::to_vec(&record).unwrap_or_default();
@@ -184,18 +193,18 @@ fn forget_old(context: &Context, answers: &Answers) {
 }
 
 impl Made {
-    /// The change as a writing verb reports it: with the plans and steps as they were to be, or as they are now where
-    /// that was not known before.
+    /// The change as a writing verb reports it: with the plans and steps as they were recorded with the change, or as
+    /// they are now if they were not recorded.
     pub fn to_json(&self, context: &Context) -> Value {
         let changes = match self.changes.as_slice() {
             [] => self.paths.iter().filter_map(|it| self.found(context, it)).map(|it| value(&it)).collect(),
-            told => told.to_vec(),
+            recorded => recorded.to_vec(),
         };
         let Self { verb, diff, .. } = self;
         json!({"verb": verb, "dry_run": false, "changes": changes, "refused": [], "diff": diff})
     }
 
-    /// The report with what an import answers beside its change.
+    /// The report with what an import answers in addition to its change.
     pub fn imported(&self, report: &Value) -> Value {
         with(report, self.import.clone().into())
     }
@@ -210,8 +219,8 @@ impl Made {
 
     /// The id of the first plan or step that was made or changed.
     pub fn first_id(&self) -> Option<String> {
-        let told = self.changes.first().and_then(|it| it["id"].as_str()).map(str::to_owned);
-        told.or_else(|| {
+        let recorded = self.changes.first().and_then(|it| it["id"].as_str()).map(str::to_owned);
+        recorded.or_else(|| {
             self.paths.iter().find_map(|it| read_path(it)).map(|(plan, step)| match step {
                 Some(step) => step.to_string(),
                 None => plan.to_string(),
@@ -259,7 +268,7 @@ pub(crate) fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
 }
 
 /// The paths that identify the result of a change: new files, or else all.
-pub(crate) fn telling(paths: &[(bool, &Path)]) -> Vec<String> {
+pub(crate) fn result_paths(paths: &[(bool, &Path)]) -> Vec<String> {
     let all = |is_new: bool| {
         let paths = paths.iter().filter(|it| it.0 || !is_new);
         paths.map(|it| it.1.to_string_lossy().into_owned()).collect::<Vec<_>>()

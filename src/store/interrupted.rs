@@ -18,8 +18,8 @@ impl Interrupted {
     pub fn sentence(&self) -> String {
         let Self { verb, at, .. } = self;
         format!(
-            "`{verb}` of {at} was interrupted; the next command that writes finishes it or takes it back, `planwatch check --fix` \
-             does so at once"
+            "`{verb}` of {at} was interrupted; the next command that writes completes or undoes it; `planwatch check --fix` \
+             does this at once"
         )
     }
 }

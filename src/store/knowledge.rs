@@ -19,7 +19,7 @@ use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{idempotency, load};
 
-/// More names than this are not made within a millisecond.
+/// How many names are tried; each is a millisecond later than the one before.
 const MAX_TRIES: usize = 1000;
 
 /// Reads the Markdown files of a directory below the plans directory, sorted by name.
@@ -42,7 +42,7 @@ pub(crate) fn insights(context: &Context) -> Vec<Insight> {
     found
 }
 
-/// Reads all scripts by id, with problems that only the repository shows.
+/// Reads all scripts, sorted by file name, with problems that can only be found with the repository's root.
 pub(crate) fn scripts(context: &Context) -> Vec<Script> {
     let read = |source: &_| {
         let mut script = script::read(source);
@@ -72,12 +72,12 @@ fn links(decisions: &[Decision]) -> Vec<Problem> {
     let problem = |it: &Decision| {
         let gone = it.supersedes.as_deref().filter(|id| !is_there(id))?;
         let message = format!("the decision `{gone}`, which this one supersedes, is missing");
-        Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "bring its file back"))
+        Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "restore its file"))
     };
     decisions.iter().filter_map(problem).collect()
 }
 
-/// A file that is to be made once and never changed.
+/// A file that planwatch creates once and then never changes.
 pub(crate) struct Entry<'a> {
     pub(crate) verb: &'static str,
     pub(crate) directory: &'a str,
@@ -87,10 +87,11 @@ pub(crate) struct Entry<'a> {
     pub(crate) make: &'a Make<'a>,
 }
 
-/// The bytes of a file at a path and for a time, and what a surface shows of them.
+/// Returns the bytes of a file for a path and a time, and the JSON that a surface shows.
 pub(crate) type Make<'a> = dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error> + 'a;
 
-/// Makes the file under a unique name: if two are made in the same millisecond, the second gets the next one.
+/// Makes the file under a unique name: if two files are made in the same millisecond, the second one gets the next
+/// millisecond.
 pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result<ChangeReport, Error> {
     let mut writing = Transaction::begin(context, entry.verb, mode)?;
     let names = context.plans.names(Path::new(entry.directory));
@@ -121,7 +122,7 @@ fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Chan
     Changed::new(context, &entry::id_of(path), (entry.title, path), "recorded", now)
 }
 
-/// The plan and step that were named, else those that this process works on, as files hold them.
+/// The ids of the named plan and step, or else of those that this process works on, as files contain them.
 pub(crate) fn about(
     context: &Context,
     plan: Option<&str>,
@@ -145,7 +146,7 @@ pub(crate) fn about(
     }
 }
 
-/// The environment only says where a record belongs; a mistake in it does not prevent the record.
+/// The environment only supplies the plan and the step of a record; a mistake in it does not prevent the record.
 fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     if let Some(step) = context.here.step.as_deref().and_then(read_step_id) {
         return (Some(step.plan.to_string()), Some(step.to_string()));
@@ -154,7 +155,7 @@ fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     (plan.filter(|it| load::exists(context, it)).map(|it| it.to_string()), None)
 }
 
-/// As [`about`], for reading: what this process works on narrows nothing.
+/// As [`about`], for reading: the plan and the step that this process works on do not filter the result.
 pub(crate) fn wanted(
     context: &Context,
     plan: Option<&str>,
@@ -192,7 +193,7 @@ pub(crate) fn since(text: &str, now: Time) -> Result<Time, Error> {
     trimmed.parse().map_err(not_a_time)
 }
 
-/// The codes of a file's problems, as items of lists have them.
+/// The codes of a file's problems, for the JSON of list items.
 pub(crate) fn codes(problems: &[Problem]) -> Value {
     let mut codes: Vec<_> = problems.iter().map(|it| it.code.text()).collect();
     codes.dedup();

@@ -1,9 +1,9 @@
 //! The records of claims on this machine: their owners, their leases and their working trees.
 //!
-//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share; elsewhere, or
-//! if that is not writable, in `.planwatch/leases`. There is one file for each claimed step, named by a hash of the plans
-//! directory's path and the step. The log files `closed-XX` have a line for each ended claim, with its lease (see `log`).
-//! `former` handles records under earlier step numbers.
+//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share; elsewhere,
+//! or if that is not writable, in `.planwatch/leases`. There is one file for each claimed step, named by a hash of the
+//! plans directory's path and the step. The log files `closed-XX` have a line for each ended claim, with its lease (see
+//! `log`). `former` handles records under earlier step numbers.
 //!
 //! # What survives a kill
 //! A claim is three writes under the two locks (plans directory, then records), in this order:
@@ -11,17 +11,18 @@
 //! 2. the step's file, with the claim line, exchanged and synced;
 //! 3. `<key>.new` becomes `<key>`; only then is the claim returned.
 //!
-//! Killed before 2: no file names the claim, and a `.new` file alone is not a claim. Killed before 3: the file has a claim
-//! that was never returned. The next process with the locks finds the `.new`, which is of this boot, so its process is
-//! dead, and takes the step over at once; readers without the lock show it as claimed until then. Killed after 3: the
-//! claim holds until it lapses.
+//! Killed before 2: no file names the claim, and a `.new` file alone is not a claim. Killed before 3: the file has a
+//! claim that was never returned. The next process that takes the locks finds the `.new` file. The locks were free, so
+//! the process that wrote it is dead. The file is of this boot, so no power cut has undone 3, and the claim was never
+//! returned. Therefore the step is taken over at once. Until then, readers without the locks show it as claimed. Killed
+//! after 3: the claim holds until it lapses.
 //!
-//! Ending the work writes the step's file first, then removes the record. If the process is killed in between, the record
-//! remains. It does not count if the file shows the step closed; another working tree reads that file before it takes the
-//! step over. A released step counts as claimed (`taken-back`) until its lease ends.
+//! Ending the work writes the step's file first, then removes the record. If the process is killed in between, the
+//! record remains. It does not count if the file shows the step closed; another working tree reads that file before it
+//! takes the step over. A released step counts as claimed (`taken-back`) until its lease ends.
 //!
-//! A request with a key may repeat the request for its claim (`store::idempotency`). The key's record is written before
-//! step 3. From then on the `.new` file counts as a record, and the repeated request renames it.
+//! A request with a key can be sent again to complete its claim (`store::idempotency`). The key's record is written
+//! before step 3. From then on the `.new` file counts as a record, and the repeated request renames it.
 //!
 //! # What survives a power cut
 //! The step's file: it is synced before the reply. Records are not synced, because losing one is safe: every worker is
@@ -231,15 +232,16 @@ impl<'a> Leases<'a> {
         step.is_some_and(|it| !it.is_closed() || it.claim.is_some())
     }
 
-    /// The names of the records that may concern these plans. For a few steps they are computed, without listing the directory.
+    /// The names of the records that may concern these plans. For a few steps they are computed, without listing the
+    /// directory.
     fn about(&self, plans: &Plans, records: &Records) -> Vec<String> {
         let steps = || plans.live().flat_map(|it| &it.steps);
         // A name in another Unicode normal form would give another key.
         let is_plain = || steps().all(|it| it.id.plan.as_str().is_ascii());
         let key = |it: &Step| self.key(&it.id);
         if steps().nth(FEW).is_none() && is_plain() {
-            // If a claim is completed between the two reads, the second one finds it.
-            // If its record is renamed meanwhile, the third one finds it.
+            // A claim that is completed after the first of these three files is read is found in the second file. If
+            // its record is renamed meanwhile, it is found in the third file.
             let all = |it| [unfinished(&key(it)), key(it), former(&key(it))];
             let mut names: Vec<_> = steps().flat_map(all).collect();
             let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
@@ -253,7 +255,8 @@ impl<'a> Leases<'a> {
                 is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED).trim_end_matches(FORMER))
             });
         }
-        // Logs are read last: an ending claim is logged before its record is removed, and a log is split before it is removed.
+        // Logs are read last: an ending claim is logged before its record is removed. The unsplit log is split before
+        // it is removed.
         names.sort_by_key(|it| is_log(it));
         names
     }
@@ -463,7 +466,8 @@ impl<'a> Leases<'a> {
         self.runs_named(&|name| !name.ends_with(UNFINISHED))
     }
 
-    /// The claims of live runs in this working tree, including one that is being made: it may be in its file already.
+    /// The claims of live runs in this working tree, including one that is being made: its step's file may already
+    /// contain it.
     pub(crate) fn live_runs(&self) -> Vec<Record> {
         let live = self.runs_named(&|_| true).into_iter().filter(|(_, is_live)| *is_live);
         live.map(|(it, _)| it).collect()
@@ -478,7 +482,7 @@ impl<'a> Leases<'a> {
         own.map(|it| (is_live(&it), it)).map(|(is_live, it)| (it, is_live)).collect()
     }
 
-    /// Whether a claim of the step that has this key may have ended.
+    /// Whether the log may contain an ended claim of the step that has this key.
     fn has_log(&self, key: &str) -> bool {
         self.has(&log::log_of(key)) || self.has(log::UNSPLIT)
     }

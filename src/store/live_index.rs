@@ -10,7 +10,7 @@ use crate::plan::model::Plan;
 use crate::store::load::refresh::open_index;
 use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
-/// How often plans are read from the index while other processes write to it.
+/// How often reading all plans from the index is tried while other processes write to it.
 const MOST_ATTEMPTS: usize = 4;
 
 /// If more plans than this are refreshed at once, they are not held in memory.
@@ -34,8 +34,8 @@ impl LiveIndex {
         self.verified
     }
 
-    /// Whether the verified commit holds every problem. A problem that belongs to no plan counts until the next
-    /// [full refresh](Self::refresh), also if it was solved meanwhile.
+    /// Whether the verified commit holds every problem. A problem that belongs to no plan counts until the next [full
+    /// refresh](Self::refresh), even if it was solved in the meantime.
     pub fn is_complete(&self) -> bool {
         self.verified.is_some() && self.is_complete
     }
@@ -44,7 +44,7 @@ impl LiveIndex {
     /// archived plan of the same name count as one.
     ///
     /// Plans are compared by their own files. A change between plans, such as a dependency that no longer exists, is a
-    /// change of neither.
+    /// change of neither plan.
     pub fn refresh(&mut self, context: &Context) -> BTreeSet<PlanId> {
         self.forget();
         if context.reading == Reading::Files || context.plans.index_dir().is_none() {
@@ -56,11 +56,11 @@ impl LiveIndex {
         changed
     }
 
-    /// As [`Self::refresh`], for the directories of these names alone, live and archived.
+    /// As [`Self::refresh`], only for the directories with these names, live and archived.
     ///
-    /// The index is verified afterwards only if no other process has written since the last verified commit: an older
-    /// scan, also in another thread, may have written what it read before the present change. Otherwise everything is
-    /// scanned.
+    /// The index is verified afterwards only if no other process has written since the last verified commit: a scan
+    /// that began earlier, even in another thread, may have written what it read before the present change. Otherwise
+    /// everything is scanned.
     pub fn refresh_plans(&mut self, context: &Context, names: &[String]) -> BTreeSet<PlanId> {
         if self.verified.is_none() || context.plans.index_dir().is_none() {
             return self.refresh(context);
@@ -97,7 +97,7 @@ impl LiveIndex {
         is_verified.then(|| snapshot.load_plan(id).ok()).flatten()
     }
 
-    /// Maps every plan, live and archived, without bodies and in no order.
+    /// Maps every plan, live and archived, without bodies and in no particular order.
     ///
     /// From the index the plans come one by one, so that they are never all in memory.
     pub(crate) fn each<T>(&mut self, context: &Context, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {

@@ -1,6 +1,7 @@
 //! Loads plans into memory: all of them through the index, or a few from their files.
 //!
-//! [`LoadQuery`] is the way to load plans with what an answer about them depends on; [`one_plan`] reads one directory.
+//! [`LoadQuery`] loads plans together with everything on which an answer about them depends; [`one_plan`] reads one
+//! directory.
 
 mod again;
 mod collect;
@@ -49,7 +50,7 @@ impl<'a> Views<'a> {
     }
 }
 
-/// Which of two plans with one name is meant.
+/// Which of two plans with the same name is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The live one, else the archived one.
@@ -64,7 +65,8 @@ pub(crate) fn drop_in_background(data: impl Send + 'static) {
     std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(data)).ok();
 }
 
-/// A path in a plan's directory that matters: a file of the plan, a near miss, a nested plan.
+/// A path in a plan's directory that matters: a file of the plan, a file whose name looks like a step's, or a nested
+/// plan.
 struct PlanEntry {
     path: String,
     meaning: Meaning,
@@ -78,7 +80,7 @@ enum Meaning {
     Plan,
     Step(StepNumber),
     NearMiss,
-    /// A file of a plan inside a plan; the path is that directory's.
+    /// A file of a plan inside another plan's directory; the string is the path of the inner directory.
     Nested(String),
 }
 
@@ -92,7 +94,7 @@ impl Meaning {
 fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<PlanEntry> {
     let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
     all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
-    // Most entries are in one directory, so only the rest of their paths is compared.
+    // Usually all entries are in one directory, so only the rest of their paths is compared.
     let shared = shared_directory(&all);
     all.sort_unstable_by(|a, b| a.path.as_bytes()[shared..].cmp(&b.path.as_bytes()[shared..]));
     all
@@ -148,13 +150,13 @@ fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {
     }
 }
 
-/// The names after a plan's directory in a path.
+/// The part of a path after the plan's directory; `None` if the path is not in one.
 fn behind_plan(path: &str) -> Option<&str> {
     let (plan, rest) = path.strip_prefix("_archive/").unwrap_or(path).split_once('/')?;
     PlanId::is_plan_name(plan).then_some(rest)
 }
 
-/// Follows the hash of a file with several hard links; `views.sql` removes it.
+/// Appended to the hash of a file with several hard links; `views.sql` removes it.
 const LINKED: &str = "+";
 
 /// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
@@ -191,7 +193,8 @@ fn hash_of(context: &Context, found: &PlanEntry) -> String {
 
 /// Reads a file; its path is added to `linked` if it has several hard links.
 ///
-/// The hash then ends in [`LINKED`], because a file must be read again when its number of links changes: so do its problems.
+/// The hash then ends in [`LINKED`], because the file must be read again when its number of links changes: its problems
+/// depend on that number.
 fn source(context: &Context, found: &PlanEntry, linked: &mut Vec<String>) -> (Source, String) {
     let mut is_linked = false;
     let content = match (&found.trouble, found.kind) {
@@ -317,12 +320,12 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
 
 /// What a scan could not read: broken links, unreadable directories, special files with a plan's name.
 fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
-    let is_told = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
+    let is_reported = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {
         let Unread { code, message } = unread(context, &it.error);
         Problem::of_file(&it.relative.to_string_lossy(), code, message, it.error.hint().unwrap_or_default())
     };
-    trouble.into_iter().filter(|it| !is_told(it)).map(problem).collect()
+    trouble.into_iter().filter(|it| !is_reported(it)).map(problem).collect()
 }
 
 #[cfg(test)]

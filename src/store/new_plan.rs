@@ -62,8 +62,8 @@ pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)
     plan
 }
 
-/// The text with the usual keys of a new plan where its own front matter lacks them, and with all other keys that were
-/// asked for. Without a text, a new `plan.md`.
+/// Returns `body` with the usual keys of a new plan, where its own front matter lacks them, and with all other
+/// requested keys. If `body` is empty, returns a new `plan.md`.
 pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
     if body.trim().is_empty() {
         return transaction::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);

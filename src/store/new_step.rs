@@ -28,13 +28,13 @@ pub(crate) fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The author: `agent` if the process of a step adds one, else the given name, else the default.
+/// The author: `agent` if this process works on a step, else the given name, if any.
 pub(crate) fn maker(context: &Context, by: Option<&str>) -> Option<String> {
     let in_step = context.here.step.as_ref().map(|_| "agent");
     in_step.or(by).map(str::to_owned)
 }
 
-/// Reads a number that is meant within a plan: `2.5`, `step-2.5`, or with the plan's own name before it.
+/// Reads the number of a step of this plan: `2.5`, `step-2.5`, or the same after the plan's own name.
 pub(crate) fn own_number(plan: &Plan, text: &str) -> Result<StepNumber, Error> {
     let own = typed_step(plan, text).filter(|it| it.plan == plan.id).map(|it| it.number);
     let not =
@@ -42,7 +42,7 @@ pub(crate) fn own_number(plan: &Plan, text: &str) -> Result<StepNumber, Error> {
     own.ok_or_else(not)
 }
 
-/// Reads a step as people refer to one, where a bare number is one of this plan's.
+/// Reads a reference to a step; a bare number means a step of this plan.
 fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
     let own = |number| StepId { plan: plan.id.clone(), number };
     let path = || {
@@ -52,9 +52,9 @@ fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
     id::read_number(text).map(own).or_else(path).or_else(|| id::read_step_id(text))
 }
 
-/// The number after a step: the middle between it and its successor, or N + 1 after the last one. `moved` does not count, and
-/// numbers that a step has elsewhere are not used.
-pub(crate) fn behind(
+/// The number after a step: the middle between it and its successor, or N + 1 after the last one. The step `moved` is
+/// ignored, and numbers that steps have elsewhere are skipped.
+pub(crate) fn number_after(
     plan: &Plan,
     number: &StepNumber,
     moved: Option<&StepNumber>,
@@ -68,7 +68,7 @@ pub(crate) fn behind(
     Ok(branches::free_after(first, next, elsewhere))
 }
 
-/// Reads dependencies; each must exist, as a typo would stop the step for good.
+/// Reads dependencies; each must exist, because a typo would block the step forever.
 pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> Result<Vec<StepId>, Error> {
     let parts = texts.iter().flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty());
     let mut found = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
 /// A front matter in it would be read as text there, so it is refused.
 pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
     if front_matter::split(text.as_bytes()).yaml().is_some() {
-        let hint = "leave the lines between `---` out; the other fields of the update set them";
+        let hint = "remove the front matter; set these keys with the other fields of the update";
         return Err(Error::usage("the text begins with a front matter", hint));
     }
     let text = text.replace("\r\n", "\n");

@@ -24,7 +24,7 @@ pub(crate) struct PlanUpdate {
     pub(crate) notes: Vec<NewNote>,
     /// The new text below the heading.
     pub(crate) text: Option<String>,
-    /// One byte of the file, by its place.
+    /// Replaces one byte of the file: its offset, and the new byte.
     pub(crate) mark: Option<(usize, u8)>,
     /// In the past tense, for people.
     pub(crate) did: String,
@@ -114,7 +114,7 @@ fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
     read::read_plan_again(plan, content, &context.config.words)
 }
 
-/// A `plan.md` that was missing, as `new` makes it.
+/// The content for a missing `plan.md`, as `planwatch new` writes it.
 pub(crate) fn missing_file(plan: &Plan, context: &Context) -> Result<Vec<u8>, Error> {
     let new = NewPlan { title: plan.title.clone(), ..NewPlan::default() };
     transaction::edit(&plan.path, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS)

@@ -15,7 +15,7 @@ use crate::store::step_moves::MoveRequest;
 use crate::store::transaction::{Changed, Transaction};
 use crate::text::typed::shell_word;
 
-/// Moves a plan; its steps are not touched.
+/// Changes the status of a plan; its steps stay as they are.
 pub(crate) fn move_plan(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -81,7 +81,7 @@ fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>
     if verb == Verb::Done { check_completion(context, plan) } else { Ok(Ok(())) }
 }
 
-/// Refuses to complete a plan with open steps, with any verb; for a program, the steps of its plans count.
+/// Refuses to complete a plan with open steps, with any verb; for a program, the steps of its plans count, too.
 ///
 /// The outer error is one of reading; force overrides the inner one.
 pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
@@ -99,11 +99,11 @@ fn steps_open(id: &str, open: &[String]) -> Option<Error> {
     (!open.is_empty()).then_some(Error::Conflict { code: "steps-open", message, hint })
 }
 
-/// Why a plan may not be moved as it is shown. Surfaces check this before they ask the user anything. `open` are its
-/// open steps with their statuses.
+/// Why a plan, as it is shown, does not allow the move. Surfaces check this before they ask the user anything. `open`
+/// are its open steps with their statuses.
 pub fn not_allowed_as_shown(plan: &PlanShape, verb: Verb, open: &[String]) -> Option<Error> {
     let moved = target(&PlanId::new(&plan.id), verb).and_then(|target| {
-        // A plan that only its closed steps call completed is active in its file.
+        // If the plan counts as completed only because its steps are closed, it is active in its file.
         let is_derived = plan.status_source == StatusSource::Steps;
         let known = PlanStatus::ALL.iter().copied().find(|it| it.word() == plan.status);
         let from = if is_derived { Some(PlanStatus::Active) } else { known };

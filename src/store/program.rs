@@ -15,7 +15,7 @@ use crate::text::typed::shell_word;
 /// A plan with more steps should be split.
 pub(crate) const MANY_STEPS: usize = 100;
 
-/// The edits that make plans belong to a program that is about to be made.
+/// The edits that make plans belong to a program that is about to be created.
 pub(crate) fn adoption(
     context: &Context,
     (is_program, children): (bool, &[String]),
@@ -68,7 +68,7 @@ fn check_child(plan: &Plan) -> Result<(), Error> {
 
 pub(crate) fn nested(name: &str) -> Error {
     let hint = "move its plans to the other program";
-    Error::usage(format!("`{name}` is a program, and programs belong to none"), hint)
+    Error::usage(format!("`{name}` is a program, and a program cannot belong to a program"), hint)
 }
 
 /// Refuses a plan that is not a program.
@@ -84,7 +84,7 @@ pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error>
     Err(Error::usage(format!("`{id}` is not a program"), hint))
 }
 
-/// Refuses a `program` or a `kind` that would nest programs, or name none.
+/// Refuses a `program` or a `kind` that would nest programs, and a `program` that names no program.
 pub(crate) fn check_set(context: &Context, plan: &Plan, key: &str, value: &str) -> Result<(), Error> {
     match key {
         "program" if plan.kind == PlanKind::Program => Err(nested(plan.id.as_str())),
@@ -95,7 +95,7 @@ pub(crate) fn check_set(context: &Context, plan: &Plan, key: &str, value: &str) 
                 shell_word(&plan.id)
             );
             Err(Error::usage(
-                format!("`{}` belongs to a program, and programs belong to none", plan.id),
+                format!("`{}` belongs to a program, and a program cannot belong to a program", plan.id),
                 hint,
             ))
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::api::context::{Context, Notice};
-use crate::disk::{Kept, Project, ProjectNews};
+use crate::disk::{Kept, Project, ProjectReport};
 use crate::store::transaction;
 
 /// What was found, with paths from the project's root.
@@ -17,17 +17,17 @@ pub(crate) struct LeftSaves {
 /// Completes or rolls back a change that a crash interrupted, then finds late saves.
 pub(crate) fn settle(context: &Context) -> LeftSaves {
     let Some(project) = project(context) else { return LeftSaves::default() };
-    let mut news = ProjectNews::default();
+    let mut report = ProjectReport::default();
     // A change that cannot be completed remains, and is reported below.
-    project.settle(&mut || (context.on_notice)(Notice::WaitingForLock), &mut news).ok();
-    if let Some(recovered) = &news.recovered {
+    project.settle(&mut || (context.on_notice)(Notice::WaitingForLock), &mut report).ok();
+    if let Some(recovered) = &report.recovered {
         (context.on_notice)(transaction::recovered(recovered));
     }
     let interrupted = project.pending().map(|it| format!("`{}` of {}", it.verb, it.at));
     LeftSaves { kept: project.kept(), interrupted }
 }
 
-/// The path of displaced texts, from the plans directory.
+/// The paths of displaced texts, relative to the plans directory.
 pub(crate) fn kept(context: &Context) -> Vec<String> {
     let Some(project) = project(context) else { return Vec::new() };
     let from_plans = |it: Kept| shown(&project.root().join(it.kept), context.plans.root(), project.root());

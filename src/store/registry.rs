@@ -6,14 +6,15 @@
 //! shares anyway.
 //!
 //! # Lost answers
-//! A change whose answer is lost may have been made. Each value has a nonce, so no two values are equal. The caller stores
-//! the value before it makes the change; after [`RegistryError::Unanswered`] it makes *the same* change again, and
-//! [`Answer::Done`] then also means that the first one had succeeded. A repeated change with a new nonce would make the
-//! caller's own claim a foreign one.
+//! A change whose answer is lost may have been made. Each value has a nonce, so no two values are equal. The caller
+//! stores the value before it makes the change; after [`RegistryError::Unanswered`] it makes *the same* change again,
+//! and [`Answer::Done`] then also means that the first one had succeeded. A repeated change with a new nonce would make
+//! the caller's own claim look like that of another client.
 //!
 //! # Time
-//! A registry with a clock of its own reports the age of each record and whether it has lapsed ([`Standing`]), and checks
-//! this again in the same statement that takes a record over. Without one, `store::sync::seen` compares sightings.
+//! A registry with a clock of its own reports the age of each record and whether it has lapsed ([`Standing`]), and
+//! checks this again in the same statement that takes a record over. Without such a clock, `store::sync::seen` compares
+//! sightings.
 
 pub(crate) mod git_refs;
 pub(crate) mod name;
@@ -105,14 +106,17 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RegistryError {
     /// It did not answer, and nothing was changed.
-    #[error("it does not answer: {0}")]
+    #[error("the registry does not answer: {0}")]
     Unreachable(String),
     /// A change may have been made; see the first lines of this module.
-    #[error("it did not say whether it made the change: {0}")]
+    #[error("the registry did not confirm the change: {0}")]
     Unanswered(String),
-    /// It answered no: no right to write, rejected credentials, another kind of repository.
-    #[error("it refused: {0}")]
+    /// It refused: no right to write, rejected credentials, another kind of repository.
+    #[error("the registry refused: {0}")]
     Refused(String),
+    /// The registry is a database and has answered, but git's remote did not send the branch of the finished work.
+    #[error("the remote did not send its branch: {why}")]
+    NoBranch { why: String, is_refusal: bool },
     /// This machine is the cause.
     #[error("{0}")]
     Local(String),
@@ -123,8 +127,8 @@ pub(crate) trait ClaimRegistry: Send + Sync {
     /// Builds a value from a body, and stores locally what a retry needs. Does not contact the registry.
     fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError>;
 
-    /// Makes the changes in as few connections as possible. Each concerns another record. The answers have
-    /// the order of the changes.
+    /// Makes the changes in as few connections as possible. Each change must concern a different record. The answers
+    /// have the order of the changes.
     fn change(&self, changes: &[Change], together: Together) -> Result<Vec<Answer>, RegistryError>;
 
     /// All records below `claims/`, and the one that describes the registry.

@@ -44,12 +44,12 @@ pub(crate) struct Gone {
 }
 
 impl Gone {
-    /// The step has another id: its dependants wait for that.
+    /// The step has another id, and its dependants wait for that id.
     pub(crate) fn moved(id: StepId, to: StepId) -> Self {
         Self { id, heirs: vec![to], unclear: None, file: None }
     }
 
-    /// As [`Self::moved`], where links to the step's file follow it.
+    /// As [`Self::moved`], and links to the step's file are changed, too.
     pub(crate) fn with_file(self, file: Option<MovedFile>) -> Self {
         Self { file, ..self }
     }
@@ -111,7 +111,7 @@ impl Relinked {
         transaction::check_writable(context, &step.problems)?;
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
-        // A Dependencies section may name the step with a link alone.
+        // A Dependencies section may name the step only by a link.
         let follow = |text: Vec<u8>, it: &MovedFile| {
             references::followed_step_links(&text, Some(&step.id.plan), it).unwrap_or(text)
         };
@@ -266,7 +266,7 @@ pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId])
     changes
 }
 
-/// Writes a step as the item wrote the one before: `step-2`, `"p/step-2"`, `2`.
+/// Writes a step in the form of the item that it replaces: `step-2`, `"p/step-2"`, `2`.
 fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
     let Some(old) = item.text() else { return dependency_item(own, new) };
     let is_of_same_plan = references::read_item(own, old).is_some_and(|it| it.plan == new.plan);

@@ -13,13 +13,13 @@ use crate::store::fencing::{self, Caller, Owner};
 /// The directory of archived plans and removed files.
 pub(crate) const ARCHIVE: &str = "_archive";
 
-/// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
+/// Where removed files of a plan go. The name sorts by time and is a valid file name on every system.
 pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
     let time = context.now.to_string().replace([':', '-'], "");
     PathBuf::from(ARCHIVE).join(plan.as_str()).join(format!("removed-{time}"))
 }
 
-/// A second removal within a second finds the name taken.
+/// Appends a number to the name if it is taken, as in a second removal within the same second.
 pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
     let stem = name.trim_end_matches(".md");
     let taken = context.plans.names(directory);
@@ -27,8 +27,8 @@ pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> Path
     directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
 }
 
-/// Refuses to remove a step that another worker has claimed, or that is in progress without a claim. The owner of a claim may
-/// remove its step.
+/// Refuses to remove a step that another worker has claimed, or that is in progress without a claim. The owner of a
+/// claim may remove its step.
 pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     let owner = fencing::check(plans, step, who)?;
     if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {

@@ -1,4 +1,4 @@
-//! Reports that are repeated because the first answer was lost: they get the same answer, and change nothing.
+//! Reports that are repeated because the first answer was lost: they succeed again, and change nothing.
 
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -11,12 +11,12 @@ use crate::store::step_file::StepUpdate;
 const AGAIN: i64 = 60;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said<'a> {
+pub(crate) struct Report<'a> {
     pub(crate) outcome: &'a str,
     pub(crate) notes: Option<&'a str>,
 }
 
-impl Said<'_> {
+impl Report<'_> {
     fn is(self, attempt: &Attempt) -> bool {
         (attempt.outcome.as_deref(), attempt.notes.as_deref()) == (Some(self.outcome), self.notes)
     }
@@ -38,37 +38,37 @@ fn end_of<'a>(step: &'a Step, claim: &str) -> Option<&'a Attempt> {
 }
 
 /// Whether the same report already ended the claim that the update names.
-pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, said: Said<'_>) -> bool {
+pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, report: Report<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
-    claim.and_then(|it| end_of(step, it)).is_some_and(|it| said.is(it))
+    claim.and_then(|it| end_of(step, it)).is_some_and(|it| report.is(it))
 }
 
-/// Whether the same report already released the claim that the update names. A release without a message leaves nothing in
-/// the file; a claim that ended in another way has an attempt.
-pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Caller, said: Said<'_>) -> bool {
+/// Whether the same report already released the claim that the update names. A release without a message leaves nothing
+/// in the file; a claim that ended in another way has an attempt.
+pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Caller, report: Report<'_>) -> bool {
     let Some(claim) = who.claim.as_deref().filter(|_| owner == Owner::Late) else { return false };
     match end_of(step, claim) {
-        Some(end) => said.is(end),
-        None => said.notes.is_none() && !step.is_closed() && plans.claims().has_ended(step, claim),
+        Some(end) => report.is(end),
+        None => report.notes.is_none() && !step.is_closed() && plans.claims().has_ended(step, claim),
     }
 }
 
-/// Whether an attempt was recorded by the claim that an update names before the claim ended.
-pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, said: Said<'_>) -> bool {
+/// Whether the claim that an update names recorded the same attempt before the claim ended.
+pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: Report<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     let Some(end) = claim.and_then(|it| end_of(step, it)) else { return false };
     let seconds = end.more.get("seconds").and_then(serde_json::Value::as_i64);
     let Some((until, seconds)) = end.at.zip(seconds) else { return false };
     let is_within = |at: Time| (0..=seconds).contains(&until.seconds_since(at));
     let is_it = |it: &Attempt| {
-        said.is(it) && it.by.as_deref() == Some(who.by.as_str()) && it.at.is_some_and(is_within)
+        report.is(it) && it.by.as_deref() == Some(who.by.as_str()) && it.at.is_some_and(is_within)
     };
     step.attempts.iter().any(is_it)
 }
 
-/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If it has a
-/// time, the times must be equal instead.
-pub(crate) fn is_recent(now: Time, step: &Step, who: &Caller, said: Said<'_>, at: Option<Time>) -> bool {
+/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If it has
+/// a time, the times must be equal instead.
+pub(crate) fn is_recent(now: Time, step: &Step, who: &Caller, report: Report<'_>, at: Option<Time>) -> bool {
     let Some((last, then)) = step.attempts.last().and_then(|it| Some((it, it.at?))) else { return false };
     let is_again = match at {
         Some(at) => at.whole_seconds() == then.whole_seconds(),
@@ -84,5 +84,5 @@ pub(crate) fn is_recent(now: Time, step: &Step, who: &Caller, said: Said<'_>, at
         (None, Some(ended)) => who.claim.as_deref().is_none_or(|it| it == ended),
         (None, None) => false,
     };
-    is_again && is_same_claim && said.is(last) && last.by.as_deref() == Some(who.by.as_str())
+    is_again && is_same_claim && report.is(last) && last.by.as_deref() == Some(who.by.as_str())
 }

@@ -59,15 +59,15 @@ impl Target {
 pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
     let (target, side) = for_reading(context, text)?;
     if side == Side::Archived && load::is_live(context, target.plan()) {
-        let message = format!("`{text}` is archived, and a live plan has its name");
+        let message = format!("`{text}` is archived, and a live plan has the same name");
         let hint =
-            format!("`{}` means the live one; archived plans answer and stay as they are", target.plan());
+            format!("`{}` means the live one; archived plans can be read, but not changed", target.plan());
         return Err(Error::Conflict { code: "archived", message, hint });
     }
     Ok(target)
 }
 
-/// As [`target`], where a path into the archive means the archived plan also if a live one has its name.
+/// As [`target`], where a path into the archive means the archived plan even if a live one has its name.
 pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side), Error> {
     let target = match read_reference(text) {
         Reference::Number(_) if load::exists(context, &PlanId::new(text)) => Target::Plan(PlanId::new(text)),
@@ -86,7 +86,7 @@ pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     match target(context, text)? {
         Target::Step(step) => Ok(step),
         Target::Plan(plan) => {
-            let message = format!("`{plan}` is a plan; a step is wanted here");
+            let message = format!("`{plan}` is a plan; a step is needed here");
             Err(Error::usage(message, format!("name one of its steps, as in `{plan}:1`")))
         }
     }
@@ -107,7 +107,7 @@ fn only_plan(target: Target) -> Result<PlanId, Error> {
     match target {
         Target::Plan(plan) => Ok(plan),
         Target::Step(NamedStep { id, .. }) => {
-            let message = format!("`{id}` is a step; a plan is wanted here");
+            let message = format!("`{id}` is a step; a plan is needed here");
             Err(Error::usage(message, format!("its plan is `{}`", id.plan)))
         }
     }
@@ -140,7 +140,7 @@ fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Er
         true => (false, plans.live().collect::<Vec<_>>()),
         false => (true, active),
     };
-    // Plans with such a step come first.
+    // Plans with a step of this number come first.
     let has = |it: &&Plan| it.steps.iter().any(|step| step.id.number == *number);
     named.sort_by_key(|it| !has(it));
     let candidates = named.into_iter().map(|it| it.id.to_string()).collect();
@@ -153,7 +153,7 @@ fn path_target(context: &Context, path: &str) -> Result<(Target, Side), Error> {
     let absolute = normalize(&context.here.directory.join(path));
     let root = context.plans.root();
     let relative = absolute.strip_prefix(root).ok();
-    // A relative path may also be meant as seen from the plans directory.
+    // A relative path may also be given relative to the plans directory.
     let relative = relative
         .map(Path::to_path_buf)
         .or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));

@@ -44,7 +44,7 @@ pub(crate) struct StepUpdate {
     /// The update comes from `claim`: it makes a claim, or marks a step with too many tries as failed.
     /// `src/ops/claim.rs` records the answer for the request's key, not this module.
     pub(crate) is_claim: bool,
-    /// Reported after the rest is written.
+    /// An error that is returned after the rest is written.
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
     pub(crate) did: String,
@@ -56,7 +56,7 @@ pub(crate) struct Current<'a> {
     pub(crate) plans: &'a Plans,
     pub(crate) plan: &'a Plan,
     pub(crate) step: &'a Step,
-    /// Of a step without a file: those that it would be created with.
+    /// For a step without a file, the bytes with which the file would be created.
     pub(crate) bytes: &'a [u8],
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn update_with<T, L>(
 ) -> Result<Decision<Done, T, L>, Error> {
     let is_dry_run = writing.is_dry_run();
     write(context, writing, named, None, decide)?.try_map(|made, value| {
-        let done = made.told(context)?;
+        let done = made.into_done(context)?;
         if !is_dry_run {
             note_claim(context, &done);
         }
@@ -140,8 +140,8 @@ pub(crate) struct Done {
     ends_record: bool,
 }
 
-/// As [`update_with`], without the claim's record and the report, which can be made without the locks. `records` are the
-/// claim records, if the caller has locked them.
+/// As [`update_with`], without the claim's record and the report, which can be made without the locks. `records` are
+/// the claim records, if the caller has locked them.
 pub(crate) fn write<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -205,7 +205,7 @@ impl Made {
     }
 
     /// The change, with the step from its file.
-    pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
+    pub(crate) fn into_done(self, context: &Context) -> Result<Done, Error> {
         let Self { plans, step, outcome, applied } = self;
         let (changed, after) =
             as_changed(context, (&plans, &step), &outcome, &applied.bytes, applied.was_written)?;
@@ -235,7 +235,7 @@ fn as_changed(
 /// note is written, no answer is recorded.
 fn record_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
     if outcome.update.refusal.is_some() {
-        idempotency::record_aside(context);
+        idempotency::exclude_next_change(context);
     } else if !outcome.update.is_claim {
         idempotency::record(context, || {
             as_changed(context, of, outcome, after, true).map(|it| it.0).into_iter().collect()
@@ -330,7 +330,7 @@ pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<
     transaction::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
 }
 
-/// The file with another text below its heading, in its own line ends.
+/// The file with another text below its heading, with the file's own line endings.
 pub(crate) fn with_text(file: &[u8], text: &str) -> Vec<u8> {
     let start = front_matter::split(file).body_start();
     let body = String::from_utf8_lossy(&file[start..]);

@@ -28,7 +28,7 @@ pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<
     Ok((before != after).then_some(FileOp::Change { path, before, after }))
 }
 
-/// Reads a `plan.md`, and refuses it while it is being saved: a part of it may lack the list.
+/// Reads a `plan.md`, and refuses it while it is being saved: a partly saved file may lack the list.
 fn plan_file(context: &Context, path: &Path) -> Result<Vec<u8>, Error> {
     let saves = context.plans.saves(context);
     let found = match context.plans.read(path) {
@@ -70,7 +70,8 @@ pub(crate) fn taken_out(
     Ok((edited, removed))
 }
 
-/// Merges lines: that of `kept` gets a title and dependencies, the others are removed. Returns the removed text.
+/// Merges lines: the line of `kept` gets a title and dependencies, and the others are removed. Returns the removed
+/// text.
 pub(crate) fn squashed(
     context: &Context,
     plan: &Plan,
@@ -87,7 +88,7 @@ pub(crate) fn squashed(
             removed.push_str(&lines);
         }
         let (rest, line) = steps_list::without_line(&plan.id, &file, &kept.number);
-        // The last line of a list stays: without one there is no style for the new line.
+        // The last line of a list stays: without a line, the list does not show the style for the new line.
         if line.is_empty() || !steps_list::names_steps(&plan.id, &String::from_utf8_lossy(&rest)) {
             return file;
         }
@@ -166,7 +167,7 @@ pub(crate) fn relinked(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<
     })
 }
 
-/// Makes an edit of a plan's file that concerns its Steps list alone.
+/// Makes an edit of a plan's file that concerns only its Steps list.
 pub(crate) fn edited(
     context: &Context,
     plan: &Plan,

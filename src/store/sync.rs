@@ -5,12 +5,12 @@
 //! records whose work is on the branch.
 //!
 //! # Who holds a step
-//! The record at the registry decides between machines; on this machine the lease does (`store::leases`). A claim is made
-//! here first, then at the registry; if that has another record, the claim here is taken back. Work ends at the registry
-//! first, then in the step's file, so a worker whose record was taken over cannot change the step.
+//! The record at the registry decides between machines; on this machine the lease does (`store::leases`). A claim is
+//! made here first, then at the registry; if the registry has a record of another clone, the claim here is undone. Work
+//! ends at the registry first, then in the step's file, so a worker whose record was taken over cannot change the step.
 //!
 //! # Without an answer
-//! Each change is stored here before it is sent. If it is not answered, it stays *unsettled*: the next verb that writes, or
+//! Each change is stored here before it is sent. Without an answer it stays *unsettled*: the next verb that writes, or
 //! `sync`, sends the same change again.
 
 pub(crate) mod claiming;
@@ -185,8 +185,8 @@ impl<'a> Sync<'a> {
         };
         match git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]) {
             Ok(()) | Err(RemoteError::NoRef) => Ok(()),
-            Err(RemoteError::Silent(why)) => Err(RegistryError::Unreachable(why)),
-            Err(RemoteError::Refused(why)) => Err(RegistryError::Refused(why)),
+            Err(RemoteError::Silent(why)) => Err(RegistryError::NoBranch { why, is_refusal: false }),
+            Err(RemoteError::Refused(why)) => Err(RegistryError::NoBranch { why, is_refusal: true }),
             Err(RemoteError::Git(error)) => Err(RegistryError::Local(error.to_string())),
         }
     }
@@ -214,7 +214,7 @@ impl<'a> Sync<'a> {
         self.state.put_seen(&before, &seen)
     }
 
-    /// Refuses a registry with another id: two clones that mean different ones would not see each other's claims.
+    /// Refuses a registry with another id: two clones that use different registries would not see each other's claims.
     fn check_registry(&self, text: &str) -> Result<(), RegistryError> {
         let named: Option<Description> = serde_json::from_str(text).ok();
         match named {
@@ -275,7 +275,7 @@ impl<'a> Sync<'a> {
             }
             self.state.put(&own)?;
         }
-        Ok(Pushed::Unsettled(RegistryError::Unreachable("the record changes again and again".to_owned())))
+        Ok(Pushed::Unsettled(RegistryError::Unreachable("the record changed during each attempt".to_owned())))
     }
 
     /// Deletes a record if it has this value; returns whether it was deleted.
@@ -343,24 +343,40 @@ impl<'a> Sync<'a> {
     }
 
     pub(crate) fn error(&self, error: &RegistryError) -> Error {
-        Self::error_at(&self.config.remote, error)
+        match (&self.config.claims, error) {
+            (ClaimsAt::Refs(_), _) => Self::error_at(&self.config.remote, error),
+            (ClaimsAt::Url(_), RegistryError::NoBranch { .. }) => {
+                Self::error_of(&of_remote(&self.config.remote), "check your access to it", error)
+            }
+            (ClaimsAt::Url(_), _) => {
+                let hint = "check its URL, your password and the rights of the role";
+                Self::error_of("the claims database", hint, error)
+            }
+        }
     }
 
+    /// The error of a registry at a git remote.
     pub(crate) fn error_at(remote: &str, error: &RegistryError) -> Error {
+        let hint = "check your access to it; claims need the right to push";
+        Self::error_of(&of_remote(remote), hint, error)
+    }
+
+    /// `place` is what was contacted, `access` is the hint if it refused.
+    fn error_of(place: &str, access: &str, error: &RegistryError) -> Error {
         match error {
-            RegistryError::Unreachable(why) | RegistryError::Unanswered(why) => Error::conflict(
+            RegistryError::Unreachable(why)
+            | RegistryError::Unanswered(why)
+            | RegistryError::NoBranch { why, is_refusal: false } => Error::conflict(
                 "remote-unreachable",
-                format!("the remote `{remote}` does not answer: {why}"),
+                format!("{place} does not answer: {why}"),
                 "try again later; `planwatch claim --offline` claims on this machine alone",
             ),
-            RegistryError::Refused(why) => Error::conflict(
-                "remote-refused",
-                format!("the remote `{remote}` refuses: {why}"),
-                "check your access to it; claims need the right to push",
-            ),
+            RegistryError::Refused(why) | RegistryError::NoBranch { why, is_refusal: true } => {
+                Error::conflict("remote-refused", format!("{place} refuses: {why}"), access)
+            }
             RegistryError::Local(why) if why == DIFFERS => Error::conflict(
                 "registry-differs",
-                format!("the claims at the remote `{remote}` belong to another registry than [sync] here"),
+                format!("{place} has claims of another registry than [sync] here"),
                 "get the current planwatch.toml, for example with `git pull`",
             ),
             RegistryError::Local(why) => Error::failed("git-failed", why.clone(), ""),
@@ -368,10 +384,14 @@ impl<'a> Sync<'a> {
     }
 }
 
+fn of_remote(remote: &str) -> String {
+    format!("the remote `{remote}`")
+}
+
 const DIFFERS: &str = "registry-differs";
 
-/// Stores the registry's value in `own`, if this clone wrote it or there is none. Otherwise returns the loss
-/// of the record.
+/// Stores the registry's value in `own`, if this clone wrote it or if there is none. Otherwise returns the loss of the
+/// record.
 fn adopt(own: &mut Own, seen: &Seen) -> Option<Pushed> {
     let Some(sighting) = seen.records.get(&own.name) else {
         own.held = None;

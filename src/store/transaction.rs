@@ -49,7 +49,7 @@ pub struct Changed {
     pub path: String,
     #[serde(rename = "written")]
     pub was_written: bool,
-    /// The status before; none where no status is concerned.
+    /// The status before; none if the change concerns no status.
     pub was: Option<String>,
     pub status: Option<String>,
     /// What was done, in the past tense: `completed`, `attempt recorded`, `added`.
@@ -174,7 +174,7 @@ fn replaces_a_save<T>(first: &Round<T>, bytes: &[u8], ours: &[u8]) -> bool {
     saved != base && ours != saved && ours == given
 }
 
-/// The number and length of the waits for a save in progress. Together they are longer than a file can count as half
+/// The number and length of the waits for a save in progress. Together they last longer than a file can count as half
 /// saved.
 const SAVE_WAITS: usize = 30;
 const SAVE_WAIT: Duration = Duration::from_millis(100);
@@ -206,7 +206,7 @@ pub(crate) fn once_saved<T>(
     change()
 }
 
-/// How many times a batch is made and tried before the editor's save wins.
+/// How many times a batch is made and tried before the error about another program's save is returned.
 const BATCH_TRIES: usize = 3;
 
 pub(crate) struct Transaction<'a> {
@@ -223,7 +223,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) noted: Option<Planned>,
 }
 
-/// The lock. Displaced texts are reported at the latest when it is released, also if the change failed.
+/// The lock. Displaced texts are reported at the latest when it is released, even if the change failed.
 struct LockedPlans<'a> {
     context: &'a Context,
     locked: Locked<'a>,
@@ -231,7 +231,7 @@ struct LockedPlans<'a> {
 
 impl Drop for LockedPlans<'_> {
     fn drop(&mut self) {
-        tell_kept(self.context, &std::mem::take(&mut self.locked.news));
+        report_kept(self.context, &std::mem::take(&mut self.locked.kept));
         if self.locked.take_unrecorded() {
             self.context.notify(Notice::NotRecorded);
         }
@@ -268,7 +268,7 @@ impl<'a> Transaction<'a> {
         Self { context, verb, locked, diff, hints, not_repointed, at_end, noted: None }
     }
 
-    /// Takes the lock, unless nothing is to be written; the writes until the drop are one step of `undo`.
+    /// Takes the lock, unless nothing is to be written; all writes until the drop are undone together.
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
@@ -277,14 +277,14 @@ impl<'a> Transaction<'a> {
         Ok(Self::new(context, verb, locked, None))
     }
 
-    /// Says who makes the writes that follow, where that is another name than that of the context.
+    /// Sets the author of the writes that follow, if it is not the name in the context.
     pub(crate) fn sign(&mut self, by: &str) {
         if let Some(it) = &mut self.locked {
             it.locked.sign(by);
         }
     }
 
-    /// From now on the diffs of `change` and `create` are rendered with [`Self::cut`], after the lock is released.
+    /// From now on the diffs of `change` and `create` are collected for [`Self::cut`] and rendered later.
     pub(crate) fn show_at_end(&mut self) {
         self.at_end.get_or_insert_default();
     }
@@ -296,13 +296,13 @@ impl<'a> Transaction<'a> {
 
     /// A transaction under the same lock for another thread, which writes other files. Its changes are a separate unit
     /// of `undo`, the `nth` after this transaction's.
-    pub(crate) fn beside(&self, nth: u64, verb: &str, by: &str) -> Self {
+    pub(crate) fn for_thread(&self, nth: u64, verb: &str, by: &str) -> Self {
         let at = self.context.now.to_string();
-        let beside = |it: &LockedPlans<'a>| LockedPlans {
+        let of_thread = |it: &LockedPlans<'a>| LockedPlans {
             context: self.context,
-            locked: it.locked.beside(nth, (verb, &at, by)),
+            locked: it.locked.for_thread(nth, (verb, &at, by)),
         };
-        let locked = self.locked.as_ref().map(beside);
+        let locked = self.locked.as_ref().map(of_thread);
         Self::new(self.context, verb, locked, Some(Shown::default()))
     }
 
@@ -348,7 +348,7 @@ impl<'a> Transaction<'a> {
                 let path = self.context.plans.root().join(path);
                 return Err(Stop::Refused(Error::Disk(DiskError::FileChanged { path })));
             }
-            idempotency::about_to(self.context, &self.verb, vec![path.to_owned()], || {
+            idempotency::prepare_record(self.context, &self.verb, vec![path.to_owned()], || {
                 diff::unified(&shown_path(&self.context.root_name(), path), Some(bytes), Some(&ours))
             });
             rounds.push(Round { base: bytes.to_vec(), ours: ours.clone(), value });
@@ -360,7 +360,7 @@ impl<'a> Transaction<'a> {
             Err(ChangeError::Refused(Stop::Refused(error))) => return Err(error),
             Err(ChangeError::Refused(Stop::Left(left))) => return Ok(Decision::Leave(left)),
         };
-        tell_kept(self.context, &written.kept);
+        report_kept(self.context, &written.kept);
         // The disk makes no change without a run of the decision.
         let last = made.unwrap_or(rounds.len().saturating_sub(1));
         let Round { base, ours, value } = rounds.swap_remove(last);
@@ -387,7 +387,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Makes the file of a step that the plan lists and that has none, unless it was removed a moment ago.
+    /// Makes the file of a step that the plan lists and that has none, unless the file disappeared a moment ago.
     pub(crate) fn create_listed(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         if let Some(held) = &self.locked {
             held.locked.refuse_vanished(Path::new(path))?;
@@ -409,7 +409,7 @@ impl<'a> Transaction<'a> {
     /// Makes a file that does not exist.
     pub(crate) fn create(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
-        idempotency::about_to(self.context, &self.verb, vec![path.to_owned()], || {
+        idempotency::prepare_record(self.context, &self.verb, vec![path.to_owned()], || {
             self.diff_of(path, None, Some(bytes))
         });
         self.write(|it| it.create(Path::new(path), bytes))?;
@@ -420,7 +420,7 @@ impl<'a> Transaction<'a> {
     /// Makes a directory that appears with all its files at once.
     pub(crate) fn create_directory(&mut self, path: &str, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
-        idempotency::about_to(self.context, &self.verb, vec![path.to_owned()], || {
+        idempotency::prepare_record(self.context, &self.verb, vec![path.to_owned()], || {
             let diff = |(name, bytes): &(String, Vec<u8>)| {
                 self.diff_of(&format!("{path}/{name}"), None, Some(bytes))
             };
@@ -442,8 +442,8 @@ impl<'a> Transaction<'a> {
         self.batch_emptying(verb, ops, Vec::new())
     }
 
-    /// As [`Self::batch`], of operations that `make` derives from the files as they are; after a save in between they are made
-    /// again.
+    /// As [`Self::batch`], of operations that `make` derives from the files as they are; after a save in between, they
+    /// are derived again.
     pub(crate) fn batch_on_files(
         &mut self,
         verb: &str,
@@ -480,7 +480,7 @@ impl<'a> Transaction<'a> {
     /// Undoes a change, the last one or the one with this id.
     pub(crate) fn undo(&mut self, id: Option<&str>) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
-        idempotency::about_to(self.context, &self.verb, Vec::new(), String::new);
+        idempotency::prepare_record(self.context, &self.verb, Vec::new(), String::new);
         self.write(|it| it.undo_change(id))
     }
 
@@ -499,7 +499,7 @@ impl<'a> Transaction<'a> {
     fn show_batch(&mut self, verb: &str, ops: &[FileOp]) {
         let diff: String = ops.iter().map(|op| describe(&self.context.root_name(), op)).collect();
         let paths: Vec<_> = ops.iter().map(|op| (matches!(op, FileOp::Create { .. }), path_of(op))).collect();
-        idempotency::about_to(self.context, verb, idempotency::telling(&paths), || diff.clone());
+        idempotency::prepare_record(self.context, verb, idempotency::result_paths(&paths), || diff.clone());
         self.diff.push_str(&diff);
     }
 
@@ -536,14 +536,14 @@ pub(crate) fn path_of(op: &FileOp) -> &Path {
 /// Takes the lock, and reports what was recovered. Later writes belong to `verb`.
 pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, Error> {
     let mut locked = context.plans.lock(&mut || (context.on_notice)(Notice::WaitingForLock))?;
-    let news = std::mem::take(&mut locked.news);
-    tell_kept(context, &news);
+    let kept = std::mem::take(&mut locked.kept);
+    report_kept(context, &kept);
     if let Some(recovered) = &locked.recovered {
         (context.on_notice)(self::recovered(recovered));
     }
     locked.ask_for_lengths(context);
     locked.sign(&context.by);
-    locked.carry(context.key.as_ref().map(|it| it.keyed()));
+    locked.use_key(context.key.as_ref().map(|it| it.keyed()));
     locked.begin(verb, &context.now.to_string());
     Ok(locked)
 }
@@ -561,7 +561,7 @@ pub(crate) fn kept(it: &Kept) -> Notice {
     Notice::Kept { path, kept, why: it.why.word().to_owned() }
 }
 
-fn tell_kept(context: &Context, kept: &[Kept]) {
+fn report_kept(context: &Context, kept: &[Kept]) {
     for it in kept {
         context.notify(self::kept(it));
     }

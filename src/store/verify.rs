@@ -43,7 +43,7 @@ fn directory(context: &Context, verify: &Verify) -> Option<PathBuf> {
 
 /// What must be trusted before a step's commands run; `None` if it has no commands.
 ///
-/// It covers all of them in their order, with the files of the repository that they name.
+/// The hash covers all commands in their order, with the files of the repository that they name.
 pub fn subject(context: &Context, step: &Step) -> Option<Subject> {
     if step.verify.is_empty() {
         return None;
@@ -107,7 +107,7 @@ pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
     Ok(steps.filter_map(|it| subject(context, it)).collect())
 }
 
-/// The absolute paths of a plan's steps, or of one, to revoke trust.
+/// The absolute paths of the files of a plan's steps, or of one step's file, to revoke trust.
 pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
     let target = resolve::target(context, name)?;
     let plan = target.plan();

@@ -1,7 +1,7 @@
 //! Reads YAML that users give as data. The only file that names its library.
 //!
-//! Only the values count here, so a library that loses comments and positions is enough. Front matter, whose bytes stay,
-//! has [`yaml`].
+//! Only the values count here, so a library that loses comments and positions is enough. Front matter, whose bytes must
+//! not change, is read by [`yaml`].
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ pub struct NotData {
 
 /// Reads one YAML document as the JSON that means the same.
 ///
-/// A key that a mapping has twice is an error, and so are aliases that expand to too much. The limits of size and nesting
-/// are those of a front matter.
+/// A key that a mapping has twice is an error, and so are aliases that expand to too many values. The limits of size
+/// and nesting are those of a front matter.
 pub fn read(text: &str) -> Result<Value, NotData> {
     let at_start = |reason: String| NotData { place: Place::START, reason };
     let text = text.trim_start_matches('\u{feff}');

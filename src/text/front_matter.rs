@@ -20,7 +20,7 @@ pub struct Parts<'a> {
     pub header: Header,
 }
 
-/// Whether a file has a front matter; line ranges hold their line ending, offsets count from the file's start.
+/// Whether a file has a front matter; line ranges include their line ending, offsets count from the file's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Header {
     Absent,

@@ -149,7 +149,7 @@ impl Entry<'_> {
         if self.find(&after)? == expected && without(before)? == without(&after)? {
             return Ok(after);
         }
-        Err(not(before, 0, "the entry could not be changed surely".to_owned()))
+        Err(not(before, 0, "the entry could not be changed reliably".to_owned()))
     }
 }
 
@@ -157,7 +157,7 @@ fn read(text: &str) -> Result<Value, NotJson> {
     let start = start(text);
     match serde_json::from_str::<Value>(&text[start..]) {
         Ok(it) if it.is_object() => Ok(it),
-        Ok(_) => Err(not(text, start, "the file is no JSON object".to_owned())),
+        Ok(_) => Err(not(text, start, "the file is not a JSON object".to_owned())),
         Err(error) => {
             let at = start + offset(&text[start..], error.line(), error.column());
             let is_comment = text[at..].starts_with('/') || text[..at].ends_with('/');

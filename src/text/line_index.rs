@@ -35,7 +35,7 @@ fn column(before: &[u8], start: usize) -> u32 {
 
 /// Like [`place`], but counts only from `from`, whose place is known, if both are in the same line. A line of the
 /// front matter can name hundreds of steps (benchmark T16).
-pub fn place_behind(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
+pub fn place_after(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
     match bytes.get(from..at) {
         Some(between) if from > 0 && !between.contains(&b'\n') => {
             Place { column: known.column.saturating_add(saturate(columns(between))), ..known }
@@ -66,7 +66,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Returns the text of a line counted from 1, without its end, for showing beside a problem.
+/// Returns the text of a line counted from 1, without its end, to show it next to a problem.
 pub fn line_text(bytes: &[u8], line: u32) -> Option<String> {
     let nth = usize::try_from(line.checked_sub(1)?).ok()?;
     let raw = bytes.split(|&it| it == b'\n').nth(nth)?;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_behind_a_known_one_is_the_same() {
+    fn a_place_after_a_known_one_is_the_same() {
         let text = "\u{feff}a: [1, é,\r\n  2, \u{1f600}, 3]\nb\n".as_bytes();
         for from in 0..=text.len() {
             for at in from..=text.len() + 1 {
@@ -114,7 +114,7 @@ mod tests {
                 // Between the bytes of one character there is no place.
                 let is_between = |at: usize| text.get(at).is_some_and(|it| (0x80..0xC0).contains(it));
                 if !is_between(from) && !is_between(at) {
-                    assert_eq!(place_behind(text, known, at), place(text, at), "{from} {at}");
+                    assert_eq!(place_after(text, known, at), place(text, at), "{from} {at}");
                 }
             }
         }

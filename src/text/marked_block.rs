@@ -69,12 +69,12 @@ pub fn find_marked(marks: &Marks, text: &str) -> Result<Option<Block>, Unpaired>
         let said = line.trim_end();
         if said.starts_with(marks.begin) && said.ends_with(marks.close) {
             if open.is_some() || found.is_some() {
-                return Err(unpaired(at, "a second block of planwatch's begins here"));
+                return Err(unpaired(at, "a second block of planwatch begins here"));
             }
             open = Some((at, line));
         } else if said == marks.end {
             let Some((start, first)) = open.take() else {
-                return Err(unpaired(at, "a block of planwatch's ends here that does not begin"));
+                return Err(unpaired(at, "a block of planwatch ends here, but does not begin"));
             };
             let inside = &text[start + first.len()..at];
             found = Some(block(marks, start..at + line.len(), first, inside));
@@ -82,7 +82,7 @@ pub fn find_marked(marks: &Marks, text: &str) -> Result<Option<Block>, Unpaired>
         at += line.len();
     }
     match open {
-        Some((start, _)) => Err(unpaired(start, "a block of planwatch's begins here that does not end")),
+        Some((start, _)) => Err(unpaired(start, "a block of planwatch begins here, but does not end")),
         None => Ok(found),
     }
 }

@@ -122,7 +122,7 @@ fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
         let is_block = inside.starts_with('#');
         let inside = inside.trim_start_matches('#').trim_start();
         if inside.starts_with(['>', '*']) {
-            return Err(broken(whole, at + open, "partials and decorators are not understood here"));
+            return Err(broken(whole, at + open, "partials and decorators are not supported here"));
         }
         blocks += usize::from(is_block);
         if blocks > MAX_BLOCKS {

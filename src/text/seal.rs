@@ -2,7 +2,7 @@
 //!
 //! Line endings are ignored, because git changes them.
 
-/// What precedes the seal of a whole file, and follows it.
+/// The text before and after the seal of a whole file.
 const BEFORE: &str = "seal: \"";
 const AFTER: char = '"';
 

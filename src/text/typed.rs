@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// Control characters, and those that turn the direction of writing or break a line, and so show a text that is not there.
+/// Whether a character is a control character, changes the direction of writing, or breaks a line. Such characters can
+/// make a terminal show a different text.
 pub fn acts_on_terminal(c: char) -> bool {
     let turns = matches!(
         c,

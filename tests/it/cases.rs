@@ -1,13 +1,13 @@
 //! Each directory `tests/cases/<verb>/<case>/` records command lines, their output and their changes of files.
 //!
 //! `cmd` contains the lines: `$ planwatch …` runs the binary, `@ …` prepares or edits files ([`Line`]), `#` is a comment.
-//! `in/` is the initial working directory; without it, that contains the example plans as `plans/`. The outcome: `stdout`,
-//! `stderr` (for several commands each part below its command line), `exit` (a line for each command), `out/` with
-//! every created or changed file, `removed` with the removed paths, `left-empty` with new empty directories.
-//! A missing file means no output or exit code 0. All other files must stay unchanged, byte for byte.
-//! Claim ids are random. Those that do not occur in the case's input are replaced by `<claim-1>`, `<claim-2>` and so on, in
-//! order of appearance, and ids of changes for `undo` by `<change-1>` and so on.
-//! `PLANWATCH_BLESS=1` records the outcomes again. Review the differences then.
+//! `in/` is the initial working directory; without `in/`, the working directory contains the example plans as `plans/`.
+//! The outcome: `stdout`, `stderr` (for several commands each part below its command line), `exit` (a line for each
+//! command), `out/` with every created or changed file, `removed` with the removed paths, `left-empty` with new empty
+//! directories. A missing file means no output or exit code 0. All other files must stay unchanged, byte for byte.
+//! Claim ids are random. Those that do not occur in the case's input are replaced by `<claim-1>`, `<claim-2>` and so
+//! on, in order of appearance, and ids of changes for `undo` by `<change-1>` and so on. `PLANWATCH_BLESS=1` records the
+//! outcomes again. Review the differences then.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests create and read files, and read the environment for PLANWATCH_BLESS"
@@ -423,10 +423,10 @@ fn verbs() -> BTreeMap<String, bool> {
 /// Covered by other tests: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
 /// random (see `http`), and the board needs a terminal (see `scripts/board-check`).
 const ELSEWHERE: [(&str, &str); 7] = [
-    // A client has to say goodbye in the protocol; tests/it/lsp.rs does.
+    // A client has to end the session with messages of the protocol, as tests/it/lsp.rs does.
     ("lsp", "success"),
     ("board", "success"),
-    // Its answer has a random code; tests/it/http/pages.rs tries it.
+    // Its answer has a random code; tests/it/http/pages.rs tests it.
     ("browser", "success"),
     ("watch", "success"),
     ("watch", "--json"),

@@ -302,7 +302,7 @@ fn a_step_completed_on_another_branch_cannot_be_claimed_even_with_a_long_log() {
     let other = |nth: usize| line.replace("\"p:1\"", &format!("\"q:{nth}\""));
     let others: String = (0..80_000).map(other).collect();
     assert!(others.len() > 16 << 20, "more than any record may hold");
-    // The name of this release, and that of earlier ones.
+    // The name of the log in this release, and in earlier ones.
     for name in [&log, &records.join("closed")] {
         std::fs::write(name, format!("{others}{line}")).expect("it can be written");
         let ran = repository.run(HERE, "claim p:1");

@@ -149,7 +149,7 @@ fn a_follower_reports_a_crash_of_the_daemon() {
     let watched = Watched::start(Place::with_examples());
     let (mut child, _events, asides) = follow(&watched.place);
     watched.signal("KILL");
-    assert_eq!(asides.end(), ["error[no-daemon]: the process that watched has ended without a word"]);
+    assert_eq!(asides.end(), ["error[no-daemon]: the process that watched has ended without a message"]);
     assert_eq!(child.wait().expect("it ended").code(), Some(8));
     // The socket of the killed daemon does not prevent a new start.
     watched.wait();

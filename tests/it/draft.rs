@@ -142,7 +142,7 @@ fn nothing_is_created_if_the_first_pass_has_no_answer() {
     for (body, code, why) in [
         ("exit 3", 1, "exit code 3"),
         ("true", 1, "gave an empty answer three times"),
-        ("echo busy: rate limit, retry after 2h >&2; exit 1", 1, "the agent's limit lasts 7200 s more"),
+        ("echo busy: rate limit, retry after 2h >&2; exit 1", 1, "the agent's usage limit ends in 7200 s"),
     ] {
         let place = place(body);
         let ran = run(&place, &BEGIN, &[]);

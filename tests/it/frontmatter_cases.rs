@@ -207,7 +207,8 @@ fn data_is(before: &[u8], after: &[u8], op: &str, args: &Json) -> Result<(), Str
     (is == expected).then_some(()).ok_or_else(|| format!("data is {is:?}, not {expected:?}"))
 }
 
-/// The data from the other reader. For texts with YAML 1.1's line endings, which that one splits at, it is from planwatch's.
+/// The data as the other reader reads it. That reader splits texts at YAML 1.1's line endings; for texts with these,
+/// planwatch's own reader is used.
 fn data(file: &[u8]) -> Result<Yaml, String> {
     let parts = front_matter::split(file);
     let text = std::str::from_utf8(parts.yaml().unwrap_or_default()).map_err(|it| it.to_string())?;

@@ -22,7 +22,7 @@ fn an_unrecorded_change_is_reported_and_undo_does_not_undo_another() {
     place.write(log, place.text(log) + &"\n".repeat(8192));
     let ran = limited(&place, 8, &["done", "p:2"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("its record could not be written: `undo` cannot take it back"), "{ran:?}");
+    assert!(ran.stderr.contains("its record could not be written, so `undo` cannot undo it"), "{ran:?}");
     let before = tree(&place.work());
     let refused = place.run("undo");
     assert_eq!(refused.code, 4, "{refused:?}");

@@ -8,7 +8,7 @@ use crate::http::client::Server;
 use crate::mcp::Client;
 use crate::support::Place;
 
-/// Long enough that a file which git takes back to it does not look half saved.
+/// Long enough that a file which git restores to this text does not look half saved.
 const STEP: &str = "---\nstatus: pending\n---\n# One\n\nThis step has a text of several lines, as most steps have.\n\
                     It says what is to be done, and how to find out that it is done.\n\
                     It is longer than what planwatch writes into the front matter.\n";
@@ -65,7 +65,7 @@ fn a_number_of_an_unmerged_branch_is_not_used_again() {
     place.write("list", "- [ ] One\n- [ ] Two\n- [ ] New\n");
     assert_eq!(number(&place, "replace p --file list"), "p:4");
     assert_eq!(number(&place, "replace p --file list --no-branches"), "p:3");
-    // What is merged is here; what was merged and removed may be used again.
+    // After the merge, step 3 is in this tree. After it is removed, its number may be used again.
     place.git_with(&["merge", "-q", "--no-edit", "a"]);
     assert_eq!(number(&place, "add p New"), "p:4");
     place.git_with(&["rm", "-q", "plans/p/step-3.md"]);
@@ -87,7 +87,7 @@ fn a_number_of_another_tree_or_a_remote_is_not_used_again() {
     assert_eq!(number(&place, "-C clone add p New"), "p:3", "p:3 is in no commit, and far took 4");
     place.git_with(&["branch", "-q", "-D", "far"]);
     assert_eq!(number(&place, "add p New"), "p:4");
-    // A plan that is not there elsewhere has no numbers there.
+    // A plan that exists in no other tree or branch has no reserved numbers.
     place.run("new Q One").ok();
     assert_eq!(number(&place, "add q New"), "q:2");
 }
@@ -119,7 +119,7 @@ fn what_branches_say_otherwise_is_listed() {
     let text = place.run("status --branches").ok();
     assert!(text.contains("On other branches") && text.contains("on feature/x, bob"), "{text}");
     assert!(place.run("status --json").json().get("branches").is_none());
-    // A branch that is only behind says nothing, and neither does one that is merged.
+    // A branch is not listed for a step if it is only behind, or if it is merged.
     place.run("done p:2").ok();
     commit(&place, "done");
     assert_eq!(branches(&place)[1]["here"], "completed");

@@ -1,11 +1,11 @@
-//! `git commit` with real git: what is committed, what stays as it was, and when nothing is.
+//! `git commit` with real git: what is committed, what stays as it was, and when nothing is committed.
 #![expect(clippy::disallowed_methods, reason = "tests remove files as people do")]
 
 use serde_json::Value;
 
 use crate::support::{Place, Ran};
 
-mod beside;
+mod concurrent;
 
 const STEP: &str = "---\nstatus: pending\n---\n# One\n";
 
@@ -66,7 +66,7 @@ fn only_the_changed_plan_file_is_committed() {
         let expected = "Bob\nplan(p): step 1 completed\n\nPlan: p\nStep: p:1\nStatus: pending -> completed\n\
                         Attempt: 2026-11-21T12:00:00Z\n";
         assert_eq!(message.trim_end(), expected.trim_end());
-        // The user's next commit takes nothing back.
+        // The user's next commit reverts nothing.
         place.git_with(&["commit", "-q", "-m", "code"]);
         assert_eq!(last(&place), ["code"]);
         assert_eq!((status(&place), commit(&place)["commit"].is_null()), (String::new(), true));
@@ -83,7 +83,7 @@ fn a_partly_staged_file_is_left() {
     let answer = commit(&place);
     assert_eq!(answer["left"][0]["why"], "staged", "{answer}");
     assert_eq!((status(&place), place.git_with(&["rev-parse", "HEAD"])), before);
-    // A file that is staged as it is has nothing else to lose.
+    // A file that is staged completely is committed.
     place.git_with(&["add", "plans/p/step-1.md"]);
     commit(&place);
     assert_eq!((last(&place), status(&place)), (vec!["plans/p/step-1.md".to_owned()], String::new()));
@@ -211,7 +211,8 @@ fn a_signature_that_fails_leaves_everything_uncommitted() {
     assert_eq!((place.git_with(&["rev-parse", "HEAD"]), status(&place)), before);
 }
 
-/// A `git commit` beside ours has read the index before it locks and writes it, and fails because the branch has moved.
+/// A `git commit` of the user has read the index before planwatch writes it, writes the old entries back, and fails
+/// because the branch has moved.
 #[test]
 fn an_index_that_another_commit_writes_back_does_not_take_the_files_back() {
     let place = repository();
@@ -328,7 +329,7 @@ fn an_undo_after_the_commit_names_it_and_rewrites_nothing() {
     let again = commit(&place);
     assert!(again["message"].as_str().unwrap().starts_with("plan(p): step 1 pending\n"), "{again}");
     assert_eq!(place.git_with(&["diff", "HEAD~2", "--name-only", "--", "plans"]), "");
-    // A change that is not committed is undone without a word of git.
+    // The undo of a change that is not committed names no commit.
     place.run("done p:2").ok();
     assert!(place.run("undo --json").json().get("committed").is_none());
 }

@@ -152,7 +152,7 @@ struct Scenario {
     base: String,
     ours: String,
     theirs: String,
-    /// None: a person decides, and both texts are in the file.
+    /// The merged file. `Err`: a person has to decide, and both of these texts are in the file.
     expected: Result<String, [&'static str; 2]>,
 }
 

@@ -88,7 +88,7 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     repository.commit(&[(NEXT, &picked)]);
     repository.git("merge -q --no-edit theirs");
     assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
-    // What a person has changed since the merge may be about it.
+    // `git resolve` changes nothing if a plan file was edited after the merge, because the edit may concern the merge.
     repository.place.write(PLAN, with(LIST, &[("Notes.", "More notes.")]));
     assert!(repository.planwatch("git resolve").stdout.contains("No plan file is in conflict"));
     repository.place.write(PLAN, LIST);
@@ -97,7 +97,7 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
     assert_eq!(repository.place.text(NEXT), picked);
     assert_eq!(repository.git("status --porcelain"), format!("D  {NEW}\n"));
-    // The same after a rebase, where the other side is the one that was there first.
+    // After a rebase, the step of `theirs` was there first, so its number is kept.
     repository.git("reset -q --hard HEAD^1");
     repository.git("rebase -q theirs");
     assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
@@ -135,7 +135,7 @@ fn an_older_version_of_a_step_under_another_number_takes_nothing_back() {
     repository.git("checkout -q main");
     repository.commit(&[(STEP, &done())]);
     repository.git("merge -q --no-commit theirs");
-    // As where a rebase adds the step once more.
+    // As if a rebase had added the step once more.
     repository.place.write(NEXT, with(THEIR_STEP, &[("auth:9", "auth:10")]));
     repository.git("add -A");
     let ran = repository.planwatch("git resolve");
@@ -246,7 +246,7 @@ fn what_both_sides_have_and_only_a_merge_kept_is_back_after_a_rebase() {
             repository.git("merge -q --no-commit -s ours side");
         }
         repository.commit(&[(STEP, had)]);
-        // It leaves out the merge; without one, a person drops the last commit.
+        // The rebase leaves out the merge. In the case without a merge, a person drops the last commit.
         repository.git(if has_merge { "rebase -q theirs" } else { "rebase -q --onto theirs HEAD~3 HEAD~1" });
         assert_eq!(repository.place.text(STEP), BASE);
         let ran = repository.planwatch("git resolve");
@@ -349,7 +349,7 @@ fn steps_that_got_each_others_status_from_git_get_their_own() {
     assert_eq!(both(), [step(4, "Schema", &completed), step(5, "Server", &failed)]);
     let ran = repository.planwatch("git resolve");
     assert_eq!(ran.code, 0, "{ran:?}");
-    // The attempts come first where the merge adds them.
+    // Each step has its own status and attempt again, and not the other's.
     for (text, (title, own, other)) in both().iter().zip([
         ("Schema", ("failed", "ann"), ("completed", "bob")),
         ("Server", ("completed", "bob"), ("failed", "ann")),

@@ -129,7 +129,7 @@ fn a_step_of_an_archived_or_removed_plan_comes_back_with_its_plan() {
             (done, LIST.to_owned()),
             "{line}"
         );
-        // What is archived again is archived as it is now.
+        // A second removal or archiving moves the restored texts, so nothing is reported.
         repository.commit(&[]);
         later(&repository, line);
         repository.commit(&[]);
@@ -154,7 +154,7 @@ fn work_that_is_later_than_the_removal_is_reported_after_a_rebase() {
     repository.commit(&[]);
     // The removal is made again on top of the work, as if the step had been completed when it was removed.
     repository.git("rebase -q theirs");
-    is_reported(&repository, COPY, &["ann completed", "brings it back"]);
+    is_reported(&repository, COPY, &["ann completed", "restores it"]);
     restored(&repository, "restored");
 }
 

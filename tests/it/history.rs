@@ -71,7 +71,7 @@ fn the_newest_change_comes_first_and_what_is_not_committed_above() {
     check(&place, "log", &PLAN);
     status(&place, "pending", "in_progress");
     commit(&place, 2, "start");
-    // Nothing of the plans.
+    // This commit changes no plan.
     place.write("code.rs", "fn main() {}\n");
     commit(&place, 3, "code");
     status(&place, "in_progress", "completed");

@@ -130,8 +130,8 @@ impl DiskFile for CoarseFile {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.0.set_len(len)
     }
-    fn dress(&self, like: &Stat, path: &Path) -> io::Result<()> {
-        self.0.dress(like, path)
+    fn copy_attributes_from(&self, like: &Stat, path: &Path) -> io::Result<()> {
+        self.0.copy_attributes_from(like, path)
     }
     fn sync(&self) -> io::Result<()> {
         self.0.sync()

@@ -131,8 +131,8 @@ fn squash(place: &Place) {
     assert!(error.to_string().ends_with("and earlier changes could not be rolled back yet"), "{error}");
 }
 
-const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next command that writes finishes it or takes it back, \
-                    `planwatch check --fix` does so at once";
+const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next command that writes completes or undoes it; \
+                    `planwatch check --fix` does this at once";
 
 #[test]
 fn every_reading_command_reports_an_interrupted_change_and_changes_nothing() {

@@ -90,14 +90,14 @@ fn a_save_displaced_with_another_state_directory_is_reported_until_it_is_removed
     let by = fs::read_dir(place.file("plans/.planwatch/by")).expect("it is there").flatten().next();
     let name = by.expect("another state").file_name();
     let dir = format!("plans/.planwatch/by/{}/displaced", name.to_str().expect("a name"));
-    assert!(!place.run("check").stderr.contains("kept beside"));
+    assert!(!place.run("check").stderr.contains("stored outside"));
     save_late_in(&place, &dir, "late\n");
     // The user of the other state directory may not run planwatch again.
     let kept = place.run("status --json").json()["kept"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(1), "{kept}");
     let kept = kept[0].as_str().expect("a path").to_owned();
     assert_eq!(place.text(&format!("plans/{kept}")), "late\n");
-    assert!(place.run("check").stderr.contains("1 text is stored beside the files"));
+    assert!(place.run("check").stderr.contains("1 text is stored outside of the files"));
     assert!(place.run("doctor").stdout.contains(&kept), "{kept}");
     // With that state directory, the same text is reported once.
     assert_eq!(elsewhere("status --json").json()["kept"].as_array().map(Vec::len), Some(1));

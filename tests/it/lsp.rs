@@ -44,7 +44,7 @@ fn read_frame(from: &mut impl BufRead) -> Option<Value> {
 }
 
 impl Editor {
-    /// Starts the server; nothing is said yet.
+    /// Starts the server, without sending a message.
     fn start(place: &Place) -> Self {
         let mut command = place.command();
         let mut child = command
@@ -141,7 +141,7 @@ impl Editor {
         self.tell("textDocument/didChange", params);
     }
 
-    /// The codes of the diagnostics that the server sends of a file, once they are these.
+    /// Waits until the diagnostics that the server sends for a file have these codes.
     fn wait_for_codes(&mut self, relative: &str, expected: &[&str]) {
         let uri = self.uri(relative);
         let codes = |it: &Value| {
@@ -181,7 +181,7 @@ fn is_a<T: serde::de::DeserializeOwned>(answer: &Value) {
     drop(read_as::<T>(answer));
 }
 
-/// What Neovim 0.11 and VS Code can do.
+/// The capabilities of Neovim 0.11 and VS Code.
 fn able() -> Value {
     json!({
         "general": {"positionEncodings": ["utf-16"]},
@@ -335,7 +335,7 @@ fn a_typo_is_marked_while_it_is_typed_and_mended() {
     assert_eq!(edit["edits"][0], json!({"range": word, "newText": "pending"}));
     editor.change(STEP, 3, json!([{"range": word, "text": "pending"}]));
     editor.wait_for_codes(STEP, &[]);
-    // The same bytes as `done` writes, on a text that is not saved.
+    // *Complete step* makes the same edit as `done`, on a text that is not saved.
     let actions = editor.ask("textDocument/codeAction", of);
     let done = actions
         .as_array()

@@ -1,4 +1,4 @@
-//! What only some people may read or change stays with them when files move, and when the change is undone.
+//! Restricted permissions are kept when files move, and when the change is undone.
 #![expect(clippy::disallowed_methods, reason = "tests set and read permissions")]
 
 use std::os::unix::fs::PermissionsExt;

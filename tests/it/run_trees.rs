@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::run::{outcomes, step};
 use crate::support::{Lines, Place, Ran, lines_of};
 
-/// Ends a test where there is only a git that planwatch refuses here.
+/// Skips a test if every git on the PATH is too old for `--worktrees`.
 macro_rules! needs_new_git {
     () => {
         if $crate::run_trees::new_git().is_none() {
@@ -147,7 +147,7 @@ fn two_workers_change_different_files_in_trees_of_their_own() {
     needs_new_git!();
     let place = repository(&APART);
     place.write("mine", "uncommitted\n");
-    // One commits, the other only writes; neither sees what is uncommitted.
+    // One worker commits, the other only writes; neither sees uncommitted files of the user.
     let script = format!(
         "{MEET}; [ -f mine ] && exit 8; pwd > $AT/cwd-$n; echo $n > file-$n; \
          [ $n = 1 ] && git add -A && git commit -q -m 'By the worker'; {GOOD}"
@@ -230,7 +230,7 @@ fn a_conflict_blocks_its_step_and_no_other_and_is_resolved_by_hand() {
         ("3\n".to_owned(), format!("{other}\n"))
     );
     assert!(committed(&place, "code").contains(&format!("by {other}\n")));
-    // A person merges in the worktree, and says that it is done; the next run merges the step.
+    // A person merges in the worktree and completes the step; the next run merges it.
     let list = place.git("worktree list --porcelain");
     let tree = list.lines().filter_map(|it| it.strip_prefix("worktree ")).nth(1).expect("it is kept");
     let tree = Path::new(tree);
@@ -264,7 +264,7 @@ fn what_is_verified_is_what_is_in_the_tree() {
     assert_eq!(outcomes(&place, "1"), ["completed", "verify failed", "completed"]);
     assert_eq!(committed(&place, "made"), "");
     is_tidy(&place);
-    // What never succeeds is not merged, and kept.
+    // Work that never passes verification is not merged, and its worktree is kept.
     let place = repository(&["verify: ['test -f made']"]);
     trust(&place, "p:1");
     let ran = run(&place, &format!("echo 1 > work; {GOOD}"), "--max-attempts 1");
@@ -339,7 +339,7 @@ fn worktrees_are_kept_on_request_and_removed_by_the_next_run() {
     let trees = &last["worktrees"];
     assert_eq!((&trees["merged"], trees["kept"].as_array().map(Vec::len)), (&true.into(), Some(2)), "{last}");
     assert_eq!((branches(&place).len(), count_trees(&place)), (2, 3));
-    // They are no person's branches, and take no numbers.
+    // The branches of runs are not listed as branches of people, and step files in their worktrees reserve no numbers.
     assert_eq!(place.run("status --branches --json").json()["branches"], serde_json::json!([]));
     let tree = place.git("worktree list --porcelain");
     let tree = tree.lines().filter_map(|it| it.strip_prefix("worktree ")).next_back().unwrap();

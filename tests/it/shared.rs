@@ -283,7 +283,7 @@ fn a_change_of_a_killed_process_is_discarded_only_by_its_id() {
     for part in [
         "rename from plans/p/step-2.md",
         "rename to plans/p/step-12.md",
-        "is given up; what was done of it stays",
+        "is discarded; the part that was done stays",
     ] {
         assert!(discarded.stdout.contains(part), "{}", discarded.stdout);
     }

@@ -35,7 +35,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
     a.commit_and_push();
     assert!(a.run("sync").ok().contains("removed"));
     assert_eq!(team.records(), ["p/2 claimed bob", "p/3 claimed bob"]);
-    // It is on the branch, but not in this clone.
+    // The completed step is on the branch, but not in this clone.
     refused(&b.run("claim p:1"), "claimed");
     b.git("pull -q");
     refused(&b.run("claim p:1"), "not-allowed");
@@ -51,7 +51,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
 fn a_claim_that_another_clone_makes_first_is_taken_back_byte_for_byte() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
-    // A status that is added and removed again would not be the file as it was.
+    // The file has no front matter, so removing only the claim and the status would not restore its bytes.
     a.write("plans/p/step-1.md", "# Step 1\n");
     let before = [a.step(1), a.step(2)];
     let bin = env!("CARGO_BIN_EXE_planwatch");

@@ -16,7 +16,7 @@ use super::ours::{DaemonUse, context, memory};
 /// The operation that a client repeats.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// C.
+    /// Takes the lock and replaces a file: floor C.
     Replace,
     /// A claim through the daemon.
     Claim,
@@ -24,7 +24,7 @@ pub(crate) enum Work {
 
 /// The results of all clients together.
 pub(crate) struct Done {
-    /// Wall-clock seconds from the start signal until the last client was ready.
+    /// Wall-clock seconds from the start signal until the last client had finished.
     pub(crate) seconds: f64,
     /// Seconds of every single turn.
     pub(crate) waits: Vec<f64>,

@@ -46,7 +46,7 @@ impl Corpus {
         corpus
     }
 
-    /// Existing plans with other contents.
+    /// A corpus of existing plans, which were not written by this module.
     pub(crate) fn of_plans(home: &Path, n_plans: usize) -> Self {
         let plans = home.join("plans");
         Self {

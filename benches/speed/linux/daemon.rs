@@ -18,7 +18,7 @@ use super::Bench;
 use super::corpus::{Corpus, plan_name, step_id};
 use super::figures::{Bar, Unit, bar, median, share};
 use super::floors::{Echo, pause, quiet_disk, stat1};
-use super::ours::{homes, memory};
+use super::ours::{memory, socket_dirs};
 use super::walks::QUERY;
 
 const PER_ROUND: usize = 12;
@@ -271,7 +271,7 @@ impl<'a> Saved<'a> {
 
     /// Asks the daemon for the generation that contains every save, and trusts the index if it is at that generation.
     fn is_answered(&mut self, id: &PlanId, title: &str) -> bool {
-        let daemon = client::Daemon::of(&self.plans, homes());
+        let daemon = client::Daemon::of(&self.plans, socket_dirs());
         let Some(fresh) = daemon.commit() else { return false };
         let snapshot = self.index.snapshot().expect("it can be read");
         if snapshot.generation().ok().flatten() != Some(fresh) {

@@ -14,10 +14,10 @@ use super::figures::{Figure, Unit, bar};
 const PLANS: usize = 20;
 const STEPS: usize = 25;
 
-/// The commits of a day, which a later read finds new.
+/// The number of commits that a day adds, which a later `log` has not read yet.
 const NEW: usize = 100;
 
-/// The goals of later reads in seconds; what must hold is a multiple of them.
+/// The goals of later reads in seconds; the required values are multiples of them.
 const LATER: f64 = 0.05;
 const AFTER_NEW: f64 = 0.06;
 
@@ -103,7 +103,8 @@ fn step_text(plan: usize, step: usize, at: usize) -> String {
     text
 }
 
-/// `git log --raw` and `git cat-file` of all blobs that it names, without looking at them: seconds.
+/// The seconds that `git log --raw`, and then `git cat-file` of all blobs that it names, take without parsing the
+/// blobs.
 fn pipeline(home: &Path) -> f64 {
     let started = Instant::now();
     let log = ["log", "--raw", "-z", "--no-renames", "--no-abbrev", "--format=%H", "--", "plans"];

@@ -92,7 +92,7 @@ pub(crate) fn memory(pid: u32, line: &str) -> Option<f64> {
 }
 
 /// The directories for sockets, as on the command line.
-pub(crate) fn homes() -> SocketDirs {
+pub(crate) fn socket_dirs() -> SocketDirs {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|it| !it.is_empty());
     SocketDirs { runtime: runtime.map(PathBuf::from), temporary: PathBuf::from("/tmp") }
 }
@@ -111,7 +111,7 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, daemon_use: DaemonUs
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
     let freshness = match daemon_use {
         DaemonUse::NoDaemon => Freshness::Unknown,
-        DaemonUse::Daemon => Freshness::Attested(Box::new(client::Daemon::of(&plans, homes()))),
+        DaemonUse::Daemon => Freshness::Attested(Box::new(client::Daemon::of(&plans, socket_dirs()))),
     };
     Context {
         plans,

@@ -22,7 +22,7 @@ pub(crate) fn run(bench: &Bench) {
     if bench.wants("T16") {
         dense(bench);
     }
-    // It takes minutes and some gigabytes, so it is run only by name.
+    // T17 takes minutes and some gigabytes, so it runs only if it is named.
     if bench.is_named("T17") {
         growth(bench);
     }

@@ -42,7 +42,7 @@ pub struct DecideRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsightRequest {
-    /// What to find it by.
+    /// A title by which it can be found.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub title: String,
     #[schemars(extend("pattern" = NOT_BLANK))]
@@ -103,7 +103,7 @@ pub struct ImportRequest {
     /// The title of the plan; refused where the source holds several.
     #[serde(skip)]
     pub title: Option<String>,
-    /// Of each plan, in place of what the source says.
+    /// The category of each plan, instead of the source's.
     #[serde(skip)]
     pub category: Option<String>,
     /// As `category`.

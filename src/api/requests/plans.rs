@@ -48,10 +48,10 @@ pub struct NewRequest {
     pub steps: Vec<StepRequest>,
     /// What it is about.
     pub description: Option<String>,
-    /// What is to be reached.
+    /// What the plan should achieve.
     #[serde(default)]
     pub goals: Vec<String>,
-    /// When it is a success.
+    /// How to tell that the plan succeeded.
     #[serde(rename = "success_criteria", default)]
     pub criteria: Vec<String>,
     #[serde(default)]

@@ -67,7 +67,7 @@ pub struct StatsRequest {
     /// Only the steps of this plan
     // For a program, also the steps of its plans.
     pub plan: Option<String>,
-    /// Only what was recorded since this time, date, or as 7d or 12h
+    /// Only what was recorded since then: a time, a date, or how long ago, as 7d or 12h
     pub since: Option<String>,
     /// Also count the attempts of each worker
     #[serde(default)]
@@ -81,7 +81,7 @@ pub struct StatusRequest {
     // Also the days for which finished steps are listed.
     #[schemars(range(max = 3650))]
     pub days: Option<u32>,
-    /// Also what unmerged git branches say about steps
+    /// Also steps whose status differs on unmerged git branches
     #[serde(default)]
     pub branches: bool,
 }

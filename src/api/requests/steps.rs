@@ -80,7 +80,7 @@ pub struct StepText {
 pub struct PatchRequest {
     #[serde(skip)]
     pub id: String,
-    /// A status; which one may follow is what the command line allows.
+    /// A status. The same changes of status are allowed as on the command line.
     #[schemars(schema_with = "step_status")]
     #[serde(default)]
     pub status: Option<String>,
@@ -107,7 +107,7 @@ pub struct MoveRequest {
     pub verb: Verb,
     #[serde(skip)]
     pub ids: Vec<String>,
-    /// The end of a step is recorded with its author also where nothing is said, as an attempt.
+    /// Whether the end of a step is recorded as an attempt with its author even without a message.
     #[serde(skip)]
     pub is_signed: bool,
     /// What happened. It is recorded as an attempt; on a plan as a note.

@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-/// What a line covers, and files whose change makes it another one; no other change does.
+/// Checks the files that trust in a line covers, and that only changes of the files `changing` change the hash.
 #[track_caller]
 fn check(line: &str, directory: &str, files: &[&str], changing: &[&str]) {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The command line's words: verbs, options, their help and their examples. Does nothing with them.
+//! Declares the command line: verbs and options, with their help and examples. Executes nothing.
 
 pub(crate) mod agents;
 pub(crate) mod draft;
@@ -86,7 +86,7 @@ impl Colour {
     }
 }
 
-/// The verbs with their names: the one that help shows, and others that mean the same.
+/// The verbs, each with the name that help shows and its aliases.
 macro_rules! verbs {
     ($($(#[$about:meta])* $verb:ident($arguments:ty) = $name:literal $(| $alias:literal)*;)*) => {
         #[derive(Debug, Subcommand)]
@@ -94,7 +94,7 @@ macro_rules! verbs {
             $($(#[$about])* #[command(name = $name $(, alias = $alias)*)] $verb($arguments),)*
         }
 
-        /// The verb of this name, as it is among all.
+        /// The command of the verb with this name or alias, with the same arguments as in the whole command line.
         fn verb_alone(name: &str) -> Option<clap::Command> {
             let (name, aliases, arguments): (_, &[&str], fn(clap::Command) -> clap::Command) = match name {
                 $($name $(| $alias)* => ($name, &[$($alias),*], <$arguments>::augment_args),)*
@@ -247,7 +247,7 @@ const BARE_VERB_HELP: &str = "\
 Options of every verb: planwatch help --all
 ";
 
-/// The whole command line, with the first help screen in place of clap's own.
+/// The whole command line, with the first help screen instead of clap's own.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let screen = help::first_screen(&command);
@@ -257,21 +257,21 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
-/// The command line as it is for one verb, none for a word that is no verb.
+/// The command line with only this verb; `None` if the word is not a verb.
 ///
-/// To make all verbs takes longer than many of them do.
+/// Building the commands of all verbs takes longer than many verbs take to run.
 pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
     let own = verb_alone(verb)?;
     let root = clap::Command::new("planwatch").disable_help_subcommand(true).disable_help_flag(true);
     Some(Everywhere::augment_args(root).subcommand(own))
 }
 
-/// The command line as it is understood, without help texts of its own: for completions.
+/// The whole command line with hidden verbs, but without planwatch's own help screens: for completions.
 pub(crate) fn whole_command() -> clap::Command {
     Cli::command()
 }
 
-/// The command line without what is only understood: for manual pages.
+/// The command line without hidden verbs and options: for manual pages.
 pub(crate) fn visible_command() -> clap::Command {
     let whole = Cli::command();
     let shown = |it: &clap::Command, own: clap::Command| {
@@ -289,11 +289,12 @@ pub(crate) fn visible_command() -> clap::Command {
     shown(&whole, root).subcommands(verbs)
 }
 
-/// The hidden verbs, each with the verb to name in its place.
+/// The hidden verbs, each with the verb to suggest instead.
 const INSTEAD: [(&str, &str); 4] =
     [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
-/// Words that people type for a verb, by what they mean. Letters alone would lead from `create` to `reopen` or to nothing.
+/// Words that people type instead of a verb, listed with the verb that they mean. By spelling alone, `create` would
+/// lead to `reopen` or to no suggestion.
 const SYNONYMS: [(&str, &[&str]); 38] = [
     ("board", &["kanban", "tui", "dashboard", "ui"]),
     ("status", &["info", "overview", "summary", "state", "st", "stat", "report"]),
@@ -335,13 +336,14 @@ const SYNONYMS: [(&str, &[&str]); 38] = [
     ("help", &["man-page", "manual", "usage", "commands", "topics"]),
 ];
 
-/// The verb that means the same as a word which is none.
+/// The verb that a word from `SYNONYMS` stands for.
 pub(crate) fn meant_by(word: &str) -> Option<&'static str> {
     let word = word.to_lowercase();
     SYNONYMS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(verb, _)| *verb)
 }
 
-/// Suggestions for an unknown verb or option; none of them is hidden.
+/// Turns a suggestion of clap into one to show: a verb by its main name, and a visible verb instead of a hidden one.
+/// `None` for a hidden option.
 pub(crate) fn visible(name: &str) -> Option<String> {
     let command = Cli::command();
     if let Some(option) = name.strip_prefix("--") {
@@ -349,7 +351,7 @@ pub(crate) fn visible(name: &str) -> Option<String> {
         let is_hidden = |it: &clap::Arg| it.get_long() == Some(option) && it.is_hide_set();
         return (!command.get_arguments().chain(verbs).any(is_hidden)).then(|| name.to_owned());
     }
-    // A value's name, as one of `--color`, is no verb and stays.
+    // A value, such as one of `--color`, is not a verb and stays as it is.
     let verb = command.find_subcommand(name).map_or(name, clap::Command::get_name);
     let instead = INSTEAD.iter().find(|(it, _)| *it == verb).map_or(verb, |(_, instead)| instead);
     (!instead.is_empty()).then(|| instead.to_owned())

@@ -1,8 +1,9 @@
 //! `board`: the plans on the whole terminal, with keys for the verbs, and live.
 //!
-//! It decides nothing: keys become the requests that the command line makes, and a refusal shows the engine's sentence. `model`,
-//! `prompt`, `questions` and `keys` are pure, `view` draws the model, `event_loop` waits, `engine` asks the engine on threads of its own, `live`
-//! follows the changes, `worker` is a run, and `terminal` takes the terminal and gives it back.
+//! The board has no rules of its own: keys become the same requests as on the command line, and a refusal shows the
+//! engine's error message. `model`, `prompt`, `questions` and `keys` are pure, `view` draws the model, `event_loop`
+//! waits for messages, `engine` reads and writes on its own threads, `live` follows the changes, `worker` runs an
+//! agent, and `terminal` sets up and restores the terminal.
 
 mod engine;
 mod event_loop;
@@ -53,7 +54,7 @@ pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     let end =
         Board { session, plans, contexts, model, terminal, inbox, messages, is_coloured, signals }.run();
     match end {
-        // Nothing may be written, not even by other threads that end.
+        // The terminal is gone: nothing may be written to it, not even by threads that are ending.
         End::Lost => std::process::exit(129),
         End::Quit => terminal::leave(),
         End::Signal(signal) => {
@@ -65,7 +66,7 @@ pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The plan that was named, by its full id.
+/// The full id of the named plan, or of the named step's plan.
 fn plan_of(context: &Context, id: &str) -> Result<String, Failure> {
     match show::show(context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })? {
         ShowReport::Plan(it) => Ok(it.plan.id),
@@ -74,7 +75,7 @@ fn plan_of(context: &Context, id: &str) -> Result<String, Failure> {
     }
 }
 
-/// A context whose notices become messages: the screen is no place for stderr.
+/// A context that sends notices to the board as messages; on stderr they would disturb the screen.
 fn quiet(context: Context, inbox: &Sender<Input>) -> Context {
     let inbox = inbox.clone();
     let on_notice = Box::new(move |notice| {

@@ -57,7 +57,8 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     let parse = |command: clap::Command| {
         command.try_get_matches_from(&marked).and_then(|it| Cli::from_arg_matches(&it))
     };
-    // All verbs are built only if the command of the typed verb does not parse the line: most command lines are right.
+    // The commands of all verbs are built only if the command of the typed verb does not parse the line; most command
+    // lines are valid.
     let quick = typed::verb(words).and_then(|it| args::command_of(&it));
     let cli = quick.and_then(|it| parse(it).ok()).map_or_else(|| parse(args::command()), Ok);
     let Cli { everywhere, verb } = match cli {
@@ -76,7 +77,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     })
 }
 
-/// Shows help that was asked for; anything else is a wrong command line.
+/// Prints the help or the version if that was requested; any other error means that the command line is invalid.
 fn not_understood(error: &clap::Error, words: &[OsString]) -> u8 {
     let output = context::output(&typed::look(words), Loudness::Normal);
     let failure = match error.kind() {

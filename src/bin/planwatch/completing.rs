@@ -1,7 +1,7 @@
 //! What a shell may offer for the next word: verbs, options and their values, plans and steps.
 //!
-//! The scripts of `planwatch completions` ask this program at every tab. It answers on stdout and says nothing else, also
-//! where there is no plans directory.
+//! The scripts of `planwatch completions` ask this program at every tab. It prints only the answer, on stdout, even if
+//! there is no plans directory.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -24,10 +24,11 @@ use crate::help;
 use crate::output::{Form, Loudness};
 use crate::typed::Typed;
 
-/// Names the shell that asks; nothing else sets it.
+/// The environment variable in which a completion script names its shell. Nothing else sets it.
 pub(crate) const VARIABLE: &str = "PLANWATCH_COMPLETE";
 
-/// Prints what could come next on this command line. A shell has no use for an error.
+/// Prints what could come next on this command line. Errors are ignored, because a shell cannot show them during
+/// completion.
 pub(crate) fn answer(shell: &str, words: &[OsString]) -> u8 {
     let line = Arc::new(Line::of(shell, words));
     let asked = CompleteEnv::with_factory(|| command(&line)).var(VARIABLE).shells(Shells(&SHELLS));
@@ -37,7 +38,7 @@ pub(crate) fn answer(shell: &str, words: &[OsString]) -> u8 {
     0
 }
 
-/// The script that makes a shell ask.
+/// The completion script for a shell. It calls this program.
 pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, Failure> {
     let of: &dyn EnvCompleter = match shell {
         Shell::Bash => &Bash,
@@ -58,16 +59,17 @@ pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, Failure> {
         }
     }
     if shell == Shell::Zsh {
-        // A file on the fpath runs as the function `_planwatch` at the first tab, which has to answer, too.
+        // If the script is a file on the `fpath`, zsh runs it at the first tab as the function `_planwatch`. That first
+        // call has to print completions, too.
         script
             .extend(b"if [[ ${funcstack[1]} == _planwatch ]]; then _clap_dynamic_completer_planwatch; fi\n");
     }
     Ok(script)
 }
 
-/// What is put in the place of parts of the scripts that `clap_complete` writes. They pass the words as they are typed, with
-/// quotes and backslashes, so that nothing was offered for a word that holds a space. Zsh would quote the tilde of an
-/// offered `~/…`; its own completion of files does not.
+/// Replacements in the scripts that `clap_complete` writes. Its scripts pass words as typed, with quotes and
+/// backslashes, so a word with a space would get no completions. Zsh would quote the tilde of an offered `~/…`;
+/// its own completion of files does not.
 const AMENDED: [(Shell, &str, &str); 3] = [
     (Shell::Zsh, r#""${words[@]}""#, r#""${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}""#),
     (Shell::Zsh, "planwatch() {\n", "planwatch() {\n    if [[ $PREFIX == '~'* ]]; then _files; return; fi\n"),
@@ -76,8 +78,8 @@ const AMENDED: [(Shell, &str, &str); 3] = [
 
 const SHELLS: [&dyn EnvCompleter; 5] = [&Bash, &Elvish, &Fish, &Powershell, &Zsh];
 
-/// Bash splits words at colons, also those of `auth:2`. So its script passes the line itself, and the part of the last
-/// word that Bash is going to replace.
+/// Bash splits words at colons, such as `auth:2`. So its script passes the whole line, and the part of the last word
+/// that Bash is going to replace.
 struct Bash;
 
 const BASH: &str = r#"_planwatch() {
@@ -125,7 +127,7 @@ impl EnvCompleter for Bash {
         let [line, replaced] = arguments.as_slice() else { return Ok(()) };
         let Some((words, quote)) = words_of(line) else { return Ok(()) };
         let last = words.len() - 1;
-        // What Bash does not replace of the last word stays in front of what it puts in.
+        // Bash replaces only the end of the last word, so the beginning that stays is removed from each value.
         let stays = words[last].strip_suffix(&**replaced).map_or(0, str::len);
         for it in engine::complete(command, words.iter().map(OsString::from).collect(), last, directory)? {
             let value = it.get_value().to_string_lossy();
@@ -137,7 +139,8 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// The words of a line that is being typed, and the quote that is open at its end; the last word is empty after a space.
+/// The words of a line that is being typed, and the quote that is open at its end. After a space, the last word is
+/// empty.
 fn words_of(line: &str) -> Option<(Vec<String>, &'static str)> {
     const END: char = '\u{1}';
     let split = |quote| Some((shell_words::split(&format!("{line}{END}{quote}")).ok()?, quote));
@@ -147,17 +150,17 @@ fn words_of(line: &str) -> Option<(Vec<String>, &'static str)> {
     Some((words, quote))
 }
 
-/// A value as Bash wants it on the line outside of quotes: what a shell would read otherwise is escaped.
+/// A value for a Bash command line outside of quotes: characters that may be special in a shell are escaped.
 fn quoted(value: &str, replaced: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    // An escaped tilde would be a file of that name.
+    // An escaped tilde would not mean the home directory.
     let home = if replaced.starts_with('~') && value.starts_with("~/") { "~/" } else { "" };
     let escaped = value[home.len()..].chars();
     let escaped = escaped.flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c]));
     home.chars().chain(escaped).collect()
 }
 
-/// The whole command line, with what its arguments take.
+/// The whole command line, with completers for the values of its arguments.
 fn command(line: &Arc<Line>) -> Command {
     with_values(args::whole_command(), "", line)
 }
@@ -193,7 +196,7 @@ enum Taken {
 }
 
 impl Taken {
-    /// `above` is the verb whose part `verb` is, as `script` of `script run`.
+    /// `above` is the parent command of `verb`, for example `script` for `script run`.
     fn by(above: &str, verb: &str, it: &Arg) -> Option<Self> {
         match (above, verb, it.get_id().as_str()) {
             ("script", _, "id") | (_, "trust", "scripts") => Some(Self::Script),
@@ -225,7 +228,7 @@ impl Taken {
             Self::Key => fixed(completion::keys()),
             Self::Value => fixed(line.key().map(completion::values).unwrap_or_default()),
             Self::SortKey => {
-                // The keys before the last comma stay.
+                // The keys before the last comma are a part of each candidate.
                 let (before, _) =
                     begun.rsplit_once(',').map_or(("", begun), |it| (&begun[..=it.0.len()], it.1));
                 plain(completion::sort_keys().into_iter().map(|it| format!("{before}{it}")).collect())
@@ -274,7 +277,7 @@ fn topics() -> Vec<CompletionCandidate> {
     verbs.chain(topics.map(|(name, about)| CompletionCandidate::new(name).help(Some(about.into())))).collect()
 }
 
-/// The plans that the options of the line name. Nothing is printed.
+/// The session and the context for the plans directory that the options of the line select. Prints nothing.
 fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
     let command = Everywhere::augment_args(Command::new("planwatch").disable_help_flag(true));
     let everywhere = Everywhere::from_arg_matches(&command.try_get_matches_from(options).ok()?).ok()?;
@@ -287,7 +290,7 @@ fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
 struct Line(Vec<String>);
 
 impl Line {
-    /// Bash passes the line itself as one word.
+    /// Bash passes the whole line as one word.
     fn of(shell: &str, words: &[OsString]) -> Self {
         let typed = words.iter().skip_while(|it| *it != "--").skip(1);
         let mut line: Vec<String> = typed.map(|it| it.to_string_lossy().into_owned()).collect();
@@ -314,7 +317,7 @@ impl Line {
         options
     }
 
-    /// The key whose value `set` is given.
+    /// The key in a `set` command, whose value is being typed.
     fn key(&self) -> Option<&str> {
         let words = self.0.iter().skip_while(|it| *it != "set").filter(|it| !it.starts_with('-'));
         words.map(String::as_str).nth(2)

@@ -1,4 +1,5 @@
-//! The environment: directories, the time, the user's name. Nothing else in the binary reads it.
+//! The environment: directories, the time, the user's name. Only this module and its submodules read environment
+//! variables and the system clock.
 #![expect(
     clippy::disallowed_methods,
     reason = "the command line is the floor that reads the environment and the clock"
@@ -44,7 +45,7 @@ use crate::args::{Everywhere, Verb};
 use crate::completing;
 use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output, Pager};
-use crate::spinner::Patience;
+use crate::spinner::Spinner;
 use crate::typed::Typed;
 
 /// One run of the command line: where it was started, and where its answer goes.
@@ -55,18 +56,18 @@ pub(crate) struct Session {
     plans: Option<PathBuf>,
     reading: Reading,
     disk: Arc<dyn Disk>,
-    /// The verb only reads, so nothing else reports an interrupted change.
+    /// The verb only reads, so the session itself reports interrupted changes.
     is_looking: bool,
-    /// The verb settles claims itself, so nothing else reports those that are open.
+    /// The verb settles claims itself, so the session does not report unsettled ones.
     is_settling: bool,
     /// The problems of the configuration, and what `-v` prints about it, were printed.
-    is_told: Arc<AtomicBool>,
+    are_problems_reported: Arc<AtomicBool>,
     /// The notice that there is no index on disk was printed. It is printed once.
-    is_memory_told: Arc<AtomicBool>,
+    is_memory_reported: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// Goes to the directory of `-C`; all relative paths are meant from there.
+    /// Changes to the directory of `-C`; all relative paths start there.
     pub(crate) fn begin(everywhere: &Everywhere, output: Output) -> Result<Self, Failure> {
         if let Some(directory) = &everywhere.directory {
             env::set_current_dir(directory).map_err(|error| {
@@ -92,8 +93,8 @@ impl Session {
             disk: Arc::new(RealDisk),
             is_looking: false,
             is_settling: false,
-            is_told: Arc::default(),
-            is_memory_told: Arc::default(),
+            are_problems_reported: Arc::default(),
+            is_memory_reported: Arc::default(),
         })
     }
 
@@ -110,22 +111,23 @@ impl Session {
     /// Finds the plans directory and the configuration. Errors in the configuration are reported once.
     pub(crate) fn workspace(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+        if !self.are_problems_reported.swap(true, Ordering::Relaxed) {
             found.problems.iter().for_each(|it| self.output.warning(it));
-            self.tell_surroundings(&found);
+            self.report_surroundings(&found);
         }
         Ok(found)
     }
 
-    /// As [`Self::workspace`], for the verb whose answer holds what is wrong in the configuration.
+    /// As [`Self::workspace`], for `check`, whose answer contains the errors in the configuration.
     pub(crate) fn workspace_to_check(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
-        self.tell_surroundings(&found);
+        self.report_surroundings(&found);
         Ok(found)
     }
 
-    /// Reports the plans directory, the configuration, what is read, and the user's name.
-    fn tell_surroundings(&self, found: &Workspace) {
+    /// With `--verbose`, reports the plans directory, the configuration, whether the index or the files are read, and
+    /// the user's name.
+    fn report_surroundings(&self, found: &Workspace) {
         if self.output.loudness < Loudness::Verbose {
             return;
         }
@@ -138,7 +140,8 @@ impl Session {
         self.output.detail("surroundings", &said);
     }
 
-    /// The configuration that is in force: the nearest one within the repository.
+    /// The configuration file that is in force: the nearest one from the working directory up to the repository's root,
+    /// or up to the home directory outside a repository.
     fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
         let end = found.repository.clone().or_else(home);
         let mut above = Vec::new();
@@ -191,7 +194,7 @@ impl Session {
         Ok(0)
     }
 
-    /// A path as it was typed, relative to the working directory.
+    /// The whole path of a typed one, which may be relative to the working directory.
     pub(crate) fn path(&self, typed: &Path) -> PathBuf {
         self.directory.join(typed)
     }
@@ -199,9 +202,9 @@ impl Session {
     /// Runs a read that may need every plan, with a spinner if it takes long.
     pub(crate) fn patiently<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
         let is_shown = self.output.loudness > Loudness::Quiet && !self.output.is_json();
-        let patience = is_shown.then(|| Patience::with("reading the plans"));
+        let spinner = is_shown.then(|| Spinner::with("reading the plans"));
         let answer = read();
-        drop(patience);
+        drop(spinner);
         Ok(answer?)
     }
 
@@ -239,29 +242,33 @@ impl Session {
         Ok(found.repository.clone().or_else(above).unwrap_or_else(|| self.directory.clone()))
     }
 
-    /// The directory that relative paths are meant from.
+    /// The directory where relative paths start.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// For long-running surfaces: like [`Self::look_again`], with a new context for each request.
+    /// For long-running surfaces: makes a new context for each request, with the current configuration.
     pub(crate) fn contexts(&self, plans: &Path) -> ContextFactory {
-        let own = Self { is_looking: false, is_told: Arc::new(AtomicBool::new(true)), ..self.clone() };
+        let own = Self {
+            is_looking: false,
+            are_problems_reported: Arc::new(AtomicBool::new(true)),
+            ..self.clone()
+        };
         let plans = plans.to_path_buf();
         Arc::new(move || own.look(&own.find()?, &plans))
     }
 
-    /// Prints a line for each request, if that is asked for by `-v` or `PLANWATCH_LOG`; else nothing.
+    /// Makes the process print a line for each request, if `-v` or `PLANWATCH_LOG` is given.
     pub(crate) fn log_requests(&self) {
         let is_verbose = self.output.loudness == Loudness::Verbose;
         let asked = text("PLANWATCH_LOG").or_else(|| is_verbose.then(|| "planwatch=info".to_owned()));
         let Some(filter) = asked.and_then(|it| it.parse::<Targets>().ok()) else { return };
         let lines = fmt::layer().with_target(false).with_ansi(false).with_writer(std::io::stderr);
-        // Another one would be there already only if this were called twice.
+        // This fails only if a subscriber is set already, that is, on a second call.
         tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().ok();
     }
 
-    /// The words that start this program once more, to watch the same plans without a terminal.
+    /// The arguments for a new process of this program that watches the same plans without a terminal.
     pub(crate) fn words_to_detach(&self, root: &Path) -> Vec<OsString> {
         let mut words = vec![OsString::from("--plans"), root.into(), "watch".into(), "--detached".into()];
         if self.reading == Reading::Files {
@@ -286,7 +293,7 @@ impl Session {
         (config.agents, shown)
     }
 
-    /// For repeated reads: with the current configuration, and without a request to another process.
+    /// For repeated reads: with the current configuration, and without asking the daemon.
     pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
     }
@@ -321,7 +328,7 @@ impl Session {
         })
     }
 
-    /// As [`Self::contexts_found`]; where there is no plans directory, an empty one is read in its place.
+    /// As [`Self::contexts_found`]; if there is no plans directory, an empty one is read instead.
     pub(crate) fn contexts_to_look(&self) -> ContextFactory {
         let session = self.clone();
         let empty = Mutex::new(None);
@@ -339,10 +346,10 @@ impl Session {
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state_home().as_deref())?
             .with_cache_home(cache_home().as_deref());
-        let (output, is_told) = (self.output.clone(), Arc::clone(&self.is_memory_told));
+        let (output, is_memory_reported) = (self.output.clone(), Arc::clone(&self.is_memory_reported));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
-        let freshness = Freshness::Attested(Box::new(Daemon::of(&plans, homes())));
+        let freshness = Freshness::Attested(Box::new(Daemon::of(&plans, socket_dirs())));
         Ok(Context {
             plans,
             now: now(),
@@ -369,7 +376,7 @@ impl Session {
             key: None,
             on_notice: Box::new(move |notice| {
                 let is_memory = matches!(notice, Notice::IndexInMemory { .. });
-                if !is_memory || !is_told.swap(true, Ordering::Relaxed) {
+                if !is_memory || !is_memory_reported.swap(true, Ordering::Relaxed) {
                     output.notice(&notice);
                 }
             }),
@@ -379,12 +386,12 @@ impl Session {
     }
 }
 
-/// Where sockets may be that have no place in `.planwatch`; the same for every process of a user.
-pub(crate) fn homes() -> SocketDirs {
+/// The directories for sockets that cannot be in `.planwatch`; the same for every process of a user.
+pub(crate) fn socket_dirs() -> SocketDirs {
     SocketDirs { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
 }
 
-/// `XDG_CACHE_HOME`, else what the system has for caches: `~/.cache`, on macOS `~/Library/Caches`.
+/// `XDG_CACHE_HOME`, else the system's directory for caches: `~/.cache`, on macOS `~/Library/Caches`.
 fn cache_home() -> Option<PathBuf> {
     let native = || etcetera::base_strategy::choose_native_strategy().ok().map(|it| it.cache_dir());
     variable("XDG_CACHE_HOME").filter(|it| it.is_absolute()).or_else(native)
@@ -394,12 +401,12 @@ pub(crate) fn state_home() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir())
 }
 
-/// The shell that asks what could be typed next, if one does.
+/// The shell that requests completions, if one does.
 pub(crate) fn completing_shell() -> Option<String> {
     text(completing::VARIABLE)
 }
 
-/// Whether this is the process of a step, which knows what it is to do.
+/// Whether `PLANWATCH_STEP` is set: this process runs for an agent that works on a step.
 pub(crate) fn is_in_step() -> bool {
     text("PLANWATCH_STEP").is_some()
 }
@@ -410,7 +417,7 @@ pub(crate) fn output(typed: &Typed, loudness: Loudness) -> Output {
     Output::new(typed.form.clone(), loudness, typed.colour, (size("COLUMNS"), size("LINES")))
 }
 
-/// As [`output`], once the command line is understood.
+/// As [`output`], for a command line that was parsed.
 pub(crate) fn output_for(everywhere: &Everywhere, verb: Option<&Verb>) -> Output {
     let form = match &everywhere.json {
         Some(fields) => Form::Json(crate::fields::read(fields)),
@@ -427,22 +434,22 @@ pub(crate) fn output_for(everywhere: &Everywhere, verb: Option<&Verb>) -> Output
 
 /// The pager for long answers, and the variables that are added to its environment.
 fn pager(verb: Option<&Verb>) -> Option<Pager> {
-    // What comes from git is shown as git shows it.
+    // `log` and `diff` prefer git's own variable to `PAGER`.
     let is_of_git = matches!(verb, Some(Verb::Log(_) | Verb::Diff(_)));
     let of_git = env::var("GIT_PAGER").ok().filter(|_| is_of_git);
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let said = pager::Said {
+    let settings = pager::PagerSettings {
         own: env::var("PLANWATCH_PAGER").ok(),
         common: of_git.or_else(|| env::var("PAGER").ok()),
         terminal: text("TERM"),
         is_person: is_terminal && !is_in_step(),
     };
-    // As git does: a pager that is named without options shows colours, too.
+    // Git sets these, too, so that a pager that is named without options shows colours.
     let options = [("LESS", "FRX"), ("LV", "-c")].into_iter().filter(|(name, _)| env::var_os(name).is_none());
     Some(Pager {
-        command: pager::words(&said)?,
+        command: pager::words(&settings)?,
         environment: options.map(|(name, value)| (name.into(), value.into())).collect(),
-        is_named: said.own.or(said.common).is_some(),
+        is_named: settings.own.or(settings.common).is_some(),
     })
 }
 
@@ -460,12 +467,13 @@ pub(crate) fn own_process() -> Option<Process> {
     Process::find(&RealDisk, std::process::id())
 }
 
-/// The words that start the user's editor.
+/// The command line of the user's editor.
 pub(crate) fn editor() -> Option<String> {
     text("VISUAL").or_else(|| text("EDITOR"))
 }
 
-/// A fresh empty directory that is called `plans`, for looking at what `new` would make; the caller removes it.
+/// Makes an empty directory that is called `plans` among the temporary files, for dry runs and reads without a plans
+/// directory. The caller removes it.
 pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
     let plans = env::temp_dir().join(format!("planwatch-{}", std::process::id())).join("plans");
     let made = std::fs::create_dir_all(&plans).map(|()| plans);
@@ -499,7 +507,7 @@ impl EmptyPlans {
 
 impl Drop for EmptyPlans {
     fn drop(&mut self) {
-        // What cannot be removed is an empty directory among temporary files.
+        // If this fails, only empty directories remain among the temporary files.
         std::fs::remove_dir_all(&self.above).ok();
     }
 }
@@ -513,7 +521,8 @@ pub(crate) fn now() -> Time {
     Time::from_nanoseconds(i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
 }
 
-/// `PLANWATCH_BY`, the configuration, git's user.name, the system's user.
+/// The user's name: the first that is set of `PLANWATCH_BY`, `by` in the configuration, git's `user.name` and the
+/// system's user, else `unknown`.
 fn by(workspace: &Workspace) -> String {
     let git = || {
         git_user::name(
@@ -542,7 +551,7 @@ pub(crate) fn has_screen() -> bool {
     !is_remote() && (is_desktop || text("DISPLAY").is_some() || text("WAYLAND_DISPLAY").is_some())
 }
 
-/// Whether this runs in a session from another machine.
+/// Whether this runs in an SSH session from another machine.
 pub(crate) fn is_remote() -> bool {
     text("SSH_CONNECTION").is_some() || text("SSH_TTY").is_some()
 }

@@ -18,7 +18,7 @@ pub(crate) struct Failure {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// Boxed, so that a result that holds no failure stays small.
+    /// Boxed, so that a `Result` with this error type stays small.
     pub(crate) details: Box<Value>,
     pub(crate) exit: u8,
 }
@@ -73,7 +73,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The error's sentence, and after it what the system said.
+/// The error's message, and after it the cause that the system reported, unless the message contains it.
 fn message(error: &Error) -> String {
     let mut message = plain_system(&error.to_string());
     let source = std::error::Error::source(error);
@@ -85,13 +85,14 @@ fn message(error: &Error) -> String {
     message
 }
 
-/// A sentence without the number that a system puts after its own words.
+/// A message without the error number that the standard library appends to messages of the system.
 fn plain_system(message: &str) -> String {
     let Some((before, after)) = message.split_once(" (os error ") else { return message.to_owned() };
     format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
 }
 
-/// What the system said, as a part of a sentence and without its number.
+/// The system's message as a part of a sentence: without the error number, and with its first letter in lower case,
+/// except in an abbreviation.
 pub(crate) fn system(error: &dyn std::error::Error) -> String {
     let said = error.to_string();
     let said = said.split(" (os error ").next().unwrap_or_default();
@@ -176,7 +177,7 @@ fn unknown_argument(argument: &str, near: Option<String>, error: &clap::Error) -
     }
 }
 
-/// The verb of an error's usage line, as far as it names one.
+/// The verb in an error's usage line; `help` if it names none.
 fn verb_of(error: &clap::Error) -> String {
     let usage = usage(error);
     let verb = usage.split_whitespace().nth(2).filter(|it| it.starts_with(|c: char| c.is_ascii_lowercase()));
@@ -189,7 +190,7 @@ fn usage(error: &clap::Error) -> String {
     plain(&usage)
 }
 
-/// Takes the angle brackets away that clap puts around names.
+/// Removes the angle brackets that clap puts around names, and its `[OPTIONS]`; replaces `...` by `…`.
 fn plain(text: &str) -> String {
     text.replace(['<', '>'], "").replace("...", "…").replace(" [OPTIONS]", "")
 }

@@ -1,29 +1,31 @@
 //! `--json=FIELDS`: keeps the named fields of a list's items, else of the object itself.
 //!
-//! The envelope (`schema_version`, `kind`) always stays. Fields that are known beforehand are words between spaces.
+//! The envelope (`schema_version`, `kind`) always stays. A list of known fields is a string of names that are separated
+//! by spaces.
 
 use planwatch::plan::words::nearest;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
+/// The fields in the answer of a writing verb. They are checked before the verb runs, so that nothing is written if a
+/// field is wrong.
 pub(crate) const CHANGE: &str = "verb dry_run changes refused diff not_repointed committed kept not_recorded";
 
-/// The fields of what `claim` answers; known beforehand for the same reason.
+/// The fields in the answer of `claim`, checked beforehand for the same reason.
 pub(crate) const CLAIM: &str = "state step why claim dry_run diff kept not_recorded";
 
 pub(crate) const IMPORT: &str =
     "verb dry_run changes refused diff form unmapped problems already kept not_recorded";
 
-/// The fields of what `git commit` answers.
+/// The fields in the answer of `git commit`.
 pub(crate) const COMMIT: &str = "dry_run commit branch message files left";
-/// The fields of what the verbs of `git` answer.
+/// The fields in the answers of the other verbs of `git`.
 pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj";
 pub(crate) const GIT_REVIEW: &str = "merge files";
 pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept not_recorded";
 
-/// The fields of what the verbs of `sync` answer.
+/// The fields in the answers of the verbs of `sync`.
 pub(crate) const SYNC: &str = "dry_run remote claims_at branch listed_at error claims settled removed";
 pub(crate) const SYNC_INIT: &str = "dry_run did id remote claims_at branch refused path diff";
 
@@ -42,19 +44,20 @@ pub(crate) const RUN: &str = "event step title attempt of why log text command o
      total plan end attempts next prompt environment untrusted verify_only directory timeout idle \
      max_attempts checked verify worktrees";
 
-/// Objects that need not have every field that was asked for: those of a stream, and answers whose fields were checked before.
+/// Kinds of objects that may lack a field that was asked for: those in a stream, and answers whose fields were checked
+/// before.
 const PARTIAL: [&str; 9] =
     ["event", "ready", "draft-event", "draft", "run-event", "run", "change", "claim", "import"];
 
-/// The fields of what `watch --detach` and `--stop` answer.
+/// The fields in the answers of `watch --detach` and `watch --stop`.
 pub(crate) const DAEMON: &str = "state pid release since plans steps http";
 
-/// The fields of each thing that `doctor` looks at.
+/// The fields of each check of `doctor`.
 pub(crate) const CHECK: &str = "name state value hint";
 
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
-/// The key whose items are meant in a list of this kind.
+/// The key of the list in an answer of this kind. `--json=FIELDS` selects fields of its items.
 fn list_key(kind: &str) -> Option<&'static str> {
     let key = match kind {
         "plan-list" => "plans",
@@ -158,7 +161,7 @@ mod tests {
         check(list.clone(), "", &list);
     }
 
-    /// A field that is in an answer can be asked for.
+    /// Every field in an answer can be asked for.
     #[test]
     fn the_fields_of_writing_verbs_are_those_of_their_schemas() {
         let answers = planwatch::api::schema::answers();

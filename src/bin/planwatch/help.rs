@@ -1,4 +1,5 @@
-//! The help screens: the first one, the whole one, and the topics; all made from the command line's definition.
+//! The help screens: the first one and the whole one, which are made from the definition of the command line, and the
+//! topics.
 
 mod topics;
 
@@ -49,7 +50,7 @@ enum Verbs {
     All,
 }
 
-/// What a stranger sees first.
+/// The first help screen, which `planwatch help` and `planwatch --help` print.
 pub(crate) fn first_screen(command: &Command) -> StyledStr {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut text = format!("{about}\n{}\n", verbs(command, Verbs::First));
@@ -96,7 +97,7 @@ fn verbs(command: &Command, which: Verbs) -> String {
     text
 }
 
-/// A verb with what it wants: `new TITLE [STEP…]`.
+/// A verb with its arguments and required options: `new TITLE [STEP…]`.
 fn synopsis(verb: &Command) -> String {
     let place = |it: &Arg| {
         let name = it.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
@@ -187,7 +188,7 @@ mod tests {
             for line in
                 text.lines().map(str::trim).filter(|it| it.starts_with("planwatch ") && !it.contains("$("))
             {
-                // What a shell does with the answer, and what is said beside it, is not the command line's.
+                // Pipes, redirections and the explanation after three spaces are not part of the command line.
                 let ends = [" | ", " > ", " < ", "   "].iter().filter_map(|it| line.find(it));
                 let line = &line[..ends.min().unwrap_or(line.len())];
                 let words = shell_words::split(line).unwrap();
@@ -198,7 +199,7 @@ mod tests {
         }
     }
 
-    /// The command lines of a Markdown text: in blocks of a shell, and in the text itself.
+    /// The command lines of a Markdown text: in code blocks, and in inline code.
     fn command_lines(text: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let mut is_in_block = false;

@@ -1,4 +1,4 @@
-//! The command line `planwatch`: arguments in, a report out. Knows words and screens, no rule about plans.
+//! The command line `planwatch`: arguments in, a report out. Contains arguments and screens, but no rules about plans.
 
 mod args;
 mod board;

@@ -1,4 +1,4 @@
-//! Texts that a path names: files, pipes, `-` for standard input. Which files those may be is decided by `disk::Reach`.
+//! Reads texts by path: files, pipes, and `-` for standard input. `disk::Reach` decides which files may be read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use planwatch::disk::{DiskError, FileKind, Origin, Reach};
 use crate::context::{Session, state_home};
 use crate::failure::{self, Failure};
 
-/// No text is larger, in bytes; a device may have no end.
+/// The largest text that is read, in bytes. A device could be endless.
 const LIMIT: u64 = 64 << 20;
 
 /// Reads a text that the user names.
@@ -25,13 +25,13 @@ pub(crate) fn read(session: &Session, path: &Path) -> Result<String, Failure> {
                 Err(error.into())
             }
             Ok(real) if is_file(session, &real) => Ok(reach.read_found(&real, path, LIMIT)?),
-            // A pipe has no path, and what is not there is said by the system.
+            // A pipe has no path that can be resolved; for a missing file, the system returns the error.
             _ => bounded(File::open(&whole)?, path),
         }
     })
 }
 
-/// Reads a file of the repository that a file of the repository names.
+/// Reads a file of the repository whose path was read from another file of the repository.
 pub(crate) fn read_inside(session: &Session, path: &Path) -> Result<String, Failure> {
     with_reach(session, path, |reach| Ok(reach.read(path, Origin::Elsewhere, LIMIT)?))
 }
@@ -96,7 +96,7 @@ fn text(path: &Path, read: Result<Vec<u8>, Unread>) -> Result<String, Failure> {
     }
 }
 
-/// With the path as it was typed.
+/// The same error, with the path as it was typed.
 fn as_typed(error: DiskError, path: &Path) -> DiskError {
     let path = path.to_path_buf();
     match error {

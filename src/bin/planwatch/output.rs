@@ -1,6 +1,6 @@
-//! The only place that prints: text or JSON on stdout, the rest on stderr.
+//! Prints answers as text or JSON on stdout, and everything else on stderr.
 //!
-//! A reader that has gone away is a success; any other failure to write is an error.
+//! It is not an error if the reader has closed the pipe; any other failure to write is one.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ pub(crate) enum Form {
     Json(Vec<String>),
 }
 
-/// How much is said in addition to the answer.
+/// How much is printed in addition to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loudness {
     Quiet,
@@ -38,7 +38,7 @@ pub(crate) enum Loudness {
     Verbose,
 }
 
-/// Whether anybody still reads what is written.
+/// Whether the output still has a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     There,
@@ -57,9 +57,9 @@ pub(crate) struct Output {
     aside_width: Option<usize>,
     stdout: ColorChoice,
     stderr: ColorChoice,
-    /// The saves that were kept next to the files since the start, for answers in JSON.
+    /// The saves that were stored in `.planwatch/displaced` since the start, for answers in JSON.
     pub(crate) kept: KeptSaves,
-    /// Shows what is longer than the terminal.
+    /// Shows answers that are longer than the terminal.
     pager: Option<Pager>,
 }
 
@@ -68,12 +68,12 @@ pub(crate) struct Output {
 pub(crate) struct Pager {
     pub(crate) command: Vec<String>,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The user named it, and wants to know if it cannot be started.
+    /// The user named it, so it is reported if it cannot be started.
     pub(crate) is_named: bool,
 }
 
 impl Output {
-    /// `columns` and `lines` are what the environment says of the size, for terminals that do not report it.
+    /// `columns` and `lines` are the size according to the environment, for terminals that do not report it.
     pub(crate) fn new(
         form: Form,
         loudness: Loudness,
@@ -120,14 +120,14 @@ impl Output {
         }
     }
 
-    /// Whether a terminal gets colours.
+    /// Whether stdout gets colours.
     pub(crate) fn is_coloured(&self) -> bool {
         self.stdout != ColorChoice::Never
     }
 
     /// Prints an answer for people.
     pub(crate) fn text(&self, text: &str) -> Result<Reader, Failure> {
-        // Not line by line, as the standard library would.
+        // Written at once; the standard library would write line by line.
         let mut text_out = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
         let written = text_out.write_all(text.as_bytes());
         self.delivered(written.and_then(|()| whole(&text_out.into_inner())))
@@ -140,7 +140,8 @@ impl Output {
         };
         let mut painted = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
         self.delivered(painted.write_all(text.as_bytes()))?;
-        // The pager answers Ctrl-C; if this process ended before it, the shell and the pager would share the terminal.
+        // The pager handles Ctrl-C. If this process ended before the pager, the shell and the pager would share the
+        // terminal.
         let is_interrupted = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted).ok();
         let Err(error) = process::pager::show(&pager.command, &pager.environment, &painted.into_inner())
@@ -160,8 +161,8 @@ impl Output {
         self.height.is_some_and(|height| text::rows(text, self.width) >= height)
     }
 
-    /// Prints what is said of a change that was made: nothing when quiet.
-    pub(crate) fn told(&self, text: &str) -> Result<Reader, Failure> {
+    /// Prints what a verb did; nothing with `--quiet`.
+    pub(crate) fn report(&self, text: &str) -> Result<Reader, Failure> {
         if self.loudness == Loudness::Quiet { Ok(Reader::There) } else { self.text(text) }
     }
 
@@ -209,7 +210,7 @@ impl Output {
         self.aside(&said);
     }
 
-    /// Says something in addition to the answer: what to do next, what was left out.
+    /// Prints a hint in addition to the answer: what to do next, or what was left out.
     pub(crate) fn hint(&self, hint: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
             self.aside(&hint_line(hint, self.aside_width));
@@ -231,7 +232,7 @@ impl Output {
         }
     }
 
-    /// Says something in addition to the answer, even with `--quiet`.
+    /// Prints a note in addition to the answer, even with `--quiet`.
     pub(crate) fn note(&self, code: &str, message: &str) {
         if self.is_json() {
             self.aside(&format!("{}\n", printable(&json!({"notice": {"code": code, "message": message}}))));
@@ -241,7 +242,7 @@ impl Output {
         }
     }
 
-    /// Says that the answer lacks something.
+    /// Prints a warning that the answer may be incomplete.
     pub(crate) fn warn(&self, message: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
             let line = format!("{} {}\n", paint(WARNING, "warning:"), escaped(message));
@@ -249,7 +250,7 @@ impl Output {
         }
     }
 
-    /// Reports an error in the configuration, which is ignored otherwise.
+    /// Reports an error in the configuration. The command continues without the faulty entry.
     pub(crate) fn warning(&self, problem: &Problem) {
         if self.loudness == Loudness::Quiet || self.is_json() {
             return;
@@ -261,7 +262,7 @@ impl Output {
         self.aside(&hanging(&line, self.aside_width, 2));
     }
 
-    /// Says what a long-running verb is doing.
+    /// Prints what a long-running verb is doing.
     pub(crate) fn aside_line(&self, text: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
             self.aside(&format!("{}\n", paint(DIM, &escaped(text))));
@@ -288,11 +289,11 @@ fn whole(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// The word, the loudness that it needs, and the sentence of a notice.
+/// The code of a notice, the least loudness at which it is printed, and its message.
 pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
     match notice {
         Notice::WaitingForLock => {
-            ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())
+            ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch process".to_owned())
         }
         Notice::IndexRebuilt { why } => {
             ("index-rebuilt", Loudness::Normal, format!("the index was rebuilt: {why}"))
@@ -310,7 +311,7 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
         Notice::NotRecorded => (
             "not-recorded",
             Loudness::Normal,
-            "the change was made, but its record could not be written: `undo` cannot take it back".to_owned(),
+            "the change was made, but its record could not be written, so `undo` cannot undo it".to_owned(),
         ),
         Notice::ClaimsNotShared { path, why } => (
             "claims-not-shared",
@@ -326,7 +327,7 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
         Notice::UnsettledClaims { steps } => (
             "unsettled",
             Loudness::Normal,
-            format!("unsettled with the other machines: {}; `planwatch sync` settles it", steps.join(", ")),
+            format!("not confirmed by the registry yet: {}; `planwatch sync` tries again", steps.join(", ")),
         ),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }

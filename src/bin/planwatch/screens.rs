@@ -26,7 +26,7 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const STUCK: Style = AnsiColor::Magenta.on_default();
 pub(crate) const READY: Style = AnsiColor::Cyan.on_default();
 
-/// Says a status with one character that also reads without colour.
+/// The character for a status, which is readable without colour.
 pub(crate) fn mark(status: &str) -> char {
     match status {
         "pending" => '○',
@@ -75,7 +75,7 @@ pub(crate) fn short_state(step: &StepShape) -> Cell {
     }
 }
 
-/// The commands for a step. A step whose claim lapsed has an owner until another worker takes it over.
+/// The commands for a step. A step whose claim lapsed still has an owner, so it has to be taken over with `claim`.
 pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
     let id = typed(&step.id);
     let show = (format!("planwatch show {id}"), "to read it");
@@ -86,14 +86,14 @@ pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
     vec![show, (format!("planwatch start {id}"), "to begin it"), done]
 }
 
-/// How far something is: `███░░ 3/5`.
+/// The progress as a bar: `███░░ 3/5`.
 pub(crate) fn bar(closed: usize, total: usize) -> String {
     const WIDTH: usize = 5;
     if total == 0 {
         return "no steps".to_owned();
     }
     let rounded = (2 * closed * WIDTH + total) / (2 * total);
-    // Only what is complete looks full, and whatever is begun shows.
+    // The bar is full only if everything is closed, and never empty once something is.
     let full = if closed >= total { WIDTH } else { rounded.clamp(usize::from(closed > 0), WIDTH - 1) };
     format!("{}{} {closed}/{total}", "█".repeat(full), "░".repeat(WIDTH - full))
 }
@@ -135,7 +135,7 @@ pub(crate) fn own_title<'a>(id: &str, title: &'a str) -> &'a str {
     if is_same(title) { "" } else { title }
 }
 
-/// The title line of a screen: what it is about, and what it is called.
+/// The first line of a screen: the id, and the title if it differs.
 pub(crate) fn heading(id: &str, title: &str) -> String {
     let title = own_title(id, title);
     let id = paint(BOLD, &escaped(id));

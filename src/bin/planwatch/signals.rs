@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP end a long command in good order, and SIGXFSZ ends none.
+//! Lets SIGINT, SIGTERM and SIGHUP end a long command cleanly, and makes SIGXFSZ harmless.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -22,10 +22,10 @@ impl Received {
     }
 }
 
-/// Calls `stop` at each signal, in a thread of its own, with whether it is the first one. If it returns false, the process
-/// exits at once.
+/// Starts a thread that calls `stop` at each signal; the argument says whether it is the first one. If `stop` returns
+/// false, the process exits at once.
 ///
-/// Where this is not possible, a signal ends the process as usual.
+/// If the handlers cannot be installed, a signal ends the process as usual.
 pub(crate) fn stop_at(stop: impl Fn(bool) -> bool + Send + 'static) -> Received {
     let received = Arc::new(AtomicI32::new(0));
     let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGHUP]) else { return Received(received) };
@@ -42,8 +42,8 @@ pub(crate) fn stop_at(stop: impl Fn(bool) -> bool + Send + 'static) -> Received 
     Received(received)
 }
 
-/// Makes a write beyond a limit on file sizes (`ulimit -f`) an error like a full disk, which is reported. The signal would end
-/// the process without a word.
+/// Makes a write beyond a limit on file sizes (`ulimit -f`) an error like a full disk, which is reported. Without this,
+/// the signal would end the process without a message.
 pub(crate) fn survive_file_size_limits() {
     signal_hook::flag::register(SIGXFSZ, Arc::<AtomicBool>::default()).ok();
 }

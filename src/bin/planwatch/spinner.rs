@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 
-/// Shorter waits need no word.
+/// Shorter waits show no spinner.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Runs until it is dropped; then nothing of it is left on the terminal.
+/// The spinner runs until this is dropped, which clears it from the terminal.
 #[derive(Debug)]
-pub(crate) struct Patience(Option<(Sender<()>, JoinHandle<()>)>);
+pub(crate) struct Spinner(Option<(Sender<()>, JoinHandle<()>)>);
 
-impl Patience {
-    /// Begins to wait for `what`; where there is no terminal, nothing happens.
+impl Spinner {
+    /// Shows `what` next to the spinner; does nothing if stderr is not a terminal.
     pub(crate) fn with(what: &'static str) -> Self {
         if !io::stderr().is_terminal() {
             return Self(None);
@@ -33,7 +33,7 @@ impl Patience {
     }
 }
 
-impl Drop for Patience {
+impl Drop for Spinner {
     fn drop(&mut self) {
         if let Some((done, sign)) = self.0.take() {
             drop(done);

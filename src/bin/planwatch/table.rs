@@ -1,6 +1,7 @@
 //! Aligned tables that fit the terminal, and are never cut in a pipe.
 //!
-//! Knows widths of text, not what the text is about. Text comes in escaped (`output::escaped`).
+//! Knows widths of text, not what the text is about. Texts of cells are escaped here; short forms and lines have to be
+//! escaped already (`output::escaped`).
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -8,15 +9,15 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::output::escaped;
 use crate::screens::text::fitted;
 
-/// Between two columns.
+/// The spaces between two columns.
 const GAP: usize = 2;
-/// A text column is cut to this before columns go.
+/// The width to which text columns may be cut before any column is left out.
 const TEXT_LEAST: usize = 24;
-/// Where even this is too much, columns are left out.
+/// The width to which columns may be cut before further columns are left out.
 const LEAST: usize = 10;
-/// Where nothing is cut, cells beside a title are not padded if they are wider than this.
+/// If nothing is cut, a column with [`Yields::Extra`] that is wider than this is not padded.
 const FILLED: usize = 60;
-/// Between two parts of a cell.
+/// The separator between two parts of a cell.
 const BETWEEN: &str = ", ";
 /// The width of a column that is not padded.
 const UNFILLED: usize = usize::MAX;
@@ -37,18 +38,18 @@ impl Cell {
         self.paint(&self.text, Words::Whole)
     }
 
-    /// Says the same in fewer words, for tables that are short of room.
+    /// Adds a shorter form of the text, for narrow tables.
     #[must_use]
     pub(crate) fn or_short(self, short: impl Into<String>) -> Self {
         Self { short: short.into(), ..self }
     }
 
-    /// The text as it was cut, with its colours.
+    /// A text of this cell, which may be cut, with its colours.
     fn paint(&self, text: &str, words: Words) -> String {
         if self.parts.is_empty() || words == Words::Short && !self.short.is_empty() {
             return paint(self.style, text);
         }
-        // A part may hold what stands between parts: the last colour is that of the rest.
+        // A part may contain the separator. Then there are more pieces than colours, and the rest have the last colour.
         let style = |nth: usize| self.parts.get(nth).or(self.parts.last()).copied().unwrap_or_default();
         let parts = text.split(BETWEEN).enumerate();
         parts.map(|(nth, it)| paint(style(nth), it)).collect::<Vec<_>>().join(BETWEEN)
@@ -92,16 +93,16 @@ pub(crate) enum Align {
 pub(crate) enum Yields {
     /// Left out whole.
     Whole,
-    /// Left out before a text column gets short.
+    /// Left out before a text column is cut to its shortest width.
     Spare,
-    /// Cut before anything else is, and left out where even that is not enough.
+    /// Cut before any other column, and left out if that is not enough.
     Extra,
-    /// Cut: free text. Left out where nothing else makes room for the names next to it.
+    /// Free text: cut, and left out only if nothing else makes room for the names next to it.
     Text,
-    /// Left out where cuts do not help.
+    /// Left out if cuts are not enough.
     Last,
-    /// Never cut nor left out, even where the line is wider than the terminal: a name that people copy, and that distinguishes
-    /// two rows.
+    /// Never cut nor left out, even where the line is wider than the terminal: a name that people copy, and that
+    /// distinguishes two rows.
     Name,
     Nothing,
 }
@@ -194,7 +195,7 @@ impl Table {
         })
     }
 
-    /// The columns that hold anything, with the width that they would like.
+    /// The columns with a text in some row, each with the width of its widest text.
     fn shown_columns(&self, words: Words) -> Vec<(usize, usize)> {
         let wanted = |at: usize| {
             let widths = self.cells().filter_map(|it| it.get(at)).map(|it| it.text(words).width());
@@ -204,7 +205,7 @@ impl Table {
         (0..self.columns.len()).filter_map(|at| Some((at, wanted(at)?))).collect()
     }
 
-    /// Shorter words first, then fewer columns, then cuts.
+    /// Fits the table into the width: first with short forms of cells, then with fewer columns, then with cut columns.
     fn fitted(&self, width: Option<usize>) -> (Words, Vec<(usize, usize)>) {
         let columns = self.shown_columns(Words::Whole);
         let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else {
@@ -255,7 +256,7 @@ impl Table {
             while total(columns.iter().map(|(_, it)| *it)) > width {
                 let can_shrink = |(at, it): &&mut (usize, usize)| {
                     let of = &self.columns[*at];
-                    // The number of a step is its name.
+                    // Right-aligned columns contain numbers. Like names, they are not cut.
                     let is_name = of.yields == Yields::Name || of.align == Align::Right;
                     what.map_or(!is_name, |what| of.yields == what) && *it > least
                 };
@@ -301,7 +302,7 @@ fn total(widths: impl Iterator<Item = usize>) -> usize {
     widths.map(|it| it + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// Puts the codes of a style around a text; what prints takes them out where there are no colours.
+/// Puts the codes of a style around a text. `Output` removes them if there are no colours.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     if style.is_plain() || text.is_empty() { text.to_owned() } else { format!("{style}{text}{style:#}") }
 }

@@ -1,4 +1,5 @@
-//! What has to be read from a command line before it is parsed: how to report that it is invalid.
+//! What has to be read from a command line before clap parses it: how to print its errors, its verb, and the words of
+//! `search` that begin with `-`.
 
 use std::ffi::OsString;
 
@@ -36,9 +37,9 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
 /// Marks a word that begins with `-` and is no option. No argument of a process can contain this character.
 pub(crate) const TEXT_MARK: char = '\0';
 
-/// Marks what `search` is to take as text, as `-token` for what must not be there.
+/// Marks the words that `search` takes as text although they begin with `-`, such as `-token`, which excludes a word.
 ///
-/// Long words with `--` stay options, so that a misspelled one is reported.
+/// Words that begin with `--` stay options, so that a misspelled one is reported.
 pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
     let mut words = typed.to_vec();
     let Some(verb) = verb_at(typed).filter(|at| ["search", "recall"].iter().any(|it| typed[*at] == *it))
@@ -60,7 +61,7 @@ pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// The first word that is no option: the verb, if there is one.
+/// The first word that is neither an option nor the value of one: the verb, if there is one.
 pub(crate) fn verb(typed: &[OsString]) -> Option<String> {
     typed[verb_at(typed)?].to_str().map(str::to_owned)
 }
@@ -77,7 +78,7 @@ fn verb_at(typed: &[OsString]) -> Option<usize> {
     None
 }
 
-/// The options of `search` and of all verbs whose value is a word of its own.
+/// The options of `search` and of all verbs whose value may be the next word.
 fn takes_value(word: &str) -> bool {
     matches!(word, "--plans" | "--color" | "--limit" | "--kind" | "--since" | "-C")
 }

@@ -1,4 +1,4 @@
-//! The same for a process whose state directory is beside that of others.
+//! The tests of `exhaustive`, for a process whose state directory is next to that of others.
 
 use super::cases::*;
 use super::exhaustive::*;

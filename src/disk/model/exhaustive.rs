@@ -1,8 +1,8 @@
 //! Every crash point, every single fault and every moment of an editor's save, for each protocol. A power cut leaves
 //! the old text, the new one, or a text that is preserved and reported.
 //!
-//! A plain `cargo test` runs every n-th combination. `PLANWATCH_R3=full` runs all crashes and faults, and all moments of a
-//! save, some of them with a crash or a fault.
+//! A plain `cargo test` runs every n-th combination. `PLANWATCH_R3=full` runs all crashes and faults, and all moments
+//! of a save, some of them with a crash or a fault.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -45,7 +45,7 @@ pub(super) fn open(disk: &ModelDisk) -> Result<PlansDir, DiskError> {
     PlansDir::open(Arc::new(disk.clone()), Path::new("/plans"), Some(Path::new("/state")))
 }
 
-/// The start state of every run: the lock was taken once before.
+/// The start state of every run: the files of the case after its earlier action, all durable.
 fn start(case: &Case) -> State {
     let mut state = State::new();
     state.plant("/state/planwatch/key", &[7; 32]);
@@ -82,7 +82,7 @@ fn run_with_kills<'a>(
 }
 
 /// Lets later commands, a moment and then minutes later, clean up.
-fn look_after(case: &Case, state: State) -> Result<After, DiskError> {
+fn clean_up(case: &Case, state: State) -> Result<After, DiskError> {
     let disk = ModelDisk::new(state, Script { lacks_exchange: case.lacks_exchange, ..Script::default() });
     let plans = open(&disk)?;
     drop(plans.lock(&mut || {})?);
@@ -152,7 +152,7 @@ impl Outcome<'_> {
     fn check(&self, state: State, tally: &mut Tally) {
         tally.states += 1;
         let case = self.run.case;
-        let after = tally.after.entry(state.digest()).or_insert_with(|| look_after(case, state));
+        let after = tally.after.entry(state.digest()).or_insert_with(|| clean_up(case, state));
         let (fault, left) = match after {
             Err(error) => ("the next command fails", format!("{error:?}")),
             Ok(after) => match self.fault(after).and_then(|()| self.litter(after)) {
@@ -168,7 +168,8 @@ impl Outcome<'_> {
         self.ended == Ended::Alive && self.cut.is_none()
     }
 
-    /// If removing a directory fails, it stays; a power cut may restore it.
+    /// Checks that no empty directory is left. One may be left after a power cut, with an editor at work, or if a fault
+    /// can have prevented its removal.
     fn litter(&self, after: &After) -> Result<(), &'static str> {
         let Script { editor, fault, .. } = self.run.script;
         let is_tidy = after.empty_dirs.is_empty() || editor.is_some();

@@ -41,7 +41,7 @@ impl Machine {
         PlansDir::open(Arc::new(self.0.clone()), Path::new("/plans"), Some(Path::new("/state"))).unwrap()
     }
 
-    /// The plans by another path, or for a process with another state directory.
+    /// The plans directory under another path, or for a process with another state directory.
     pub(crate) fn plans_at(&self, root: &str, state_home: &str) -> PlansDir {
         PlansDir::open(Arc::new(self.0.clone()), Path::new(root), Some(Path::new(state_home))).unwrap()
     }
@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// The same machine, for another process on it.
-    pub(crate) fn beside(&self) -> Self {
+    pub(crate) fn another_process(&self) -> Self {
         Self(self.0.clone())
     }
 

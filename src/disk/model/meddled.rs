@@ -9,7 +9,7 @@ use crate::disk::PlansDir;
 /// When the other process acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Once, before this call; not once the lock of the plans directory is taken, which excludes others.
+    /// Once, before this call, unless the lock of the plans directory has been taken, which excludes other processes.
     Call(u64),
     /// Each time before the lock of the plans directory is taken.
     EachLock,

@@ -36,7 +36,7 @@ fn add(plans: &PlansDir) -> Result<(), DiskError> {
     )
 }
 
-/// What the next command leaves: whether the step exists, the list, and the names in the directory.
+/// What the next command leaves: whether the step exists, the list, and the number of names in the directory.
 fn left(state: State) -> (bool, String, usize) {
     let disk = ModelDisk::new(state, Script { mounted: Some(MOUNTED), ..Script::default() });
     drop(open(&disk).unwrap().lock(&mut || {}).unwrap());

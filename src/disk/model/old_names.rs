@@ -44,7 +44,7 @@ fn removing(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("remove", "", ops)
 }
 
-/// A plan moves to the archive and another plan takes its place: the whole directory is renamed.
+/// A plan moves to the archive, and another plan that names it is changed: the whole directory is renamed.
 fn archiving(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -109,7 +109,8 @@ impl Renaming {
         (disk, answer)
     }
 
-    /// Lets the next commands resolve what is left by a process that answered, or was killed before a call, and checks it.
+    /// Lets the next commands resolve what is left by a process that answered, or was killed before a call, and checks
+    /// the result.
     #[track_caller]
     fn judge(&self, state: State, answer: Option<&Result<(), DiskError>>, script: Script, calls: u64) {
         let what = format!("{}: {script:?}: {calls} calls: {answer:?}", self.name);

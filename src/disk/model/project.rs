@@ -1,7 +1,7 @@
 //! Files of a project, which are no plans: saves by an editor, and kills, at every call of a write.
 
 use super::*;
-use crate::disk::{DiskError, FileOp, Project, ProjectNews};
+use crate::disk::{DiskError, FileOp, Project, ProjectReport};
 
 const FILE: &str = "/shop/CLAUDE.md";
 const HIDDEN: &str = "/shop/.planwatch-init";
@@ -55,7 +55,7 @@ fn open(disk: &ModelDisk) -> Result<Project, DiskError> {
 }
 
 fn run(disk: &ModelDisk, task: Task) -> Result<(), DiskError> {
-    open(disk)?.write(("init", "now"), vec![task.op()], &mut || {}, &mut ProjectNews::default())
+    open(disk)?.write(("init", "now"), vec![task.op()], &mut || {}, &mut ProjectReport::default())
 }
 
 fn calls_of(start: &State, task: Task) -> u64 {
@@ -142,18 +142,18 @@ fn a_killed_write_leaves_nothing_that_the_next_call_does_not_settle() {
         for call in 1..=calls_of(&start, task) {
             let script = Script { crash: Some(call), ..Script::default() };
             let killed = ModelDisk::new(start.clone(), script);
-            // A failure at the end of it, after the write is done, is no error.
+            // If the process is killed after the write is done, the run may still succeed.
             run(&killed, task).ok();
             let state = killed.world().state.clone();
             let disk = ModelDisk::new(state, Script::default());
-            open(&disk).unwrap().settle(&mut || {}, &mut ProjectNews::default()).unwrap();
+            open(&disk).unwrap().settle(&mut || {}, &mut ProjectReport::default()).unwrap();
             assert_eq!(open(&disk).unwrap().pending(), None, "{task:?} {call}");
             let text = disk.world().state.text(FILE).map(|it| String::from_utf8(it).unwrap());
             let done = (task == Task::Change).then(|| AFTER.to_owned());
             assert!(text.as_deref() == Some(BEFORE) || text == done, "{task:?} {call}: {text:?}");
             for _ in 0..2 {
                 disk.world().state.clock += 2 * MINUTE;
-                open(&disk).unwrap().settle(&mut || {}, &mut ProjectNews::default()).unwrap();
+                open(&disk).unwrap().settle(&mut || {}, &mut ProjectReport::default()).unwrap();
             }
             assert!(disk.world().state.find(Path::new(HIDDEN)).is_err(), "{task:?} {call}");
             assert_eq!(open(&disk).unwrap().kept(), [], "{task:?} {call}");

@@ -39,7 +39,7 @@ fn kept(disk: &ModelDisk) -> Vec<KeptWhy> {
     open(disk).unwrap().kept().iter().map(|it| it.why).collect()
 }
 
-/// Replaces the text by one of this many bytes, and lets a second pass.
+/// Replaces the text with one that ends in `len` filler bytes, and lets two seconds pass.
 fn fill(disk: &ModelDisk, n: usize, len: usize) {
     let plans = open(disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
@@ -154,7 +154,7 @@ fn a_version_that_an_editor_closes_without_a_save_goes() {
 }
 
 #[test]
-fn a_save_that_lives_on_is_not_reported_however_long_its_editor_has_it_open() {
+fn a_save_still_in_the_file_is_not_reported_however_long_its_editor_has_it_open() {
     let disk = after_a_change();
     let name = disk.names(Path::new(DISPLACED)).unwrap().remove(0);
     let raced = Path::new(DISPLACED).join(format!("race-{}", name.to_str().unwrap()));

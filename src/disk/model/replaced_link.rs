@@ -1,4 +1,4 @@
-//! A program that replaces a symbolic link by a file while what the link leads to is changed, or afterwards.
+//! A program that replaces a symbolic link with a file, during or after a change of the file that the link leads to.
 
 use super::*;
 use crate::disk::{ChangeError, FileOp, Keyed, PlansDir, UndoError};
@@ -23,7 +23,7 @@ type Act = fn(&PlansDir) -> bool;
 
 fn append(plans: &PlansDir, key: Option<Keyed>) -> bool {
     let Ok(mut locked) = plans.lock(&mut || {}) else { return false };
-    locked.carry(key);
+    locked.use_key(key);
     locked.begin("note", "1");
     let edit = &mut |text: &[u8], shown: &[Vec<u8>]| {
         let is_included = text.ends_with(b"ours\n") && !shown.is_empty();
@@ -55,7 +55,8 @@ fn batch(plans: &PlansDir) -> bool {
     locked.batch("replace", "1", vec![FileOp::Change { path, before, after }, plan]).is_ok()
 }
 
-/// The call that exchanges the file behind the link; before and until then a save at the link is found.
+/// The call that exchanges the file behind the link. A replacement of the link before this call, or directly after it,
+/// must be noticed.
 fn exchange(start: &Machine, act: Act) -> u64 {
     let is_in_place = |call: &u64| {
         let machine = start.dying_before(*call);
@@ -97,7 +98,7 @@ fn a_batch_is_refused_when_a_link_is_replaced_meanwhile() {
     check(batch, false);
 }
 
-/// After a kill, the next command finishes a batch only if the link still leads to the file.
+/// If the link is replaced after a kill, the next command undoes the batch, unless the batch is in the undo log.
 #[test]
 fn a_killed_batch_is_undone_when_the_link_was_replaced_meanwhile() {
     let start = start();
@@ -160,7 +161,7 @@ fn a_link_that_is_replaced_during_an_undo_is_left_alone() {
         assert_eq!(machine.text(FILE).unwrap(), "old\nours\n", "call {call}");
     }
     assert!(exchange > 10);
-    // Nothing stays in the way of an undo without such a program.
+    // Without such a program, the undo succeeds.
     assert!(undo(&start.plans()));
     assert_eq!(start.text(FILE).unwrap(), "old\n");
 }

@@ -24,8 +24,8 @@ pub(crate) fn sample(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(1)), at: 0 }
 }
 
-/// Selects what else goes wrong at a moment of a save. All combinations would take days, so the full size takes a sample,
-/// too.
+/// Selects what else goes wrong at a moment of a save. All combinations would take days, so the full size takes a
+/// sample, too.
 pub(super) fn sample_beside_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(100)), at: 0 }
 }

@@ -31,7 +31,7 @@ type Name = (u64, OsString);
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub clock: i128,
-    /// The effective user, asked for once: each part of a path is checked.
+    /// The effective user, read only once, because each part of each path is checked against it.
     user: u32,
     inodes: BTreeMap<u64, Inode>,
     names: BTreeMap<Name, u64>,

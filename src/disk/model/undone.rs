@@ -7,7 +7,7 @@ fn path(text: &str) -> std::path::PathBuf {
     text.into()
 }
 
-/// Two changes: one of a text, then a batch that creates directories.
+/// The start of each test: one recorded change of a text.
 fn start() -> Machine {
     let machine = Machine::with(&[("/plans/p/step-1.md", "old\n"), ("/plans/q/plan.md", "q\n")]);
     let plans = machine.plans();

@@ -27,7 +27,7 @@ impl Place {
             (Some(before), None) => FileOp::Discard { path, before },
             (Some(before), Some(after)) => FileOp::Change { path, before, after },
         };
-        self.project.write(("init", "now"), vec![op], &mut || {}, &mut ProjectNews::default())
+        self.project.write(("init", "now"), vec![op], &mut || {}, &mut ProjectReport::default())
     }
 
     fn text(&self, path: &str) -> Option<Vec<u8>> {
@@ -36,7 +36,7 @@ impl Place {
 }
 
 #[test]
-fn a_file_is_made_replaced_and_taken_away_as_it_was_read() {
+fn a_file_is_created_replaced_and_removed_only_if_unchanged() {
     let it = place();
     let path = "a/b/c.md";
     it.write(path, None, Some(b"1")).unwrap();
@@ -70,7 +70,7 @@ fn a_file_with_two_hard_links_is_written_in_place() {
 }
 
 #[test]
-fn what_is_displaced_lies_in_the_state_of_the_plans_if_there_is_one() {
+fn displaced_versions_are_in_the_state_of_the_plans_if_there_is_one() {
     let it = place();
     let (root, state) = (it.project.root(), it.top.path().join("state"));
     let plans = root.join("plans");
@@ -91,7 +91,7 @@ fn what_is_displaced_lies_in_the_state_of_the_plans_if_there_is_one() {
 }
 
 #[test]
-fn links_are_followed_inside_alone() {
+fn links_are_followed_only_inside_the_project() {
     let it = place();
     let (top, project) = (&it.top, &it.project);
     let root = project.root().to_path_buf();

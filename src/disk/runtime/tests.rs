@@ -168,7 +168,7 @@ fn users_have_separate_state_and_share_one_lock() {
     assert!(matches!(again.lock(&mut || {}), Err(DiskError::Locked { .. })));
     assert_eq!(again.is_being_written(), Some(true));
     drop(held);
-    // Once the other one is gone, the own one stays where it is.
+    // When the other user's state directory is gone, this user's stays where it is.
     plans
         .disk
         .rename(Path::new("/plans/.planwatch"), Path::new("/away"), crate::disk::Rename::NoReplace)

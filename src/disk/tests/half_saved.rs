@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The index has a file under the plan's path, also if a link leads to it.
+/// The index has a file under the path that names it, even if that path is a symbolic link.
 struct Longer;
 
 impl Lengths for Longer {

@@ -53,7 +53,7 @@ pub enum UndoError {
     /// A name that the change freed is in use again.
     #[error("{change} cannot be undone: `{}` exists again", path.display())]
     Taken { change: Box<UndoChange>, path: PathBuf },
-    #[error("{change} cannot be undone: the text that `{}` held before is no longer there", path.display())]
+    #[error("{change} cannot be undone: the previous text of `{}` no longer exists", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },
     /// The undo log could not be written after the last change, so its writes are unknown.
     #[error("the last change cannot be undone: it could not be recorded when it was made")]
@@ -160,7 +160,8 @@ fn hash_of(unit: u64) -> String {
     blake3::hash(&unit.to_le_bytes()).to_hex()[..16].to_owned()
 }
 
-/// The files of a change, and the plan directories that it created; files added there later stay.
+/// The files of a change, and the plan directories that it created: a later change of a file in one of them is a
+/// conflict.
 fn touched(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let is_shared = |it: &PathBuf| it.as_os_str().as_bytes().starts_with(b"_");
@@ -227,8 +228,8 @@ impl PlansDir {
                     let before = self.still(later, &path, *new, &texts).map_err(edited)?;
                     if let Some(asked) = record.asked() {
                         let (now, leads_to) = (name_after(later, &asked), name_after(later, &path));
-                        // An editor that saves by renaming replaces a link; its text is not touched, and what the link led
-                        // to is no longer the file that was changed.
+                        // An editor that saves by renaming replaces a link. Its text is not touched, and the file that
+                        // was changed is no longer the one at this path.
                         if self.resolve(&now).ok().as_ref() != Some(&leads_to) {
                             return Err(edited(asked));
                         }

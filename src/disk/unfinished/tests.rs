@@ -150,7 +150,7 @@ fn giving_up_preserves_every_text_whenever_it_dies() {
         for text in ["one\n", "two\n", "three\n", "four\n", "new\n"] {
             assert!(is_somewhere(&whole, &other, text), "{text}");
         }
-        // The owner finds nothing to finish, and loses nothing of what stays.
+        // The owner finds nothing to finish, and all texts stay as they are.
         let before = texts(&whole);
         drop(whole.plans().lock(&mut || {}).unwrap());
         assert_eq!(texts(&whole), before);

@@ -218,7 +218,7 @@ pub(in crate::index) fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Plans that can be one directory's: each name once among the live and once among the archived.
+/// Plans that one plans directory can hold: each name at most once live and at most once archived.
 pub(in crate::index) fn plans() -> impl Strategy<Value = Vec<Plan>> {
     vec(plan(), 0..6).prop_map(|mut plans| {
         let mut seen = std::collections::HashSet::new();
@@ -245,7 +245,7 @@ pub(in crate::index) fn files() -> impl Strategy<Value = Vec<FileRow>> {
     })
 }
 
-/// The plan as it is loaded.
+/// The plan as the index returns it.
 pub(in crate::index) fn without_bodies(mut plan: Plan) -> Plan {
     plan.body.clear();
     plan.steps.iter_mut().for_each(|it| it.body.clear());

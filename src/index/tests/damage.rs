@@ -60,7 +60,7 @@ pub(super) fn file(dir: &Path) -> PathBuf {
     dir.join(Index::file_name())
 }
 
-/// All that can be asked of an index.
+/// Everything that an index can return.
 #[derive(Debug, PartialEq)]
 pub(super) struct Answers {
     pub(super) files: Vec<Vec<FileRow>>,
@@ -72,7 +72,7 @@ fn ask(index: &Index) -> Result<Answers, IndexError> {
     let seen = crate::index::Snapshot::new(&index.store)?;
     let mut heads = seen.heads()?;
     let data = seen.summaries(&heads)?;
-    let summaries = heads.iter().enumerate().map(|(at, head)| seen.judged(head.summary(data.of(at))));
+    let summaries = heads.iter().enumerate().map(|(at, head)| seen.checked(head.summary(data.of(at))));
     let stored = summaries.map(|it| it.map(|it| it.stored().clone()));
     let summaries = Plans::new(stored.collect::<Result<_, _>>()?).into_vec();
     heads.sort_by(|a, b| a.key.cmp(&b.key));
@@ -88,7 +88,7 @@ pub(super) fn empty() -> Answers {
     sound(&Index::open(Place::Memory).expect("there is memory").0)
 }
 
-/// Fills an index again as the engine does: with a new one where the old one is found damaged.
+/// Fills an index again as the engine does: if it is found damaged, it is replaced by a new one first.
 fn mend(index: &mut Index, word: &str) {
     let filled = fill(index, word).and_then(|()| ask(index).map(drop));
     if filled.is_err() {
@@ -97,7 +97,7 @@ fn mend(index: &mut Index, word: &str) {
     }
 }
 
-/// Asserts that the index can be filled again, and has what it was filled with.
+/// Asserts that the index can be filled again, and then has what it was filled with.
 #[track_caller]
 pub(super) fn check_mended(mut index: Index, dir: &Path) {
     mend(&mut index, "mended");
@@ -233,7 +233,7 @@ fn check_rebuilt(change: &str, reason: &str) {
 #[test]
 fn other_versions_and_schemas_give_way() {
     check_rebuilt("PRAGMA user_version = 1", "version 1");
-    check_rebuilt("PRAGMA application_id = 7", "no index");
+    check_rebuilt("PRAGMA application_id = 7", "not an index");
     check_rebuilt("UPDATE meta SET value = x'30' WHERE key = 'reader'", "release");
     check_rebuilt("DROP TABLE plan_data", "sqlite_schema");
     check_rebuilt("CREATE TRIGGER t AFTER DELETE ON plan BEGIN SELECT 1; END", "sqlite_schema");

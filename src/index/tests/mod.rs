@@ -1,4 +1,4 @@
-//! What the index promises as a whole: it gives back what it was given, or says that it cannot.
+//! Tests of the whole index: it returns exactly what was stored, or an error.
 
 pub(super) mod arbitrary;
 mod damage;

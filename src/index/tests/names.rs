@@ -35,7 +35,7 @@ fn a_deleted_file_stays_readable_while_a_new_one_is_made() {
     assert_eq!(sound(&open(dir.path()).0), sound(&new));
 }
 
-/// Puts a copy of a file in its place, as a backup does that is played back.
+/// Replaces a file by a copy of itself, as restoring a backup does.
 fn replace_by_a_copy(file: &Path) {
     let copy = file.with_extension("copy");
     fs::copy(file, &copy).and_then(|_| rename(&copy, file)).expect("there is room");
@@ -81,7 +81,7 @@ fn an_open_file_that_lost_its_log_is_replaced() {
         let (mut index, others) = (open(dir.path()).0, open(dir.path()).0);
         delete(&dir.path().join(format!("{}{end}", Index::file_name())));
         assert!(!index.has_its_name());
-        // Others may have written into it since, by locks of their own.
+        // Other processes may have written since, because they no longer see this process's locks.
         if is_first {
             index.ready().expect("a new one is made");
         }
@@ -98,7 +98,7 @@ fn an_open_file_that_lost_its_log_is_replaced() {
 #[test]
 fn an_empty_file_in_the_place_of_one_that_others_have_open_is_filled() {
     let dir = with_index("old");
-    // Another process, of which this one knows nothing.
+    // A connection that is not registered, as of another process.
     let other = Connection::open(file(dir.path())).expect("it is a database");
     let n_plans = || other.query_row("SELECT count(*) FROM plan", [], |row| row.get::<_, i64>(0));
     assert_eq!(n_plans(), Ok(8));

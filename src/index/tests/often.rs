@@ -1,4 +1,4 @@
-//! Words that stand in very many documents.
+//! Words that occur in very many documents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,8 @@ use crate::index::common_terms::{Listing, MANY};
 use crate::index::search::Document;
 use crate::index::{FullText, Key, Match, Place, Query, Scope, Texts};
 
-/// Plans of ten steps. All hold `everywhere` and `much text`; `some` are titles of a few, `many` of more than are ranked.
+/// A plan of ten steps. Every document has `everywhere`, `much text` and `many` in its body. A few titles contain
+/// `everywhere`. More titles contain `many` than are ranked.
 fn texts(n: usize) -> Texts {
     let document = |place: usize| {
         let mut title = format!("Step {place}");
@@ -66,7 +67,7 @@ fn many_matches_are_answered_alike_however_the_index_was_filled() {
     }
 }
 
-/// Matches in changed plans are not all read to find the first ones (benchmark T10).
+/// To find the first matches, a search does not read all matches in changed plans (benchmark T10).
 #[test]
 fn a_common_word_costs_the_same_after_many_plans_have_changed() {
     let steps = |index: &mut FullText| {
@@ -94,7 +95,7 @@ fn of_many_matches_those_with_the_words_in_their_title_go_first() {
     let found = places(ask(&mut index, "everywhere", titled.len() + 1));
     assert_eq!(found[..titled.len()], titled);
     assert_eq!(found[titled.len()], ("plan-0000".to_owned(), None));
-    // So many have it in the title that these are as they are listed.
+    // So many titles contain the word that the matches are in listing order.
     let found = places(ask(&mut index, "many", 3));
     assert_eq!(found, [0, 2, 4].map(|it| ("plan-0000".to_owned(), Some(it))));
 }

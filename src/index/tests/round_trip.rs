@@ -1,4 +1,4 @@
-//! What is put in comes out, exactly.
+//! The index returns exactly what was stored.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 
-/// Plans as they come out: in order, without bodies.
+/// Plans as the index returns them: in order, without bodies.
 fn expected(plans: Vec<Plan>) -> Vec<Plan> {
     Plans::new(plans.into_iter().map(arbitrary::without_bodies).collect()).into_vec()
 }

@@ -48,7 +48,8 @@ fn index_file(dir: &Path) -> IndexFile {
     IndexFile::in_dir(dir, Content::Texts)
 }
 
-/// All that can be asked: what is found, and what is not the texts of the plans of this word.
+/// What a search finds, and the plans whose texts are missing, outdated or left over, compared with the plans of
+/// `word`.
 fn ask(index: &FullText, word: &str) -> Result<(Vec<Match>, Vec<Key>), IndexError> {
     let look = index.looked()?;
     let found = look.search(&Query { scope: Scope::All, ..Query::new("more") })?;
@@ -88,9 +89,9 @@ fn overwritten_bytes_are_an_error_or_change_nothing() {
     let (mut n_found, mut n_rebuilt) = (0, 0);
     for round in 0..64 {
         let dir = copy_of(whole.path());
-        // What is damaged was found whole before.
+        // The file is verified and recorded as intact before it is damaged.
         assert_eq!(ask(&open(dir.path()).0, "whole").expect("it is sound"), expected);
-        assert!(verified_stamp::is_noted(&index_file(dir.path())));
+        assert!(verified_stamp::is_recorded(&index_file(dir.path())));
         for _ in 0..=round % 16 {
             let bytes = random(&mut state).to_le_bytes();
             overwrite(&file(dir.path()), random(&mut state) % len, &bytes[..1 + round % 8]);
@@ -130,7 +131,7 @@ fn a_cut_file_is_an_error_or_new() {
     }
 }
 
-/// Changes rows from outside and asserts that no answer goes by them, and nothing is written beside them.
+/// Changes rows from outside, and asserts that searching and writing fail with `index-damaged`.
 #[track_caller]
 fn check_found(change: &str) {
     let dir = with_texts("old");
@@ -165,14 +166,14 @@ fn rows_that_nobody_wrote_are_found() {
 fn a_file_that_was_found_whole_is_read_again_once_it_is_written() {
     let dir = with_texts("old");
     let noted = index_file(dir.path());
-    assert!(verified_stamp::is_noted(&noted), "who wrote it vouches for it");
+    assert!(verified_stamp::is_recorded(&noted), "who wrote it vouches for it");
     let foreign = Connection::open(file(dir.path())).expect("it is a database");
     let change = "UPDATE search_docsize SET sz = x'01010101' WHERE id = 1";
     foreign.execute_batch(change).expect("it can be changed");
     drop(foreign);
-    assert!(!verified_stamp::is_noted(&noted));
-    // It is believed where the stamps are those that were noted, until something seems wrong.
-    verified_stamp::note(&noted);
+    assert!(!verified_stamp::is_recorded(&noted));
+    // While the stamps equal the recorded ones, the file is trusted, until a caller doubts an answer.
+    verified_stamp::record(&noted);
     let index = open(dir.path()).0;
     let look = index.looked().expect("it is readable");
     look.search(&Query::new("more")).expect("nobody looks");
@@ -187,15 +188,15 @@ fn a_note_that_is_torn_or_of_another_file_is_no_proof() {
     let whole = content(&path);
     for end in 0..whole.len() {
         overwrite_all(&path, &whole[..end]);
-        assert!(!verified_stamp::is_noted(&noted), "{end}");
+        assert!(!verified_stamp::is_recorded(&noted), "{end}");
     }
     overwrite_all(&path, &whole);
-    assert!(verified_stamp::is_noted(&noted));
+    assert!(verified_stamp::is_recorded(&noted));
     delete(&path);
     assert_eq!(ask(&open(dir.path()).0, "old").ok(), expected.ok());
-    assert!(verified_stamp::is_noted(&noted), "it is noted again");
+    assert!(verified_stamp::is_recorded(&noted), "it is noted again");
     let copy = copy_of(dir.path());
-    assert!(!verified_stamp::is_noted(&index_file(copy.path())));
+    assert!(!verified_stamp::is_recorded(&index_file(copy.path())));
 }
 
 fn parts(index: &FullText) -> Vec<(String, i64, Vec<u8>)> {
@@ -209,7 +210,7 @@ fn sums_of_what_was_touched_are_those_of_all() {
     let dir = with_texts("word 0");
     let mut index = open(dir.path()).0;
     let mut state = 7;
-    // So often that segments are merged more than once.
+    // There are enough rounds for segments to be merged more than once.
     for round in 1..60 {
         let mut texts = texts(&format!("word {round}"));
         let n = random(&mut state) % 8;

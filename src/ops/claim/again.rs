@@ -1,4 +1,4 @@
-//! A claim that an earlier request with the same key made without a reply.
+//! A claim that was made for an earlier request with the same key, which got no reply.
 
 use super::{ClaimReport, Granted, begin};
 use crate::api::context::Context;
@@ -12,8 +12,8 @@ use crate::store::transaction::Mode;
 
 /// Finds the claim that was made for the request's key, and completes its record.
 ///
-/// None if there is no such claim, or the step has another claim by now. The first claim was never returned then, and the
-/// request is carried out again.
+/// None if there is no such claim, or if the step no longer has it. Then the request is carried out again; the first
+/// claim was never returned to the caller.
 pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
     let Some((key, made)) = context.key.as_deref().and_then(|key| Some((key, key.made()?.claim.as_ref()?)))
     else {

@@ -20,7 +20,7 @@ use crate::api::error::Error;
 use crate::plan::id::StepId;
 use crate::plan::time::Time;
 use crate::store::claims::candidates::{self, Ready};
-use crate::store::claims::daemon_queue::{Resident, Since};
+use crate::store::claims::daemon_queue::{QueueCache, Since};
 use crate::store::leases::{Leases, NEAR, Sharing};
 use crate::store::load;
 use crate::store::transaction::Mode;
@@ -101,12 +101,12 @@ fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option
 
 /// Makes all of these claims together, and returns the reply to each.
 ///
-/// `resident` is this process's own queue; no other call may use `since` meanwhile. Under the lock each caller is checked
-/// again: no claim is made for a caller that has disconnected.
+/// `queue_cache` is this process's own queue; no other call may use `since` meanwhile. Under the lock each caller is
+/// checked again: no claim is made for a caller that has disconnected.
 pub fn claim_together(
     context: &Context,
     delegated_claims: &[DelegatedClaim],
-    resident: &mut Resident,
+    queue_cache: &mut QueueCache,
     since: Since<'_>,
     is_there: &(dyn Fn(&DelegatedClaim) -> bool + Sync),
 ) -> Vec<ClaimReply> {
@@ -120,13 +120,13 @@ pub fn claim_together(
         if left.is_empty() {
             break;
         }
-        let (queue, is_cached) = match resident.queue(context, &own, since) {
+        let (queue, is_cached) = match queue_cache.queue(context, &own, since) {
             Some((queue, is_cached)) => (Ok(queue), is_cached),
             None => (candidates::look(context, None, &HashSet::new()), false),
         };
         let claims = queue.and_then(|queue| claim_all(context, &left, queue, is_there));
         for Claimed { delegated, lease, file: (path, hash), reply } in claims.unwrap_or_default() {
-            resident.claimed(&path, &hash, lease);
+            queue_cache.claimed(&path, &hash, lease);
             ran.insert(delegated, reply);
         }
         if !is_cached {
@@ -161,7 +161,7 @@ fn claim_all(
     let granted = load::at_once(delegated_claims, |nth, delegated| {
         let is_wanted = delegated.may_be_begun(context) && is_there(delegated);
         let ask = is_wanted.then(|| delegated.ask(context))?;
-        let mut writing = writing.beside(nth as u64, "claim", &delegated.requester);
+        let mut writing = writing.for_thread(nth as u64, "claim", &delegated.requester);
         let tried = &mut HashSet::new();
         let grant =
             take_first(&ask, &mut writing, &locked, tried, std::iter::from_fn(next)).ok().flatten()?;
@@ -173,7 +173,7 @@ fn claim_all(
     let claimed = granted.into_iter().zip(delegated_claims).filter_map(|(it, delegated)| {
         let (grant, shown) = it?;
         let file = grant.made.file();
-        let reply = match grant.made.told(context) {
+        let reply = match grant.made.into_done(context) {
             Ok(done) => {
                 let until = context.now.plus_seconds(delegated.lease);
                 let claim = Granted { id: delegated.claim.clone(), until: Some(until) };

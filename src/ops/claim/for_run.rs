@@ -28,7 +28,7 @@ pub(crate) struct RunAsk<'a> {
     /// The lease in seconds, if the run's process cannot be seen.
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
-    /// Steps that other machines have.
+    /// Steps to leave out.
     pub(crate) skip: HashSet<StepId>,
     /// Refuses a step before anything is written.
     pub(crate) check: &'a dyn Fn(&Step) -> Result<(), Error>,
@@ -49,7 +49,7 @@ pub(crate) struct Begun {
     pub(crate) claim: String,
     /// Relative to the plans directory.
     pub(crate) log: String,
-    /// As it was when it was claimed.
+    /// The step after the claim was written.
     pub(crate) step: Step,
     pub(crate) why: String,
     /// What the claim wrote.
@@ -58,12 +58,12 @@ pub(crate) struct Begun {
 
 pub(crate) enum RunClaim {
     Begun(Box<Begun>),
-    /// Every ready step changes files that a step of a live run changes.
+    /// Every ready step may change files that a step of a live run may also change.
     Busy,
     /// Too many workers gave up on a step; it is failed now.
     Failed(StepId),
     Nothing,
-    /// The remote that shares claims does not answer.
+    /// The registry of the shared claims does not answer.
     Unreachable(String),
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunCl
     claim_locally(context, ask, &ask.skip)
 }
 
-/// As [`claim_for_run`], without other machines.
+/// Like [`claim_for_run`], but without the registry.
 pub(super) fn claim_locally(
     context: &Context,
     ask: &RunAsk<'_>,
@@ -132,7 +132,7 @@ fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedSt
     let is_part = |it: &Plan| it.id == *id || it.program.as_ref() == Some(id);
     let found = rules::candidates(&plans, context.now);
     let mut steps: Vec<_> = found.iter().filter(|it| is_part(it.plan)).flat_map(|it| of(it.plan)).collect();
-    // Plans of which nothing is ready may have steps to try again or to verify.
+    // Plans without a ready step may have steps to try again or to verify.
     let all: Vec<_> = plans.live().filter(|it| is_part(it)).flat_map(of).collect();
     steps.extend(all.into_iter().filter(|it| !steps.contains(it)).collect::<Vec<_>>());
     Ok(steps)
@@ -199,7 +199,7 @@ fn take(
         Decision::Leave(taken) => return Ok(taken),
     };
     let file = writing.cut().file_before();
-    let done = made.told(context)?;
+    let done = made.into_done(context)?;
     let Some((task, why)) = begun else {
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
@@ -210,7 +210,7 @@ fn take(
 
 fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {
     match task {
-        Task::Verify => "its run died before it was verified".to_owned(),
+        Task::Verify => "the run that worked on it died before verifying it".to_owned(),
         Task::Work if step.status.is(StepStatus::Failed) => "it may be tried again".to_owned(),
         Task::Work => rules::why_ready(plans, plan, step, context.now),
     }
@@ -237,9 +237,9 @@ fn update_for(
     update
 }
 
-/// Where the output of a claim's work goes, relative to the plans directory.
+/// The path of the log of a claim's output, relative to the plans directory.
 fn log_name(context: &Context, id: &StepId, claim: &str) -> String {
-    // A name has to leave room for the rest of the file's.
+    // The plan's name and the number are cut, because a file name must not be too long.
     let plan: String = id.plan.as_str().chars().take(40).collect();
     let number: String = id.number.to_string().chars().take(20).collect();
     context.plans.in_state_dir(&format!("logs/{plan}-{number}-{claim}.log")).to_string_lossy().into_owned()

@@ -42,7 +42,7 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
     claim_at(&Sync::required(context)?, request)
 }
 
-/// As [`claim`], at this registry.
+/// Like [`claim`], with this registry.
 pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let context = sync.context;
     let wanted = wanted_by(context, request)?;
@@ -76,7 +76,7 @@ pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimR
                     return Err(elsewhere(&named.id, &holder(record.as_deref())));
                 }
                 lost.insert(made.step);
-                // The lost claim has listed the records.
+                // After the rejected push, the records were listed again.
                 seen = sync.state.seen();
             }
             Err(error) => {
@@ -89,7 +89,7 @@ pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimR
     Err(Error::conflict("claimed", "other machines claimed each candidate first", "try again"))
 }
 
-/// As [`claim`], for a run.
+/// Like [`claim`], but for a run.
 pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunClaim, Error> {
     let sync = Sync::required(context)?;
     let mut seen = match first_look(&sync) {
@@ -158,14 +158,14 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     Ok(ClaimReport { is_offline: true, ..report })
 }
 
-/// As [`passed_over`], for the ready steps of a plan or of all.
+/// Like [`passed_over`], for the ready steps of a plan or of all.
 fn skipped(sync: &Sync<'_>, plan: Option<&PlanId>, lost: &HashSet<StepId>) -> Result<HashSet<StepId>, Error> {
     let queue = candidates::look(sync.context, plan, lost)?;
     passed_over(sync, queue.into_iter().map(|it| it.step.id).collect(), lost)
 }
 
-/// The steps of a queue to leave out: lost ones, and those that are closed on the branch. After a loss also the first few
-/// of the queue, a random number of them.
+/// The steps of a queue to leave out: the lost ones and those that are closed on the shared branch. After a loss, also
+/// a random number of steps, fewer than [`SPREAD`], at the front of the queue.
 fn passed_over(
     sync: &Sync<'_>,
     queue: Vec<StepId>,
@@ -211,7 +211,7 @@ fn elsewhere(id: &StepId, holder: &str) -> Error {
 /// Undoes a claim whose step another machine claimed first.
 fn take_back(context: &Context, made: &MadeHere, claim: &Granted) -> Result<(), Error> {
     // The request's key belongs to the next claim, not to undoing this one.
-    idempotency::record_aside(context);
+    idempotency::exclude_next_change(context);
     local::take_back(context, &made.step, &claim.id, made.file.as_ref())
 }
 
@@ -220,7 +220,7 @@ fn take_back_of_run(context: &Context, begun: &Begun) -> Result<(), Error> {
     local::take_back(context, &begun.step.id, &begun.claim, file)
 }
 
-/// Whether a process of this clone renews records.
+/// Whether a daemon runs, which renews the records of this clone.
 fn has_daemon(context: &Context) -> bool {
     if context.reading == Reading::Files {
         return false;

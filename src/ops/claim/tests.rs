@@ -13,8 +13,8 @@ use crate::ops::update::{self, MoveRequest};
 use crate::plan::transitions::Verb;
 use crate::store::leases::FEW;
 
-/// The text of a step with these lines in the front matter. It is long beside what several claims, releases and attempts add
-/// to the front matter: a save that loses more than half of a file is refused as half saved.
+/// The text of a step with these lines in the front matter. It is long compared with what several claims, releases and
+/// attempts add to the front matter, because a save that loses more than half of a file is refused as half saved.
 macro_rules! step_text {
     ($keys:literal) => {
         concat!(
@@ -58,8 +58,8 @@ fn claim_at(machine: &Machine, by: &str, seconds: i64) -> Result<ClaimReport, Er
     claim(&context(machine, by, seconds), &ClaimRequest::default())
 }
 
-/// Lets a claim die before each of its calls, and judges what is left; in a plan of one step, and in one of so many that
-/// records are looked for in another way.
+/// Lets a claim die before each of its system calls, and judges what remains: in a plan with one step, and in a plan
+/// with so many steps that records are looked up in another way.
 fn each_death(step: &str, judge: impl Fn(&Machine, Option<&Granted>)) {
     each_death_beside(0, step, &judge);
     each_death_beside(FEW, step, &judge);
@@ -92,7 +92,7 @@ fn holds(machine: &Machine, granted: &Granted) -> bool {
         .is_some_and(|it| it.contains(&format!("claim: {{id: \"{}\"", granted.id)))
 }
 
-/// Whether the claim got so far that it looks like a reported one.
+/// Whether the claim has a complete record, so that it looks like a reported claim.
 fn is_recorded(machine: &Machine) -> bool {
     let leases = machine.plans().own_records();
     leases.is_some_and(|it| it.all(|_| true).iter().any(|(name, _)| !name.ends_with(".new")))
@@ -149,7 +149,7 @@ enum Act {
     Claim {
         by: usize,
     },
-    /// A worker ends what it last got, whether it still has it or not.
+    /// A worker completes the step that it last claimed, whether it still has the claim or not.
     Done {
         by: usize,
     },
@@ -193,7 +193,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 struct Model {
     held: HashMap<String, (String, i64)>,
     done: HashMap<String, String>,
-    /// What each worker last got.
+    /// The step and the claim that each worker got last.
     hands: HashMap<usize, (String, String)>,
     results: Vec<(String, String)>,
 }
@@ -285,7 +285,7 @@ impl Play {
             Err(error) => {
                 assert_eq!(error.code(), "claim-lost");
                 assert!(!is_in_file, "the owner was refused");
-                // One note a late claim: a second result of the same is not kept.
+                // A late claim leaves only one note; a second late result of the same claim is not recorded.
                 self.model.hands.remove(&by);
                 self.model.results.push((step, result));
             }
@@ -361,7 +361,7 @@ proptest! {
 }
 
 #[test]
-fn claim_ids_have_the_form_of_the_format() {
+fn claim_ids_have_the_documented_form() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
     let context = context(&machine, "ann", 0);
     for _ in 0..100 {

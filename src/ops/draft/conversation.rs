@@ -1,5 +1,5 @@
-//! A conversation as it is given to an agent: all of it, or its last turns if it is too long. A turn is what a person says
-//! and what is answered to it.
+//! A conversation as it is given to an agent: all of it, or its last turns if it is too long. A turn is a message of a
+//! person and the answers to it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const OTHERS: [&str; 10] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conversation {
     pub(super) text: String,
-    /// What was left out, as a sentence; none if it is all there.
+    /// A sentence about what was left out; none if nothing was.
     pub(super) left_out: Option<String>,
 }
 
@@ -43,18 +43,20 @@ pub(super) fn fitted(text: &str, limit: usize) -> Conversation {
     Conversation { text: text[start..].to_owned(), left_out }
 }
 
-/// The first start of a line at or after a place; else the first character there.
+/// The start of the first line that begins after an offset; if there is none, the first character from the offset on.
 fn line_start(text: &str, at: usize) -> usize {
     let at = (at..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
     let behind = text[at..].find('\n').map(|it| at + it + 1);
     behind.filter(|it| *it < text.len()).unwrap_or(at)
 }
 
-/// Each turn from the line that names the person who speaks; what comes before the first one is a turn too.
+/// The turns. Each begins at a line that names the person as the speaker. Text before the first one is a turn, too.
 ///
-/// If no name is that of a person, each line of the first speaker begins a turn. Without names, each paragraph is one.
+/// If only assistants are named, each line that names one begins a turn. If fewer than two lines name the person or an
+/// assistant, each line with the first name that occurs more than once begins a turn. Without names, each paragraph is
+/// a turn.
 ///
-/// A line of code, of a quotation or with blanks in front names no speaker, unless every line with a name is one.
+/// Lines of code, quotations and indented lines name no speaker, unless all lines with a known name are such lines.
 fn turns(text: &str) -> Vec<Range<usize>> {
     let is_in = |names: &[&str], line: &str| {
         label(line).is_some_and(|it| names.contains(&it.to_lowercase().as_str()))
@@ -84,7 +86,7 @@ fn turns(text: &str) -> Vec<Range<usize>> {
     starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
 }
 
-/// Returns which lines are code, a quotation, or have blanks in front. A fence that is never closed is none.
+/// Returns for each line whether it is code, a quotation or indented. A code fence that is never closed does not count.
 fn quoted(text: &str) -> Vec<bool> {
     let mut marks: Vec<bool> = Vec::new();
     let mut fence: Option<(usize, &str)> = None;
@@ -110,7 +112,7 @@ fn quoted(text: &str) -> Vec<bool> {
     marks
 }
 
-/// The text with hyphens in place of the marked lines, so that every other line begins where it did.
+/// The text with hyphens in place of the marked lines, so that all lines keep their offsets.
 fn without(text: &str, marks: &[bool]) -> String {
     let mut kept = String::with_capacity(text.len());
     for (line, is_marked) in text.split_inclusive('\n').zip(marks) {
@@ -121,7 +123,7 @@ fn without(text: &str, marks: &[bool]) -> String {
     kept
 }
 
-/// The offsets of the lines that `is_first` accepts. It is given each line and the one before it.
+/// The offsets of the lines that `is_first` accepts. `is_first` gets each line and the line before it.
 fn starts(text: &str, is_first: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
     let (mut at, mut before, mut starts) = (0, "", Vec::new());
     for line in text.split_inclusive('\n') {

@@ -26,11 +26,11 @@ use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
 
 pub(super) struct Document {
-    /// None until the first pass has made it.
+    /// None until the first pass has created the plan.
     id: Option<PlanId>,
-    /// Where it would be.
+    /// The id that a new plan should get; for an existing draft, its id.
     wanted: PlanId,
-    /// Below the plans directory.
+    /// Relative to the plans directory.
     path: String,
     title: String,
     conversation: Conversation,
@@ -41,7 +41,7 @@ pub(super) struct Document {
     passes: u32,
 }
 
-/// A draft that is not there yet.
+/// Begins a new draft.
 pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document, Error> {
     let name = one_line(&request.name);
     if name.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
     Ok(Document { id: None, wanted, path, title, conversation, source, bytes: None, first: 1, passes })
 }
 
-/// A draft as it is, with any edits made since the last pass.
+/// Continues an existing draft, with any edits made since the last pass.
 pub(super) fn go_on(
     context: &Context,
     request: &DraftRequest,
@@ -80,7 +80,7 @@ pub(super) fn go_on(
         source,
         bytes: Some(bytes),
         first: pass + 1,
-        // What is incomplete needs at least one pass to be finished.
+        // An incomplete draft needs at least one more pass.
         passes: passes::at_most(request.passes).max(pass + 1),
     })
 }
@@ -103,7 +103,7 @@ fn conversation(request: &DraftRequest) -> Result<(Conversation, String), Error>
     Ok((conversation, source.name))
 }
 
-/// `sign-in` as people write it.
+/// The title for a name, such as `Sign in` for `sign-in`.
 fn title_of(name: &str) -> String {
     let words = name.replace(['-', '_'], " ");
     let mut letters = words.chars();
@@ -120,7 +120,7 @@ impl Document {
         Change::Set { key: "draft".to_owned(), value }
     }
 
-    /// The first pass: the plan appears whole, under the next free name if its own was taken meanwhile.
+    /// The first pass creates the whole plan in one operation. If its id was taken meanwhile, it gets the next free one.
     fn make(&mut self, context: &Context, pass: u32, text: &str, is_last: bool) -> Result<(), Error> {
         let mut writing = Transaction::begin(context, "draft", Mode::Write)?;
         let mut plan =
@@ -155,7 +155,7 @@ fn refuse_unreadable(context: &Context, id: &PlanId, bytes: &[u8]) -> Result<(),
     transaction::check_writable(context, &plan.problems)
 }
 
-/// The text below a front matter, as agents are given it: with line ends of LF, without blank lines around it.
+/// The text below a front matter, as agents get it: with LF line endings, and without blank lines around it.
 pub(super) fn body(bytes: &[u8]) -> String {
     let start = front_matter::split(bytes).body_start();
     let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).replace("\r\n", "\n");
@@ -248,7 +248,7 @@ impl Work for Document {
     }
 }
 
-/// Makes a file in a plan's directory under the first free name; returns where it is.
+/// Creates a file in a plan's directory under the first free name; returns its path.
 pub(super) fn beside(context: &Context, id: &PlanId, name: &str, text: &str) -> Result<String, Error> {
     let mut writing = Transaction::begin(context, "draft", Mode::Write)?;
     let mut n = 1;

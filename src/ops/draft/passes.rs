@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::said::{self, Said};
+use super::reply::{self, Reply};
 use super::{Answerer, Before, Change, DraftReport, Event, PASSES, Preview, State, Why};
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -13,7 +13,7 @@ use crate::text::diff;
 /// What each pass looks at, in order.
 pub const FOCI: [&str; 5] = ["completeness", "correctness", "edge cases", "scope", "clarity"];
 
-/// What the passes after them look at.
+/// What later passes look at.
 const TOGETHER: &str = "everything together";
 
 /// How often a pass is asked if its answers come too late.
@@ -22,8 +22,8 @@ const TIMES: u32 = 2;
 /// How often a pass is asked if its answers are empty or cannot be used.
 const TIMES_EMPTY: u32 = 3;
 
-/// How many seconds one pass waits in all for the limits of an agent.
-const PATIENCE: u64 = 15 * 60;
+/// How many seconds one pass waits in total for an agent's usage limits to end.
+const MAX_LIMIT_WAIT: u64 = 15 * 60;
 
 /// After this many unchanged passes in a row, there is nothing more to find.
 const ENOUGH: u32 = 2;
@@ -34,8 +34,8 @@ pub fn focus(pass: u32) -> &'static str {
     FOCI.get(nth).copied().unwrap_or(TOGETHER)
 }
 
-/// How many passes there are at most: as many as were asked for, else one for each thing to look at, and one more that
-/// looks at all together.
+/// The maximum number of passes: the requested number, else one pass for each focus and one more that reviews
+/// everything together.
 pub(super) fn at_most(asked_for: Option<u32>) -> u32 {
     asked_for.unwrap_or(PASSES + 1)
 }
@@ -51,7 +51,7 @@ pub(super) trait Work {
     fn values(&self) -> Value;
     /// Brings an answer into the form that is stored, or says why it cannot be used.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String>;
-    /// Puts a text where the one before it was; returns none if that is no longer there.
+    /// Replaces the previous text with this one and returns its path. Returns none if the previous text was edited.
     fn keep(
         &mut self,
         context: &Context,
@@ -61,7 +61,7 @@ pub(super) trait Work {
     ) -> Result<Option<String>, Error>;
     /// Puts the text in a file next to the edited one; returns its path.
     fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
-    /// What is to be known before the first pass.
+    /// What is reported before the first pass.
     fn notes(&self) -> Vec<String>;
     fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error>;
     fn place(&self, context: &Context) -> (String, String);
@@ -100,14 +100,14 @@ pub(super) fn run(
     before: &Before,
 ) -> Result<DraftReport, Error> {
     let mut notes = Vec::new();
-    tell_notes(&mut notes, work.notes(), tell);
+    report_new_notes(&mut notes, work.notes(), tell);
     let passes = work.passes();
     let mut text = work.text();
     let mut left: Vec<String> = Vec::new();
     let mut n_unchanged = before.n_unchanged;
     for pass in work.first()..=passes {
         let Rendered { text: prompt, notes: of_prompt } = rendered(context, work, pass, text.as_deref())?;
-        tell_notes(&mut notes, of_prompt, tell);
+        report_new_notes(&mut notes, of_prompt, tell);
         tell(&Event::Asking { pass, passes, focus: focus(pass) });
         let answer = match answer(context, work, (pass, &prompt), text.as_deref(), answerer, tell) {
             Ok(answer) => answer,
@@ -149,27 +149,27 @@ pub(super) fn run(
     work.report(context, State::Finished, passes)
 }
 
-/// A mark that is equal for equal texts, for callers that cannot store whole texts.
+/// A short hash of a text, for callers that cannot store whole texts. Blanks at the ends of lines do not matter.
 pub(super) fn mark(text: &str) -> String {
     let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     blake3::hash(lines.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Blanks at the ends of lines are no change: agents lose and add them.
+/// Blanks at the ends of lines do not count as a change, because agents drop and add them.
 fn is_same(one: &str, other: &str) -> bool {
     one.lines().map(str::trim_end).eq(other.lines().map(str::trim_end))
 }
 
-fn tell_notes(told: &mut Vec<String>, notes: Vec<String>, tell: &mut dyn FnMut(&Event)) {
+fn report_new_notes(reported: &mut Vec<String>, notes: Vec<String>, tell: &mut dyn FnMut(&Event)) {
     for note in notes {
-        if !told.contains(&note) {
+        if !reported.contains(&note) {
             tell(&Event::Note { text: note.clone() });
-            told.push(note);
+            reported.push(note);
         }
     }
 }
 
-/// Lines that came and went, without the head of the diff.
+/// The numbers of added and removed lines of a diff, without its header.
 fn stat(diff: &str) -> (usize, usize) {
     let lines = || diff.lines().skip_while(|it| !it.starts_with("@@"));
     (lines().filter(|it| it.starts_with('+')).count(), lines().filter(|it| it.starts_with('-')).count())
@@ -187,15 +187,15 @@ fn answer(
     let (mut n_late, mut n_empty, mut waited) = (0, 0, 0);
     loop {
         let asked = answerer.ask(prompt);
-        let said = match (said::said(&asked), text) {
-            (Said::Converged, None) => said::below_converged(&asked.stdout),
-            (said, _) => said,
+        let reply = match (reply::read_reply(&asked), text) {
+            (Reply::Converged, None) => reply::below_converged(&asked.stdout),
+            (reply, _) => reply,
         };
-        let why = match said {
-            Said::Interrupted => return Err(Why::Interrupted),
-            Said::Failed(why) => return Err(Why::Failed(why)),
-            Said::Converged => return Ok(text.unwrap_or_default().to_owned()),
-            Said::Text(said) => match work.accepted(context, &said) {
+        let why = match reply {
+            Reply::Interrupted => return Err(Why::Interrupted),
+            Reply::Failed(why) => return Err(Why::Failed(why)),
+            Reply::Converged => return Ok(text.unwrap_or_default().to_owned()),
+            Reply::Text(text) => match work.accepted(context, &text) {
                 Ok(answer) => return Ok(answer),
                 Err(why) if n_empty + 1 >= TIMES_EMPTY => return Err(Why::Failed(why)),
                 Err(why) => {
@@ -203,23 +203,23 @@ fn answer(
                     why
                 }
             },
-            Said::Nothing => {
+            Reply::Nothing => {
                 n_empty += 1;
                 if n_empty >= TIMES_EMPTY {
                     return Err(Why::Nothing);
                 }
                 "the agent gave an empty answer".to_owned()
             }
-            Said::TimedOut => {
+            Reply::TimedOut => {
                 n_late += 1;
                 if n_late >= TIMES {
                     return Err(Why::TimedOut);
                 }
                 "the agent took too long".to_owned()
             }
-            Said::Limited(seconds) => {
+            Reply::Limited(seconds) => {
                 waited += seconds;
-                if waited > PATIENCE {
+                if waited > MAX_LIMIT_WAIT {
                     return Err(Why::Limited { seconds });
                 }
                 tell(&Event::Waiting { pass, seconds });

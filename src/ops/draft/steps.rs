@@ -17,7 +17,7 @@ use crate::store::load;
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
 
-/// The name of the list, in the file next to the plan and in errors.
+/// The name of the file with the list next to the plan, without `.md`; diffs of the list show it, too.
 const NAME: &str = "draft-steps";
 
 pub(super) struct Steps {
@@ -38,14 +38,14 @@ pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Re
     let requirements = body(&context.plans.read(Path::new(&plan.path))?.bytes);
     if requirements.lines().all(|it| it.trim().is_empty() || it.starts_with("# ")) {
         let hint = format!("`planwatch edit {}`", shell_word(&plan.id));
-        return Err(Error::failed("draft-empty", format!("`{}` contains no steps", plan.id), hint));
+        return Err(Error::failed("draft-empty", format!("`{}` contains no requirements", plan.id), hint));
     }
     let (passes, by) = (passes::at_most(request.passes), request.by.clone());
     Ok(Steps { plan, requirements, words: context.config.words.clone(), text: None, passes, by })
 }
 
 impl Steps {
-    /// Whether the plan's text or one of its steps was changed since.
+    /// Whether the plan's text or one of its steps was changed since the passes began.
     fn is_edited(&self, context: &Context) -> Result<bool, Error> {
         let now = load::one_plan(context, &self.plan.id)?;
         let marks =
@@ -82,7 +82,7 @@ impl Work for Steps {
         }
     }
 
-    /// Nothing is written before the last pass: each would make files, and take away those of the one before.
+    /// Nothing is written before the last pass, because each pass would replace the files of the pass before.
     fn keep(
         &mut self,
         context: &Context,
@@ -127,7 +127,7 @@ impl Work for Steps {
         match replace::replace(context, &request) {
             Ok(steps) => report.steps = Some(steps),
             Err(error) => {
-                // The answer of all passes must not be lost with it.
+                // The result of all passes must not be lost if the steps cannot be replaced.
                 let kept = beside(context, &self.plan.id, NAME, &text)?;
                 report.state = State::Incomplete { why: super::Why::Failed(error.to_string()) };
                 report.kept = Some(kept);

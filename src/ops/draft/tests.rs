@@ -6,7 +6,7 @@ use super::passes::{self, Work, at_most};
 use super::*;
 use crate::disk::model::Machine;
 
-/// Answers what was prepared, and remembers what it was asked and how long it waited.
+/// Gives prepared answers, and remembers how often it was asked and how long it waited.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<AgentOutput>,
@@ -86,7 +86,7 @@ impl Work for Memory {
     }
 }
 
-/// `texts` are answers; `@late`, `@limit 20` and `@exit 3` are processes that have none.
+/// A text is an answer; `@late`, `@limit 20`, `@exit 3` and `@stop` are processes without an answer.
 fn asked(text: &str) -> AgentOutput {
     let of = |end: End, stderr: &str| AgentOutput { end, stdout: String::new(), stderr: stderr.to_owned() };
     match text.split_once(' ').unwrap_or((text, "")) {
@@ -174,7 +174,7 @@ fn each_way_of_not_answering_has_its_patience() {
     check(&["a", "@stop"], &incomplete(Why::Interrupted), 1);
     let why = "the agent ended with exit code 3: why".to_owned();
     check(&["a", "@exit 3"], &incomplete(Why::Failed(why)), 1);
-    // Each pass has its own patience.
+    // The limits hold for each pass separately.
     check(&["", "", "a", "", "", "b", "@late", "b", "@late", "b"], &State::Converged, 4);
 }
 

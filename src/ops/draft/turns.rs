@@ -1,8 +1,8 @@
 //! A draft whose answers come one call at a time, from an agent that planwatch did not start: each call brings the answer
 //! to one prompt and gets the next. Between two calls the state is in a file in `.planwatch/drafts`.
 //!
-//! The handle names the pass that it is about, so an answer that is sent twice counts once. The text is written only over
-//! bytes that the pass before left: after an edit the same pass is asked again, with the text as it is.
+//! A handle names its pass, so an answer that is sent twice counts once. The text is written only over bytes that the
+//! previous pass left: after an edit, the same pass is asked again, with the edited text.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::api::error::Error;
 use crate::plan::id::PlanId;
 use crate::plan::read;
 
-/// How a draft begins whose answers come one by one.
+/// A request to begin a draft whose answers come one call at a time.
 #[derive(Debug, Clone, Default)]
 pub struct BeginRequest {
     /// A name or a title for a new draft, or the id of an existing one.
@@ -29,12 +29,12 @@ pub struct BeginRequest {
     pub limit: usize,
 }
 
-/// What comes next, or how it ended.
+/// The next prompt, or how the draft ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// `asking`, `edited` (asked again, because the text was edited), or the word of an end.
+    /// `asking`, `edited` (asked again, because the text was edited), or the word for how the draft ended.
     pub state: &'static str,
-    /// For the next answer; none at the end.
+    /// The handle for the next answer; none at the end.
     pub handle: Option<String>,
     pub prompt: Option<String>,
     /// The pass that is asked for next, or was made last.
@@ -58,20 +58,20 @@ impl Turn {
     }
 }
 
-/// What is known between two calls.
+/// The state that is stored between two calls.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Memory {
     name: String,
     conversation: String,
     passes: Option<u32>,
     limit: usize,
-    /// None until the first pass has made it.
+    /// None until the first pass has created the plan.
     plan: Option<String>,
     /// The pass that is asked for.
     pass: u32,
     #[serde(flatten)]
     before: Before,
-    /// Of the file as the last pass left it.
+    /// The etag of the file as the last pass left it.
     etag: Option<String>,
 }
 
@@ -140,7 +140,7 @@ pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error
     Ok(Turn { change: Some(change.word()), ..turn })
 }
 
-/// Nothing was written, and the same pass can be answered again.
+/// Reports that nothing was written. The same pass can be answered again.
 fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Error> {
     match (&report.state, unusable) {
         (State::Incomplete { why: Why::Interrupted | Why::Nothing | Why::Failed(_) }, Some(why)) => {
@@ -175,7 +175,7 @@ fn over(context: &Context, plan: &PlanId, memory: &Memory, pass: u32) -> Turn {
         passes,
         plan: Some(plan.to_string()),
         path: Some(path),
-        why: Some("no pass is left; a larger number of passes reads it again".to_owned()),
+        why: Some("no pass is left; request more passes to continue".to_owned()),
         ..Turn::default()
     }
 }
@@ -217,7 +217,7 @@ fn request(memory: &Memory) -> DraftRequest {
     DraftRequest { name, source: Some(source), aim, passes, limit, by: None, before }
 }
 
-/// Answers one question. The next one gets no answer here; the next call asks it again.
+/// Answers one prompt. The next prompt gets no answer here; the next call asks it again.
 struct Once {
     answer: Option<String>,
 }

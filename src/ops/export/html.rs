@@ -1,6 +1,6 @@
 //! `export --format html`: a plan as one page without script, the same bytes for the same files.
 //!
-//! Only what the files say is in it: no time of the export, no file times, no claims that only this machine knows.
+//! It contains only what the files say: no time of the export, no file times, no claims that only this machine knows.
 
 mod index;
 mod reach;
@@ -31,7 +31,7 @@ use crate::plan::records::{Attempt, Note};
 use crate::store::knowledge;
 use crate::store::load::LoadQuery;
 
-/// Nothing is run or loaded, from wherever the page is opened.
+/// The page runs no code and loads nothing, wherever it is opened.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -62,7 +62,7 @@ pub(super) fn page(
 
 struct Page<'a> {
     shown: &'a ShownPlan,
-    /// As the files say, without what this machine has recorded of claims.
+    /// The steps as the files say, without this machine's records of claims.
     steps: Vec<StepShape>,
     /// The plan's directory, relative to the plans directory.
     directory: String,
@@ -142,7 +142,7 @@ impl Page<'_> {
                 div.facts.soft {
                     span { "Priority " (plan.priority.word()) }
                     @if let Some(due) = plan.due { span { "Due " (due) } }
-                    @if plan.order == Order::Sequential { span { "One step after the other" } }
+                    @if plan.order == Order::Sequential { span { "Sequential order" } }
                     @if let Some(category) = &plan.category { span { "Category " (isolated(category)) } }
                     @if let Some(program) = &plan.program { span { "Part of " (records::linked(program, &self.reach)) } }
                     @if let Some(at) = plan.created_at { span { "Created " (shown_time(at)) } }
@@ -181,7 +181,7 @@ impl Page<'_> {
         }
     }
 
-    /// What a step depends on, as links where the step is in this page.
+    /// What a step depends on, as links if the page can link to the step.
     fn after(&self, step: &StepShape) -> Markup {
         let own = format!("{}:", step.plan);
         html! {
@@ -212,7 +212,7 @@ impl Page<'_> {
                 @if view == Some(View::Phases) { p.soft { "By phase: the plan has more steps than one picture can show." } }
                 @let is_printed = layout.width <= graph::MOST_PRINTED.0 && layout.height <= graph::MOST_PRINTED.1;
                 div class=[(!is_printed).then_some("screen")] { (graph::svg(graph, layout, "Dependencies of the steps", &href)) }
-                @if !is_printed { p.soft.paper { "The graph is too large for paper. The table of the steps says what each one comes after." } }
+                @if !is_printed { p.soft.paper { "The graph is too large for paper. The table of the steps lists what each step depends on." } }
             }
         }
     }
@@ -289,7 +289,7 @@ fn listed(texts: &[String]) -> Markup {
     html! { @for (nth, it) in texts.iter().enumerate() { @if nth > 0 { ", " } (isolated(it)) } }
 }
 
-/// A list of goals or criteria with their boxes; as plain texts if the file has them in another form.
+/// A list of goals or criteria with their checkboxes; plain texts if the file has them in another form.
 fn listed_aims(heading: &str, aims: &[Aim], items: &[String]) -> Markup {
     html! {
         @if !items.is_empty() {

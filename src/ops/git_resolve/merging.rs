@@ -73,7 +73,7 @@ fn has_merges(git: &Git, since: &Oid, until: &Oid) -> Result<bool, Error> {
     Ok(!git.log(&query)?.all()?.is_empty())
 }
 
-/// The texts of plan files that the commits since another one wrote.
+/// The texts that the commits after `commit` wrote to plan files.
 fn written_since(git: &Git, commit: &Oid, plans: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let query = LogQuery {
         of: git.head_commit()?.into_iter().collect(),

@@ -10,13 +10,13 @@
 //! | after the merge | repair | by |
 //! |---|---|---|
 //! | no version of the step has an attempt or note that a side added | the side's version is merged into the step | `recover` |
-//! | both sides have it, and a rebase that left out merges lost it | the same | `recover` |
-//! | a step that each side has once is there twice | both are merged | `reunite`, `wrong` |
-//! | it has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
-//! | another file, such as its removed copy, has its attempts | they are merged into it | `reunite`, `wrong` |
-//! | one side removed it, and it is live | it is merged into its removed copy | `reunite`, `returned` |
-//! | no file has its text | it is written again, with another number if its own is taken | `reunite`, `bring_back` |
-//! | a cherry-pick added a step that OURS already has | it is merged into that of OURS | `reunite`, `join_picked` |
+//! | both sides have an attempt or note, and a rebase that left out merges lost it | the same | `recover` |
+//! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
+//! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
+//! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
+//! | one side removed a step, and it is live | it is merged into its removed copy | `reunite`, `returned` |
+//! | no file has a step's text | it is written again, with a free number if needed | `reunite`, `bring_back` |
+//! | a cherry-pick added a step that OURS already has | it is merged into the step of OURS | `reunite`, `join_picked` |
 //!
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and
 //! `reunite` does nothing. After a rebase, a text that none of its commits has is not brought back: a person may have
@@ -170,7 +170,7 @@ impl<'a> Places<'a> {
                 group.base = stages[0].as_ref().map(|it| self.resolving.blob(it)).transpose()?;
                 group.paths.push(path.clone());
             }
-            // Rename detection pairs steps that look alike.
+            // Git's rename detection may pair different steps that look alike.
             group.base = group.base.filter(|it| merge::likeness(it, &text) > 0);
             let common = group.base.clone().unwrap_or_else(|| text.clone());
             let nth = if is_ours { 2 } else { 1 };
@@ -229,8 +229,8 @@ impl<'a> Places<'a> {
     }
 
     /// The file with the step on the side that lacks this path: a live file, else the copy of the last
-    /// removal. A step that was squashed several times has a copy of each squash, so it is compared with
-    /// the changed version, too.
+    /// removal. A step that was squashed several times has a copy of each squash, so the copies are compared
+    /// with the changed version, too.
     fn elsewhere(
         &self,
         path: &Path,
@@ -277,7 +277,8 @@ impl<'a> Places<'a> {
         Ok(best.map(|(_, _, path, text)| (path, text)))
     }
 
-    /// Writes each step to its place, and then changes the files that the steps concern: only then has every file its text.
+    /// Writes each step to its place, and then changes the other files that the steps concern: only then do all files
+    /// have their text.
     fn settle_all(
         &self,
         writing: &mut Transaction<'_>,
@@ -332,7 +333,7 @@ impl<'a> Places<'a> {
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
         writing.batch_emptying("git resolve", ops, emptied.collect())?;
-        // If the command has to begin again, the text is still its own.
+        // If the command is repeated, this shows that the text is its own.
         done.own.push(target.clone());
         settled.push(Settled { target: target.clone(), group, lost, merged, decided });
         Ok(())
@@ -347,7 +348,7 @@ impl<'a> Places<'a> {
         if is_archived(&target) {
             done.clean.extend(self.carry(writing, &target, &merged)?);
         }
-        // Last, since a command that begins again skips clean files.
+        // This comes last, because a repeated command skips clean files.
         done.clean.extend(group.paths.iter().cloned().chain(lost).chain([target.clone()]));
         self.report(done, &group, "resolved", &decided, Some(&target));
         Ok(())
@@ -384,7 +385,7 @@ impl<'a> Places<'a> {
         lost
     }
 
-    /// None if a file was edited since the merge.
+    /// The operations that write the step and remove its other files. None if a file was edited since the merge.
     fn ops(
         &self,
         target: &Path,

@@ -152,7 +152,7 @@ pub(super) fn free(
     })
 }
 
-/// The dependencies of a file as numbers of its own plan; none for each item that names no step of this plan.
+/// The dependencies of a file as step numbers of its own plan; `None` for an item that names no step of this plan.
 pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };

@@ -146,7 +146,7 @@ fn step_back(writing: &mut Transaction<'_>, context: &Context, found: &Changed) 
 }
 
 fn free(plan: &Plan, number: &StepNumber) -> Result<StepNumber, Error> {
-    // A step that only the Steps list names is this one.
+    // If only the Steps list names a step with the number, that is the removed step.
     let with_files = plan.steps.iter().filter(|it| it.has_file());
     let used: BTreeSet<_> = with_files.map(|it| it.id.number.clone()).collect();
     if !used.contains(number) {

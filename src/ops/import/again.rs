@@ -18,13 +18,13 @@ use crate::store::{new_plan, relink};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 
-/// The key of `metadata`, or of the front matter where `metadata` is the source's own.
+/// The key in `metadata`, or in the front matter if the source has its own `metadata`.
 const KEY: &str = "imported_from";
 
-/// What a plan is made of.
+/// The source from which a plan was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// From the repository's root; none for a source outside it, as that path would be one of this machine.
+    /// Relative to the repository's root; none for a source outside it, whose path is valid only on this machine.
     path: Option<String>,
     hash: String,
 }
@@ -87,8 +87,8 @@ impl Source {
     }
 }
 
-/// Whether a file is one of those by which a store is recognized again. They are the same whichever directory around
-/// the store was named.
+/// Whether a file is used to recognize a store again. These files are the same, no matter whether the store or a
+/// directory around it was named.
 fn is_of_store(form: Form, path: &str) -> bool {
     match form {
         Form::Beads => path.ends_with(".jsonl"),
@@ -97,7 +97,7 @@ fn is_of_store(form: Form, path: &str) -> bool {
     }
 }
 
-/// The directory in which all files lie, without a `/` at its end.
+/// The directory that contains all files, without a `/` at its end.
 fn common_directory<'a>(paths: &[&'a str]) -> &'a str {
     let directory = |path: &'a str| path.rsplit_once('/').map_or("", |it| it.0);
     let Some(mut common) = paths.first().map(|it| directory(it)) else { return "" };
@@ -110,8 +110,8 @@ fn common_directory<'a>(paths: &[&'a str]) -> &'a str {
     common
 }
 
-/// Where the documents lie, from the repository's root and without symbolic links: the path of one document, else the
-/// directory of all of them. It does not depend on how the source was named.
+/// The path of the only document, else of the directory of all documents: relative to the repository's root, and
+/// without symbolic links. It does not depend on how the source was named.
 fn path(context: &Context, request: &ImportRequest, documents: &[&str]) -> Option<String> {
     if request.text.is_some() {
         return None;
@@ -174,7 +174,7 @@ fn copied(context: &Context, plan: &ImportedPlan) -> Option<PlanId> {
     names.filter(|_| !plan.steps.is_empty()).find(is_same).map(PlanId::new)
 }
 
-/// Refuses an import of which nothing new is left.
+/// The error for an import in which nothing is new.
 pub(super) fn refused(request: &ImportRequest, known: &[PlanId]) -> Error {
     let names: Vec<_> = known.iter().map(|it| format!("`{it}`")).collect();
     let message = format!("`{}` was already imported as {}", request.shown, names.join(", "));

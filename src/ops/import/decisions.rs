@@ -27,7 +27,7 @@ impl Recorded {
     }
 }
 
-/// Makes the files of decisions about a plan; one that cannot be written is listed as unmapped.
+/// Makes the files of decisions about a plan. A decision that cannot be written is listed as unmapped.
 pub(super) fn recorded(
     context: &Context,
     plan: Option<&PlanId>,

@@ -18,7 +18,7 @@ pub const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Cursor, Agen
 /// The text between the marks in a file of instructions.
 pub const BLOCK: &str = include_str!("../../../templates/agents/block.md");
 
-/// What starts planwatch's tools.
+/// The configuration of planwatch's MCP server.
 pub const SERVER: Entry<'static> =
     Entry { outer: "mcpServers", key: "planwatch", value: r#"{ "command": "planwatch", "args": ["mcp"] }"# };
 
@@ -63,7 +63,7 @@ impl Agent {
         }
     }
 
-    /// The project's file that names its MCP servers; none where that is the user's own.
+    /// The project's file that names its MCP servers; none if only the user's own configuration does.
     pub(super) fn settings(self) -> Option<&'static str> {
         match self {
             Self::Claude => Some(".mcp.json"),

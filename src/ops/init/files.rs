@@ -14,7 +14,7 @@ use crate::text::line_index::{self, Place};
 use crate::text::marked_block::{self, Marks, Unpaired};
 use crate::text::seal;
 
-/// What became of a file, or would.
+/// What happened to a file, or would happen in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
     /// From the project's root, as it was asked for.
@@ -178,7 +178,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Puts an entry into a JSON file; a file that is missing is made with it alone.
+    /// Puts an entry into a JSON file. A missing file is created with only this entry.
     pub(super) fn write_entry(&mut self, path: &str, entry: &Entry<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else {
@@ -204,7 +204,7 @@ impl<'a> Files<'a> {
             return Ok(());
         }
         match entry.find(&text) {
-            // A file that never was strict JSON was never written to.
+            // `init` does not write to files that are not strict JSON, so there is nothing to remove.
             Err(_) if !text.contains(&format!("\"{}\"", entry.key)) => {}
             Err(it) => return Err(not_json(path, entry, &it)),
             Ok(EntryState::Nothing) => {}
@@ -266,12 +266,13 @@ fn text_of(file: &File) -> Result<Option<String>, Error> {
 }
 
 fn unpaired(path: &str, it: &Unpaired) -> Error {
-    refused(path, "not-a-block", it.place, it.reason, "remove the marks that have no other one")
+    let hint = "remove the marker that has no counterpart, or the second block";
+    refused(path, "not-a-block", it.place, it.reason, hint)
 }
 
 fn not_json(path: &str, entry: &Entry<'_>, it: &NotJson) -> Error {
     let said = format!("\"{}\": {}", entry.key, entry.value);
-    let by_hand = format!("write {said} into \"{}\", or take it out there", entry.outer);
+    let by_hand = format!("write {said} into \"{}\", or remove it from there", entry.outer);
     let reason = format!("{}; files that are not strict JSON are not written", it.reason);
     refused(path, "not-json", it.place, &reason, &by_hand)
 }

@@ -189,7 +189,7 @@ fn a_link_that_an_editor_replaces_after_the_file_was_read_is_not_followed() {
     let ops = files.into_all().iter().filter_map(operation).collect();
     place.write("new", "# Shop\n");
     std::fs::rename(place.root().join("new"), place.root().join("CLAUDE.md")).unwrap();
-    project.write(("init", "now"), ops, &mut || {}, &mut ProjectNews::default()).unwrap();
+    project.write(("init", "now"), ops, &mut || {}, &mut ProjectReport::default()).unwrap();
     assert_eq!(place.text("AGENTS.md"), "# Shop\n");
     assert!(place.text("CLAUDE.md").starts_with("# Shop\n\n<!-- planwatch:begin claude "));
 }
@@ -275,7 +275,7 @@ fn any_text() -> impl Strategy<Value = Option<String>> {
     prop::option::of("\u{feff}?([a-z#<>!` -]{0,6}(\r\n|\n)){0,4}[a-z]{0,3}")
 }
 
-/// Settings: some servers of others, in some layout.
+/// Settings files with other servers, in various layouts.
 fn any_settings() -> impl Strategy<Value = Option<String>> {
     let server = "[a-o]{1,3}".prop_map(|it| format!("\"{it}\": {{\"command\": \"{it}\"}}"));
     let servers = (prop::collection::vec(server, 0..2), "(\r?\n)? {0,4}", any::<bool>());
@@ -289,7 +289,7 @@ fn any_settings() -> impl Strategy<Value = Option<String>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever was there: made known to agents and taken back, in any order, the project is as it was.
+    /// Whatever files a project has: after `init` and `init --undo` for agents in any order, it is as before.
     #[test]
     fn init_and_undo_is_nothing(
         texts in [any_text(), any_text(), any_text()],

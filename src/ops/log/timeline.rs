@@ -34,7 +34,7 @@ pub struct StepTimeline {
     pub step: String,
     pub title: String,
     pub status: String,
-    /// In their order, without a gap.
+    /// In order of time, without gaps.
     pub spans: Vec<Span>,
     pub attempts: Vec<Try>,
 }
@@ -102,7 +102,7 @@ fn rows(plan: &Plan, groups: &[Group]) -> BTreeMap<StepNumber, StepTimeline> {
     }
     let row = |step: &Step| {
         let mut done = done.remove(&step.id.number).unwrap_or_default();
-        // Newest first until here.
+        // Until here, the newest come first.
         done.reverse();
         let seen: Vec<Seen> = done.iter().flat_map(|it| seen(it)).collect();
         let tries: Vec<Try> =
@@ -130,7 +130,7 @@ fn tried(it: &Done<'_>) -> Try {
     Try { at: it.at, by: it.change.by.clone(), outcome: it.change.outcome.clone() }
 }
 
-/// The attempts of the file, and those that were in it before.
+/// The attempts in the file, and earlier ones that are no longer in it.
 fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
     let is_same = |it: &Attempt, other: &Try| {
         it.at.is_none_or(|at| at.whole_seconds() == other.at) && it.outcome == other.outcome
@@ -143,7 +143,7 @@ fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
     all
 }
 
-/// The statuses that a commit shows. Those that its attempts record precede the status in its version of the file.
+/// The statuses that a commit shows, each with the time that the file records, else with the time of the commit.
 fn seen(done: &[Done<'_>]) -> Vec<Seen> {
     let status = |it: &Done<'_>| {
         let status = it.change.to.clone()?;
@@ -161,10 +161,10 @@ fn seen(done: &[Done<'_>]) -> Vec<Seen> {
     done.iter().filter_map(status).collect()
 }
 
-/// What the steps of a plan were called at some time.
+/// The ids that the steps of a plan had at some time.
 struct Names {
     plan: String,
-    /// By the full id of that time, the number of today.
+    /// The present number of each step, by its full id at that time.
     now: HashMap<String, StepNumber>,
 }
 
@@ -174,7 +174,7 @@ impl Names {
         Self { plan: plan.id.to_string(), now }
     }
 
-    /// Goes back before these changes, which one commit made together.
+    /// Goes back to the ids before these changes, which one commit made together.
     fn before(&mut self, changes: &[Change]) {
         let moved = changes.iter().filter(|it| it.what == What::Moved && it.step.is_some());
         let moved: Vec<_> = moved.filter_map(|it| Some((it.step.clone()?, it.from.clone()?))).collect();

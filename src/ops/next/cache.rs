@@ -24,7 +24,7 @@ const FORM: u32 = 1;
 
 pub(super) const FEW: usize = 10;
 
-/// How many seconds an answer is cached at most: until then no claim lapses by its own time stamp.
+/// How many seconds an answer is cached at most. It is cached only if no claim lapses by its own time stamp until then.
 const HOLDS: i64 = 600;
 
 /// An answer and its cache key.
@@ -64,7 +64,7 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     let cached = cached.and_then(|it| serde_json::from_str::<Cached>(&it).ok());
     let is_right = |it: &Cached| commit.is_some_and(|commit| it.holds(context, &records, commit));
     match cached.filter(is_right) {
-        // The answer with all candidates would be cached with the same few.
+        // A new answer with all candidates is not cached: its first candidates are cached already.
         Some(_) if most.is_none_or(|it| it > FEW) => CacheReply::Look(commit, Records(None)),
         cached => match cached.and_then(Cached::report) {
             Some(report) => CacheReply::Cached(Box::new(report)),
@@ -73,7 +73,7 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     }
 }
 
-/// Gives the daemon the answer that was made from this commit, if it may be given again.
+/// Gives the daemon the answer that was made from this commit, if the answer may be used again.
 pub(super) fn keep(
     context: &Context,
     Records(records): Records,

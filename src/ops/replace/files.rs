@@ -320,7 +320,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Records in the removed file that the step was in progress.
+    /// Records in the removed file that the step was replaced by force while it was in progress.
     fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
         if step.unreadable().is_some() {
             return Ok(before.to_vec());

@@ -42,7 +42,7 @@ fn a_status_in_the_list_does_what_the_verb_for_it_does() {
     {
         for force in [false, true] {
             let (by_verb, by_list) = (machine(first, state), machine(first, state));
-            // A list can only say what it wants; a verb may have something to say of a step that has it already.
+            // For a step that already has the status, a list changes nothing, but a verb may still do something.
             if state.0 == verb.target().word() {
                 continue;
             }

@@ -12,7 +12,7 @@ use crate::ops::prompt;
 use crate::ops::run::outcome::{self, ClaimState, ExitKind, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::trees::{self, Gathered, Merged, Tree, Trees};
-use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, environment};
+use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, WorkerEvent, Workers, environment};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
 use crate::store::sync::ending::{self, Fenced};
@@ -31,7 +31,7 @@ pub(super) struct Attempt<'a> {
     pub(super) place: Option<(&'a Trees, &'a Tree)>,
 }
 
-/// The same context for what runs in a step's working tree.
+/// The context with a step's working tree as its root, if the step has one.
 pub(super) fn within(mut context: Context, tree: Option<&Tree>) -> Context {
     if let Some(tree) = tree {
         context.here.root.clone_from(&tree.path);
@@ -43,7 +43,7 @@ pub(super) struct Made {
     pub(super) verdict: Verdict,
     /// The step as it is now; none if it is gone.
     pub(super) step: Option<Step>,
-    pub(super) told: EndedStep,
+    pub(super) ended_step: EndedStep,
     pub(super) cost: Option<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Attempt<'_> {
         self.settle(&how, facts, trusted.as_deref(), &log)
     }
 
-    /// The context of what runs for the step.
+    /// The context of the processes that run for the step.
     fn inside(&self) -> Result<Context, Error> {
         Ok(within(self.surface.context()?, self.place.map(|it| it.1)))
     }
@@ -111,15 +111,15 @@ impl Attempt<'_> {
             timeout: self.timeout(self.request.timeout()),
             idle: self.request.idle(),
         };
-        let told = |told: Told<'_>| match told {
-            Told::Output(bytes) => self.surface.report(&Event::Output { step: &step, bytes }),
-            Told::Started(pid) => {
+        let on_event = |event: WorkerEvent<'_>| match event {
+            WorkerEvent::Output(bytes) => self.surface.report(&Event::Output { step: &step, bytes }),
+            WorkerEvent::Started(pid) => {
                 if let Some(process) = Process::find(context.plans.disk(), pid) {
                     leases::note_worker(context, id, &begun.claim, &process);
                 }
             }
         };
-        Ok(self.workers.work(&job, &told))
+        Ok(self.workers.work(&job, &on_event))
     }
 
     /// An attempt lasts at most as long as its run may.
@@ -186,7 +186,7 @@ impl Attempt<'_> {
         Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
     }
 
-    /// Ends the claim for other machines; if one of them has taken the step over, that is the verdict.
+    /// Ends the claim for other machines. If one of them has taken over the step, returns [`Verdict::Overtaken`].
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };
         match ending::fence(context, &self.begun.step.id, Some(&self.begun.claim), state)? {
@@ -213,7 +213,8 @@ impl Attempt<'_> {
         written
     }
 
-    /// Commits what is in the step's tree, so that exactly that is verified and merged; returns why it cannot be.
+    /// Commits what is in the step's tree, so that exactly that is verified and merged. Returns the reason if it cannot
+    /// be committed.
     fn gather(&self, seen: &Step) -> Result<Option<String>, Error> {
         let Some((trees, tree)) = self.place else { return Ok(None) };
         match trees.gather(tree, seen)? {
@@ -240,7 +241,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Whether the commands differ from those at the claim, or from those that are trusted.
+    /// Whether the `verify` commands, or the files that trust covers, have changed since the attempt began.
     fn is_changed(&self, context: &Context, seen: &Step, trusted: Option<&str>) -> bool {
         let now = verify::subject(context, seen).map(|it| it.hash);
         seen.verify != self.begun.step.verify || now.as_deref() != trusted
@@ -284,8 +285,8 @@ impl Attempt<'_> {
                 timeout: check.timeout,
                 idle: None,
             };
-            let ended = self.workers.work(&job, &|told| {
-                if let Told::Output(bytes) = told {
+            let ended = self.workers.work(&job, &|event| {
+                if let WorkerEvent::Output(bytes) = event {
                     self.surface.report(&Event::Output { step: &step, bytes });
                 }
             });
@@ -322,7 +323,7 @@ impl Attempt<'_> {
                 .and_then(|it| it.notes.as_deref()?.lines().last().map(str::to_owned)),
         };
         let at = begun.step.claim.as_ref().and_then(|it| it.at);
-        let told = EndedStep {
+        let ended_step = EndedStep {
             step: begun.step.id.to_string(),
             title: begun.step.title.clone(),
             outcome,
@@ -333,11 +334,11 @@ impl Attempt<'_> {
             log: shown_path(&context.root_name(), &begun.log),
             notes,
         };
-        Made { verdict, step, told, cost: facts.cost }
+        Made { verdict, step, ended_step, cost: facts.cost }
     }
 }
 
-/// The last JSON object of a text that begins a line, on one line or over several.
+/// The last JSON object that begins at the start of a line. It may have several lines.
 fn last_object(text: &str) -> Option<Value> {
     let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
     let starts: Vec<_> = starts.filter(|at| text[*at..].starts_with('{')).collect();

@@ -60,7 +60,7 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
         let renewal = context.config.sync.is_some().then(|| Renewal::begin(scope, surface));
         let more: Vec<_> = (1..request.jobs).map(|_| scope.spawn(|| driver.work())).collect();
         driver.work();
-        // The panic is on stderr, and the next run takes up the step.
+        // If a thread panicked, the panic is on stderr, and the next run continues the step.
         more.into_iter().for_each(|it| drop(it.join()));
         drop(renewal);
     });
@@ -264,7 +264,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Asks for trust in a step's commands, or in the agent's, with no lock held.
+    /// Asks for trust in a step's commands, or in the agent's. The lock of the plans directory is not held meanwhile.
     fn has_trusted(&self, context: &Context, name: &str) -> Result<bool, Error> {
         if name.starts_with(OF_AGENT) {
             return self.check_agent(context).map(|()| true);
@@ -288,7 +288,7 @@ impl Driver<'_> {
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
-            // If it fails, the next step that is begun tries it again.
+            // If this fails, it is tried again before the next claim.
             settle::end_void(context, &record, &|it| is_part(it, &self.plan)).ok();
             let Some(run) = record.run else { continue };
             let log = context.plans.kept_run_log(&run.log);
@@ -296,7 +296,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Confirmations that appeared while a step's own process ran. They do not count, because the process may have written them.
+    /// A confirmation that appeared while a step's own process ran. It halts the run, because the process may have
+    /// written it.
     fn new_confirmation(&self, claimed: &Claimed) -> Option<String> {
         let context = self.context().ok()?;
         let now = confirmed(&context, &self.plan, &claimed.begun);
@@ -312,7 +313,7 @@ impl Driver<'_> {
         if made.step.as_ref().is_some_and(Step::is_closed) {
             state.closed.insert(id.clone());
         }
-        self.surface.report(&Event::Ended(&made.told));
+        self.surface.report(&Event::Ended(&made.ended_step));
         // With working trees everything is committed at the end.
         if self.request.commits && self.trees.is_none() {
             self.commit(id);
@@ -359,7 +360,7 @@ impl Driver<'_> {
                 return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
-            // A step that cannot be merged stops no other one.
+            // A step that cannot be merged does not stop the other steps.
             Verdict::Lost | Verdict::Overtaken | Verdict::Leave | Verdict::Verify | Verdict::NotMerged(_) => {
                 return None;
             }
@@ -427,7 +428,7 @@ impl Driver<'_> {
     }
 }
 
-/// The surface of the run, with the limits that it was given.
+/// The surface of the run, with the run's `max_attempts` in its context.
 impl Surface for Driver<'_> {
     fn context(&self) -> Result<Context, Error> {
         let mut context = self.surface.context()?;
@@ -448,7 +449,7 @@ impl Surface for Driver<'_> {
     }
 }
 
-/// A step that was claimed, and what was confirmed in its plan then.
+/// A step that was claimed, and what was confirmed in the run's plans at that time.
 struct Claimed {
     begun: Box<Begun>,
     confirmed: Vec<String>,
@@ -483,7 +484,7 @@ fn halt(end: End, why: &str) -> Halt {
     Halt { end, why: why.to_owned(), step: None }
 }
 
-/// Whether a plan is the run's own, or one of its program.
+/// Whether a plan is the run's own, or belongs to it if that is a program.
 fn is_part(plan: &Plan, of: &PlanId) -> bool {
     plan.id == *of || plan.program.as_ref() == Some(of)
 }
@@ -513,7 +514,7 @@ fn hints(
         _ => format!("--agent {}", quoted(&agent.name)),
     };
     let more = if request.has_worktrees { " --worktrees" } else { "" };
-    let run = (format!("planwatch run {plan} {by}{more}"), "to go on");
+    let run = (format!("planwatch run {plan} {by}{more}"), "to continue");
     let list = (format!("planwatch list {plan}"), "to list its steps");
     let of = |verb: &str, what: &'static str| {
         step.map(|it| (format!("planwatch {verb} {}", quoted(&it.to_string())), what))
@@ -527,7 +528,7 @@ fn hints(
         }
         (End::ConfirmationNeeded, Some(_)) => {
             let show = of("show", "to see what it is about");
-            show.into_iter().chain(of("confirm", "to say yes")).chain([run]).collect()
+            show.into_iter().chain(of("confirm", "to confirm it")).chain([run]).collect()
         }
         (End::NothingReady, _) => {
             vec![list, (format!("planwatch next {plan}"), "to see why nothing is ready")]

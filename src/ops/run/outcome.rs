@@ -36,7 +36,7 @@ pub(crate) enum Verified {
     /// There are none.
     NotNeeded,
     Ok,
-    /// The words of the one that failed.
+    /// A command failed: which one, how, and the end of its output.
     Failed(String),
     /// They were changed since the claim.
     Changed,
@@ -58,7 +58,7 @@ pub(crate) enum Verdict {
     GiveBack(String),
     /// The commands were changed during the attempt: a person has to check them.
     VerifyChanged,
-    /// Completed and verified in its working tree, but its work cannot be merged: why, and where it is.
+    /// Completed in its working tree, but its work cannot be merged. The text says why, and where the work is.
     NotMerged(String),
     /// The status that the worker, or another program, gave it.
     AsItIs(StepStatus),

@@ -1,10 +1,10 @@
-//! What the worker of a run prints, for other processes: as far as the log of its claim holds it.
+//! The output of a run's worker, for other processes: it is read from the log of the claim.
 
 use crate::api::context::Context;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 
-/// The most that is read of the end of a log.
+/// The maximum number of bytes that are read from the end of a log.
 const MOST: u64 = 32 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub fn worker_output(context: &Context, claim: &str) -> Option<WorkerOutput> {
     let runs = Leases::of(context).runs();
     let (record, _) = runs.into_iter().find(|(it, is_live)| *is_live && it.claim == claim)?;
     let log = record.run?.log;
-    // Before its first output a worker has no log.
+    // Before its process is started, a worker may have no log.
     let tail = context.plans.end_of_run_log(&log, MOST).unwrap_or_default();
     Some(WorkerOutput { by: record.by, since: record.at, tail })
 }

@@ -31,7 +31,7 @@ pub struct Preview {
     pub timeout: Duration,
     pub idle: Option<Duration>,
     pub max_attempts: u32,
-    /// What is known of the agent's options.
+    /// Against which release the agent's options were checked.
     pub checked: Option<&'static str>,
     pub verify: Vec<String>,
     /// What has to be trusted first, as arguments of `planwatch trust`.
@@ -82,7 +82,7 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let place = request.has_worktrees.then(|| "it would work in a git worktree of its own".to_owned());
     let next = rules::next(&plans, plan, context.now);
     let why = match (step, task) {
-        (Some(_), Some(Task::Verify)) => "its run died before it was verified".to_owned(),
+        (Some(_), Some(Task::Verify)) => "the run that worked on it died before verifying it".to_owned(),
         (Some(step), _) if rules::is_ready(&plans, plan, step, context.now) => {
             rules::why_ready(&plans, plan, step, context.now)
         }

@@ -31,7 +31,7 @@ pub(crate) struct Facts {
     pub(crate) by: String,
     pub(crate) exit_code: Option<i32>,
     pub(crate) cost: Option<f64>,
-    /// The end of its output.
+    /// The text for the attempt's notes: the agent's answer, or what a failed `verify` command printed.
     pub(crate) said: String,
 }
 
@@ -82,7 +82,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     }
 }
 
-/// Writes what the verdict says; none: the file has changed, and has to be read again.
+/// Writes what the verdict says. Returns none if the file has changed, and has to be read again.
 ///
 /// A verdict that changes nothing only reads the file. Waits for a save in progress.
 pub(crate) fn write(
@@ -244,7 +244,7 @@ fn new_attempt(
     NewAttempt { notes, claim: Some(claim), ..NewAttempt::new(context.now, &facts.by, outcome) }
 }
 
-/// The end of the process's output, cut at a line end if possible.
+/// The end of the process's output, cut at the end of a line if possible.
 fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
     let said = facts.said.trim();
     if said.is_empty() {

@@ -1,9 +1,9 @@
-//! Working trees of their own for the steps of a run (`run --worktrees`).
+//! A separate working tree for each step of a run (`run --worktrees`).
 //!
-//! Each step gets a branch `planwatch-run/<run>/<plan>/<step>` and a working tree in `.planwatch/trees`. When the step is
-//! verified there, its commits are merged into `planwatch-run/<run>/main`, which is never checked out, and at the end of the
-//! run the user's branch is moved forward to that. The user's own working tree is touched only then, by `git merge
-//! --ff-only`, which overwrites nothing that is not committed.
+//! Each step gets a branch `planwatch-run/<run>/<plan>/<step>` and a working tree in `.planwatch/trees`. When the step
+//! is verified there, its commits are merged into `planwatch-run/<run>/main`, which is never checked out, and at the
+//! end of the run the user's branch is moved forward to that. The user's own working tree is touched only then, by `git
+//! merge --ff-only`, which overwrites nothing that is not committed.
 //!
 //! The progress of a run is stored only in git: the branches and working trees of a run that was killed show how far it
 //! came, and the next run goes on with them. Each function here may be repeated after it was interrupted at any place.
@@ -67,7 +67,7 @@ impl Tree {
 pub(super) enum Gathered {
     /// Everything; changed plan files are left out.
     Ready { left_out: Vec<String> },
-    /// Nothing can be merged as it is; a sentence without a full stop.
+    /// The work cannot be merged as it is: why, as a sentence without a full stop.
     Stuck(String),
 }
 
@@ -87,7 +87,7 @@ pub(super) enum Ended {
     Kept(String),
 }
 
-/// A branch of a step that stays, and its working tree, if that does.
+/// A branch of a step that stays, and its working tree, if that stays, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeptTree {
     pub(super) branch: String,
@@ -109,7 +109,7 @@ impl Trees {
         names::short(&self.branch)
     }
 
-    /// The plans directory in a working tree, or a path where nothing is.
+    /// The plans directory in a working tree. If it is outside the repository, `.git`, of which git reports no files.
     pub(super) fn plans_in(&self, tree: &Tree) -> PathBuf {
         self.plans.as_ref().map_or_else(|| tree.path.join(".git"), |it| tree.path.join(it))
     }
@@ -136,8 +136,8 @@ impl Trees {
         Ok(self.git.find_ref(&name)?.is_some())
     }
 
-    /// The working tree of a step: the one of an earlier attempt, brought up to date if that goes without a conflict, or a
-    /// new one from the work that is merged so far. Nothing may run in it.
+    /// The working tree of a step: the one of an earlier attempt, brought up to date if that causes no conflict, or a
+    /// new one from the work that is merged so far. No process may run in it.
     pub(super) fn provide(&self, step: &StepId) -> Result<Tree, Error> {
         let _alone = self.alone();
         let all = self.git.linked_trees()?;
@@ -162,7 +162,8 @@ impl Trees {
         Ok(tree)
     }
 
-    /// Adds the work of other steps to a tree in which nothing is uncommitted. A conflict is left to the merge of the step.
+    /// Adds the work of other steps to a tree in which nothing is uncommitted. A conflict is left to the merge of the
+    /// step.
     fn bring_up_to_date(&self, inside: &Git) -> Result<(), Error> {
         let (Some(head), main) = (inside.head_commit()?, self.tip()?) else { return Ok(()) };
         if inside.operation()?.is_some() || !inside.is_clean()? || self.git.is_ancestor(&main, &head)? {
@@ -181,8 +182,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Commits what a worker left uncommitted, and takes changes of plan files back; the branch of the step then holds all
-    /// that is to be verified and merged.
+    /// Commits what a worker left uncommitted, and reverts its changes to plan files. The branch of the step then holds
+    /// all that is to be verified and merged.
     pub(super) fn gather(&self, tree: &Tree, step: &Step) -> Result<Gathered, Error> {
         let inside = Git::at(&tree.path)?;
         match inside.commit_everything(&subject(step)) {
@@ -207,7 +208,7 @@ impl Trees {
             let message = format!("Leave out changes of plan files\n\n{}\n", paths.join("\n"));
             let commit = self.git.commit_of_tree(&whole, &[&head], &message)?;
             if let Err(why) = inside.fast_forward(&commit)? {
-                return Ok(Gathered::Stuck(format!("changes of plan files could not be taken back: {why}")));
+                return Ok(Gathered::Stuck(format!("changes of plan files could not be undone: {why}")));
             }
             (head, left_out) = (commit, paths);
         }
@@ -266,8 +267,8 @@ impl Trees {
         Err(last.map_or_else(|| GitError::NoRevision { revision: name }.into(), Into::into))
     }
 
-    /// Removes the tree and the branch of a step whose work is merged. False: its tree stays, because it holds files that are
-    /// not committed.
+    /// Removes the tree and the branch of a step whose work is merged. Returns false if the tree stays because it has
+    /// files that are not committed.
     pub(super) fn remove(&self, tree: &Tree) -> Result<bool, Error> {
         if self.keeps {
             return Ok(true);
@@ -341,7 +342,7 @@ impl Trees {
     /// Forgets the run, unless a branch of it is still there.
     pub(super) fn forget(&self, held: &HeldRecord) -> Result<(), Error> {
         if self.git.refs_below(&names::refs_of(&self.run))?.is_empty() {
-            // A record that stays gives the next run the same id.
+            // If the record stays, the next run only gets the same id.
             held.remove().ok();
         }
         Ok(())

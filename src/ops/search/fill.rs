@@ -1,6 +1,6 @@
 //! Fills the full-text index. For plans that are in the index of plans, only the texts below the front matters are read
-//! again, in several threads, while another thread splits them into words. If the index of plans is empty, both are filled
-//! in one reading of the files.
+//! again, in several threads, while another thread splits them into words. If the index of plans is empty, both are
+//! filled in one reading of the files.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -33,8 +33,8 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 /// The position of a plan, its row, and what was read of it; none if it has gone.
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
-/// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
-/// plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full text meanwhile.
+/// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if
+/// every plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full text meanwhile.
 pub(crate) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -64,8 +64,9 @@ pub(crate) fn fill(
     })
 }
 
-/// Updates an index that may be out of date, and fills the full-text index too if nothing was ever put
-/// into the index and nothing is in the full text. That counts as filled from the index's first commit if it was made here.
+/// Updates an index that may be out of date. Fills the full-text index, too, if nothing was ever put into the index and
+/// nothing is in the full text. If this call makes the first commit of the index, the full text counts as filled from
+/// it.
 ///
 /// An error in the full text is ignored here; the next search finds it again.
 pub(crate) fn fill_while_read(
@@ -106,14 +107,14 @@ pub(crate) fn scanned(context: &Context, index: Option<Index>) -> Fresh {
     Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, index)
 }
 
-/// The state of a full text in which there is nothing.
+/// The state of the full text if it is empty; none if it is not.
 fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
     let look = texts.look()?;
     let is_empty = look.unsearched(Some(&[]), &[])?.is_nothing();
     Ok(is_empty.then_some(look.seen()?))
 }
 
-/// The commit that a full text was filled from. None unless it is the first of its index and still current, and unless
+/// The commit that a full text was filled from. None unless the commit is the first of its index and still current, and
 /// the texts of exactly its plans were sent: a reading that began again sends some of them twice.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
@@ -153,7 +154,7 @@ fn write(
     origin: Option<&Origin>,
 ) -> Result<(), Trouble> {
     let (n_exact, mut damage) = (Cell::new(0), None);
-    // A full text that is filled in the order of the plans finds the first of many matches soonest.
+    // A full text that is filled in the order of the plans finds the first of many matches faster.
     let read = in_order(read).filter_map(|(head, read)| {
         let texts = read.unwrap_or_else(|error| {
             damage = Some(error);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_index_that_was_filled_before_the_texts_are_not_all_that_is_read() {
+    fn an_index_that_was_filled_before_does_not_fill_the_full_text() {
         let machine = machine();
         let context = Context::on_model(&machine);
         let (index, mut texts) = empty();

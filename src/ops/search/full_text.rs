@@ -66,7 +66,7 @@ fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     })
 }
 
-/// Says what is wrong with a full text, and makes another one in its place where that helps.
+/// Reports what is wrong with a full text, and replaces it with a new one if it is damaged.
 fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -> Option<FullText> {
     let (mut texts, why) = (texts?, error.to_string());
     let is_damaged = matches!(error, IndexError::Damaged { .. });
@@ -86,7 +86,7 @@ struct FullTextSearch<'a> {
     records: Vec<Record>,
 }
 
-/// Which of the two files did not answer.
+/// Why a search failed: an error of the index or of the full text, or a concurrent write.
 pub(crate) enum Trouble {
     Index(IndexError),
     Texts(IndexError),

@@ -1,4 +1,4 @@
-//! Skills as files: in the form of each agent, for a project of the user's or for the plugin.
+//! Skills as files: in the form of each agent, for a user's project or for the plugin.
 
 use std::fmt::Write;
 
@@ -53,7 +53,8 @@ impl Skill {
 
 /// The planner as an agent of the plugin, for Claude Code and Gemini CLI.
 ///
-/// It names no tools: the two agents use different names for them, and one takes only a list, the other a text.
+/// It names no tools: the two agents use different names for them, and one accepts only a list, the other only a
+/// string.
 pub fn planner_file() -> Result<String, Error> {
     let description = planner_description();
     Ok(format!("---\nname: planner\ndescription: \"{description}\"\nmodel: inherit\n---\n\n{}", planner()?))
@@ -67,7 +68,7 @@ mod tests {
     use crate::text::yaml::{self, View};
 
     #[test]
-    fn a_skill_is_called_by_its_name_and_may_what_it_says() {
+    fn a_skill_is_called_by_its_name_and_may_do_what_it_says() {
         let file = find("ps-execute").unwrap().skill_file(For::Plugin).unwrap();
         let parts = front_matter::split(file.as_bytes());
         let tree = yaml::parse(std::str::from_utf8(parts.yaml().unwrap()).unwrap()).unwrap();

@@ -15,7 +15,7 @@ fn machine(other: &str) -> Machine {
         (other_path.as_str(), &step(other)),
         ("/plans/p/step-1.md", "# Step 1\n"),
     ]);
-    // planwatch's own log knows how long the file was, so a truncated one is not taken for a short one.
+    // The undo log now records how long the file was, so a truncated file is not taken for a short one.
     let plans = machine.plans();
     let mut locked = plans.lock(&mut || {}).unwrap();
     locked.change::<()>(Path::new("p/step-1.md"), &mut |_, _| Ok(step("1").into_bytes())).unwrap();

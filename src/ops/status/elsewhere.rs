@@ -17,11 +17,11 @@ pub struct OnBranch {
     pub here: String,
     /// The status on the branch.
     pub there: String,
-    /// The newest branch with it; local branches are named before those of remotes.
+    /// The newest local branch with this version of the file, else the newest branch of a remote.
     pub branch: String,
     /// More branches with the same file.
     pub more: usize,
-    /// When the last attempt was made there, else when the branch's last commit was made.
+    /// When the last attempt there was made, if the files here lack it; else when the branch's last commit was made.
     pub at: Option<Time>,
     pub by: String,
 }
@@ -41,7 +41,7 @@ fn on_branch(here: &Step, there: &Elsewhere) -> Option<OnBranch> {
     }
     let is_local = |it: &&crate::git::Branch| it.name.starts_with("refs/heads/");
     let branch = there.branches.iter().find(is_local).or_else(|| there.branches.first())?;
-    // Only an attempt that this tree does not have says something new.
+    // An attempt that this tree has, too, does not explain the different status.
     let attempt = step.attempts.last().filter(|it| !here.attempts.contains(it));
     let tip = Time::from_nanoseconds(i128::from(branch.at) * 1_000_000_000);
     Some(OnBranch {

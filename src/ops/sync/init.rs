@@ -10,7 +10,7 @@ use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig, is_branch, is_database};
-use crate::disk::{FileOp, ProjectNews};
+use crate::disk::{FileOp, ProjectReport};
 use crate::git::{Git, Output, PushResult, RefChange, RemoteError};
 use crate::store::registry::git_refs::GitRefs;
 use crate::store::registry::{ClaimRegistry, Name};
@@ -193,7 +193,7 @@ fn joined(git: &Git, remote: &str, url: &str) -> Result<Option<SyncConfig>, Erro
                 .chain([("branch", branch)])
                 .filter_map(|(key, value)| Some((key.to_owned(), toml::Value::String(value?))))
                 .collect();
-        // It comes from the remote, so it is read as a file of the repository is.
+        // It comes from the remote, so it is checked like a file of the repository.
         return SyncConfig::checked(&table).map(Some).ok_or_else(|| {
             let message = format!("the registry at `{remote}` cannot be used by this version of planwatch");
             Error::conflict("registry-differs", message, "update planwatch")
@@ -283,13 +283,13 @@ fn write(context: &Context, git: &Git, config: &SyncConfig, mode: Mode) -> Resul
             Some(before) => FileOp::Change { path, before, after: after.into_bytes() },
             None => FileOp::Create { path, bytes: after.into_bytes() },
         };
-        let (at, mut news) = (context.now.to_string(), ProjectNews::default());
+        let (at, mut report) = (context.now.to_string(), ProjectReport::default());
         let waiting = &mut || context.notify(Notice::WaitingForLock);
-        let written = project.write(("sync init", &at), vec![op], waiting, &mut news);
-        if let Some(recovered) = &news.recovered {
+        let written = project.write(("sync init", &at), vec![op], waiting, &mut report);
+        if let Some(recovered) = &report.recovered {
             context.notify(transaction::recovered(recovered));
         }
-        news.kept.iter().for_each(|it| context.notify(transaction::kept(it)));
+        report.kept.iter().for_each(|it| context.notify(transaction::kept(it)));
         written?;
     }
     Ok((shown, diff))

@@ -36,7 +36,7 @@ fn changes_that_a_command_of_this_clone_listed_are_reported_too() {
     assert_eq!(reports(&b, &mut reported), []);
     give_back(&a);
     b.look().unwrap();
-    // A remote that does not answer is no reason to forget it.
+    // The change is reported later, although the remote does not answer in between.
     registry.fail(&[Fault::Unreachable]);
     assert!(watch_at(&b, &mut reported).is_err());
     assert_eq!(reports(&b, &mut reported), [DidElsewhere::Released]);

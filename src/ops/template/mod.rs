@@ -1,4 +1,4 @@
-//! `template`: plans to begin with, the project's own before the built-in ones; what `new --template` fills in.
+//! `template`: the templates that `new --template` fills in. The project's own take precedence over the built-in ones.
 
 mod builtin;
 
@@ -77,7 +77,7 @@ pub enum Named {
     Prompt(Prompt),
 }
 
-/// Finds what a name means; a template goes before a prompt.
+/// Finds what a name means; a template takes precedence over a prompt.
 pub fn named(context: &Context, name: &str) -> Result<Named, Error> {
     match show(context, name) {
         Ok(it) => Ok(Named::Template(it)),
@@ -164,7 +164,7 @@ pub(crate) fn last_number(files: &[(String, Vec<u8>)]) -> Option<StepNumber> {
     numbers.max()
 }
 
-/// What a placeholder may name; a text that was not given is empty.
+/// The values of the placeholders. A value that the request does not give is empty.
 fn values(context: &Context, request: &NewRequest, id: &PlanId, file: &str) -> Value {
     let number = match classify(file) {
         FileName::Step(number) => number.to_string(),
@@ -187,7 +187,8 @@ fn values(context: &Context, request: &NewRequest, id: &PlanId, file: &str) -> V
     })
 }
 
-/// What was asked for wins over what the template says.
+/// The values of the request replace those of the template, but a status in the template stays unless a draft is
+/// requested.
 fn plan_changes(context: &Context, text: &str, plan: &NewPlan) -> Vec<Change> {
     let keeps_status = has_key(text, "status") && !plan.is_draft;
     let mut changes = plan.changes(context.now);
@@ -202,7 +203,7 @@ fn step_changes(context: &Context, request: &NewRequest, text: &str, id: &StepId
     let new = NewStep { created_by: maker, ..NewStep::default() };
     let mut changes = new.changes(id, true, context.now);
     changes.retain(|it| it.key() != "status" || !has_key(text, "status"));
-    // The key goes directly above `status`, which has to be there first.
+    // `id` goes directly above `status`, which has to be there first.
     changes.sort_by_key(|it| it.key() == "id");
     if !has_key(text, "title") && !has_heading(text) {
         changes.push(set_word("title", &id.number.to_string()));

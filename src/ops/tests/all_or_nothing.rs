@@ -1,4 +1,4 @@
-//! Verbs that write several files, on a disk on which any one call fails: all of it is there, or nothing.
+//! Verbs that write several files, on a disk on which one call fails: all their changes are made, or none.
 //! A plain `cargo test` tries every third fault, `PLANWATCH_R3=full` each.
 
 use crate::api::context::Context;
@@ -74,7 +74,7 @@ const VERBS: &[(&str, Verb)] = &[
     ("undo", |it| crate::ops::undo::undo(it, &crate::ops::undo::UndoRequest::default()).map(drop)),
 ];
 
-/// What one of several would be refused with.
+/// Turns the first refusal in a report into an error.
 fn refused(report: Result<ChangeReport, Error>) -> Result<(), Error> {
     report?.refused.into_iter().next().map_or(Ok(()), |it| Err(it.error))
 }
@@ -119,7 +119,7 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
             let found = next.tree();
             let what = format!("{name}: {fault:?} at {call}: {answer:?}");
             match answer {
-                // A document whose path cannot be resolved is imported without it.
+                // A document whose path cannot be resolved is imported without the path.
                 Ok(()) if *name == "import" => assert!(found.keys().eq(after.keys()), "{what}"),
                 Ok(()) => assert_eq!(without_empty(&found), without_empty(&after), "{what}"),
                 Err(error) if is_in_doubt(&error) => assert!(found == before || found == after, "{what}"),
@@ -133,10 +133,10 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
     }
 }
 
-/// The call that removes an empty directory may fail, too, which no answer depends on.
 /// Texts by path; none: a directory.
 type Tree = std::collections::BTreeMap<String, Option<String>>;
 
+/// A tree without directories: the removal of an empty directory may fail, and no answer depends on it.
 fn without_empty(tree: &Tree) -> Vec<(&String, &Option<String>)> {
     tree.iter().filter(|(_, text)| text.is_some()).collect()
 }

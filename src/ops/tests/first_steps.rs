@@ -1,4 +1,4 @@
-//! A status that describes only the first steps of each part is the beginning of the whole one.
+//! A `status` report with only the first steps of each part begins like the whole report.
 
 use crate::api::context::Context;
 use crate::disk::model::Machine;
@@ -41,7 +41,7 @@ fn only_the_first_steps_are_described_and_all_are_counted() {
             all.map(|it| it.id.clone()).collect::<Vec<_>>()
         };
         assert_eq!(ids(&part, usize::MAX), ids(&whole, most));
-        // What may be done about a claim of another working tree depends on all of them.
+        // All steps in progress are described: the hint of `status` names one that no other working tree has claimed.
         assert_eq!(part.in_progress.len(), 3);
     }
 }

@@ -57,7 +57,7 @@ fn carried_out(context: &Context, act: Act) -> Result<Value, Error> {
     }
 }
 
-/// As [`ask`], by a surface that is killed before it records the answer.
+/// Like [`ask`], but the surface is killed before it records the answer.
 fn ask_without_answer(machine: &Machine, act: Act) -> Result<Value, Error> {
     let context = Context::on_model(machine);
     let key = Some(Arc::new(begin(&context, "k", "request")?));
@@ -218,7 +218,7 @@ fn one_step_is_claimed() {
         assert_eq!(claims(&after), std::slice::from_ref(&id), "call {call}");
         assert_eq!(again["step"]["claim"]["id"], id.as_str(), "call {call}");
         n_again += usize::from(before == [id]);
-        // The claim is a whole one: another worker gets the other step.
+        // The claim is complete: another worker gets the other step.
         let other = claim_step(&Context::on_model(&after)).unwrap();
         assert_eq!(other["step"]["id"], "p:2", "call {call}");
     }
@@ -273,7 +273,7 @@ fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
     }
 }
 
-/// As the command line does it: nothing but the record of the change says that there was one.
+/// As on the command line: no answer is stored, so only the record of the change shows that it was made.
 #[test]
 fn a_key_without_an_answer_is_repeated_from_its_record() {
     let machine = machine();

@@ -1,4 +1,4 @@
-//! A `plan.md` that is saved while a command runs: the answer is what the files say afterwards.
+//! A `plan.md` that is saved while a command runs: the answer agrees with the files afterwards.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -11,7 +11,7 @@ use crate::store::transaction::Mode;
 const PLAN: &str = "/plans/p/plan.md";
 const STEP: &str = "/plans/p/step-2.md";
 
-/// planwatch's own log knows how long the plan's file was.
+/// The undo log of the returned machine records how long the plan's file was.
 fn machine() -> Machine {
     let plan = "# P\n\nA text of some length, which says nothing to planwatch, and some more of it.\n\n## Steps\n\n- step-1: One\n- step-2: Two\n";
     let machine = Machine::with(&[
@@ -29,7 +29,7 @@ fn set(context: &Context, id: &str, key: &str, op: SetOp) -> Result<(), Error> {
     set::set(context, &request).map(drop)
 }
 
-/// Runs a command beside every slow save of the plan's file; `is_done` says whether its change is in the files.
+/// Runs a command during slow saves of the plan's file; `is_done` says whether its change is in the files.
 fn check(run: &dyn Fn(&Context) -> Result<(), Error>, is_done: &dyn Fn(&Machine) -> bool) {
     let machine = machine();
     let quiet = machine.after_kill();
@@ -105,7 +105,7 @@ fn a_new_step_that_an_editor_has_saved_is_not_left_by_a_refused_command() {
     assert!(n_saved > 10, "{n_saved}");
 }
 
-/// The directory was modified a moment ago, so a missing file would be one that is being saved.
+/// The directory was modified a moment ago, so a missing file would count as being saved.
 #[test]
 fn a_file_that_cannot_be_read_is_not_reported_as_missing() {
     let change = |it: &Machine| {

@@ -1,4 +1,4 @@
-//! Changes on condition.
+//! Changes on the condition that a file has the expected etag.
 
 use crate::api::context::Context;
 use crate::api::precondition::*;
@@ -13,7 +13,7 @@ fn context(machine: &Machine, expected: Option<Expected>) -> Context {
     Context { expected, ..Context::on_model(machine) }
 }
 
-/// Whenever an editor saves during a change on a condition: what was changed is what was expected.
+/// An editor saves at any moment of a conditional change: only the expected text is changed.
 #[test]
 fn nothing_is_written_over_a_save_that_was_not_expected() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), (STEP, OLD)]);
@@ -36,7 +36,7 @@ fn nothing_is_written_over_a_save_that_was_not_expected() {
                 assert_eq!((error.code(), now), ("file-changed", format!("{OLD}token\n")), "call {call}");
                 n_refused += 1;
             }
-            // The save came after the change, so there is more than that to take back.
+            // The save came after the change, so the change cannot be undone.
             Ok(_) => {
                 let after = saving.after_kill();
                 let undone = undo::undo(&context(&after, None), &undo::UndoRequest::default()).unwrap_err();

@@ -38,6 +38,6 @@ fn a_long_range_without_one_of_its_steps_holds_the_others() {
     assert_eq!(depends_after("Requires all previous steps", "p:1"), None);
     assert_eq!(depends_after("Requires all previous steps", "p:119"), None);
     assert_eq!(depends_after("steps 1-119", "p:50"), None);
-    // The text names an end that is gone.
+    // The text names the removed step as the end of the range.
     assert!(depends_after("steps 1-119", "p:119").is_some());
 }

@@ -1,4 +1,5 @@
-//! Which reports are repetitions. Each row sends one report, changes something or waits, and sends it or another again.
+//! Which reports are repetitions. Each row sends a report, changes something or waits, and sends the same or another
+//! report.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -18,7 +19,7 @@ fn context(machine: &Machine, by: &str, seconds: i64) -> Context {
     Context { now, by: by.to_owned(), ..Context::on_model(machine) }
 }
 
-/// A report, by the name of its verb; `update` is a script's.
+/// A report, by the name of its verb; `update` is the report of a script.
 #[derive(Debug, Clone, Copy)]
 struct Report {
     verb: &'static str,
@@ -72,8 +73,8 @@ impl Report {
     }
 }
 
-/// Sends one report of ann's claim, and after so many seconds another; returns what was done the second time, or the code
-/// of the refusal. A repetition leaves the file as it was.
+/// Sends one report of ann's claim, and another after so many seconds. Returns what the second one did, or the code of
+/// its refusal. A repetition leaves the file as it was.
 fn second((first, second): (Report, Report), seconds: i64) -> String {
     let machine =
         Machine::with(&[("/plans/p/plan.md", "# P\n"), (FILE, "---\nstatus: pending\n---\n# One\n")]);

@@ -37,7 +37,7 @@ fn note(machine: &Machine, id: &str) {
     note::note(&Context::on_model(machine), &NoteRequest { id, text, ..NoteRequest::default() }).unwrap();
 }
 
-/// planwatch's own log knows how long the plan's file was.
+/// The undo log of the returned machine records how long the plan's file was.
 fn machine(case: &Case) -> Machine {
     let plan = format!("{}{WORDS}", case.plan);
     let machine = Machine::with(&[
@@ -151,7 +151,7 @@ fn a_claim_is_not_called_gone_while_its_file_is_being_saved() {
     claim::renew(&Context::on_model(&saving), &renewal).unwrap();
 }
 
-/// Programs, their child and a step that waits for the step of another plan.
+/// A program with a child, a draft, and a step that waits for a step of another plan.
 fn programs() -> Machine {
     let child = format!("---\nstatus: draft\nprogram: big\n---\n# C\n{WORDS}");
     let draft = format!("---\nstatus: draft\n---\n# D\n{WORDS}");
@@ -207,7 +207,7 @@ fn adopt(machine: &Machine) -> Result<(), Error> {
     create::new(&Context::on_model(machine), &request).map(drop)
 }
 
-/// The file of another plan keeps each of these from being made, or from being made so.
+/// Each of these changes depends on a file of another plan, which prevents it or is changed by it.
 #[test]
 fn a_plan_or_step_of_another_plan_is_not_ignored_while_it_is_being_saved() {
     type Act = fn(&Machine) -> Result<(), Error>;
@@ -222,7 +222,7 @@ fn a_plan_or_step_of_another_plan_is_not_ignored_while_it_is_being_saved() {
         assert_eq!(quiet.err().map_or("", |it| it.code()), expected, "{path}");
         for saving in [machine.saved_slowly_at(path, 1, 100_000), machine.renamed_away_at(path, 1, 100_000)] {
             let refused = act(&saving).expect_err(path);
-            // A step that is named and not there at that moment is not found.
+            // A step that is named, but whose file is missing at that moment, is not found.
             assert!(["file-changed", "not-found"].contains(&refused.code()), "{path}: {refused:?}");
             saving.finish_saves();
             assert_eq!(act(&saving).err().map_or("", |it| it.code()), expected, "{path}");

@@ -1,4 +1,4 @@
-//! Programs that save the value of a change before the change is in the file: that is their change.
+//! Programs that save the same value just before planwatch writes it: the change counts as theirs.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn a_step_that_another_worker_claims_meanwhile_is_not_started() {
     check(start, false, CLAIMED, "claimed");
 }
 
-/// Without a condition the value is there, and there is nothing to undo.
+/// Without a condition the command succeeds, because the value is there, and there is nothing to undo.
 #[test]
 fn a_value_that_a_program_saved_before_is_not_a_change_of_planwatch() {
     let start = machine();

@@ -91,7 +91,7 @@ const CASES: [Case; 9] = [
             )?;
             let id = report.claim.unwrap().id;
             let file = context.plans.read(Path::new("p/step-1.md")).unwrap().bytes;
-            // An editor that has not read it may have saved over it since.
+            // An editor that has not read the claim may have saved over it since.
             let text = String::from_utf8(file).unwrap();
             assert!(!text.contains("claim:") || text.contains(&id), "{text}");
             Ok(())
@@ -126,7 +126,8 @@ fn machine(step: &str) -> Machine {
     ])
 }
 
-/// The saves that an editor makes while each command runs: `first`, and another one of what it reads after that.
+/// While each command runs, an editor saves before the call `first`, reads the file before the call `again`, and saves
+/// that before the call `second`.
 #[test]
 fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
     let (mut seen_twice, mut saves) = (0, sample(13));
@@ -162,7 +163,7 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
 fn a_slow_save_is_not_taken_for_a_short_text() {
     let (mut n_refused, mut n_done) = (0, 0);
     for case in &CASES {
-        // planwatch's own log knows how long the file was.
+        // The undo log records how long the file was.
         let machine = machine(case.before);
         (CASES[3].run)(&Context::on_model(&machine)).ok();
         let quiet = machine.after_kill();

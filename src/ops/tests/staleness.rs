@@ -1,4 +1,4 @@
-//! Which steps need attention because nothing was recorded of them for a while.
+//! Which steps need attention because nothing was recorded for them for a while.
 
 use crate::api::context::Context;
 use crate::disk::model::Machine;
@@ -13,7 +13,7 @@ fn check(plan: &str, step: &str, now: &str, expected: &[&str]) {
     check_files(&plan, &[("p/step-1", step), ("q/step-1", other), ("q/step-2", unsaid)], now, expected);
 }
 
-/// As [`check`], of all steps.
+/// Like [`check`], with all steps given.
 #[track_caller]
 fn check_files(plan: &str, steps: &[(&str, &str)], now: &str, expected: &[&str]) {
     let mut files = vec![("/plans/p/plan.md".to_owned(), format!("---\n{plan}\n---\n# P\n"))];
@@ -81,7 +81,7 @@ fn pending_counts_from_the_last_dependency_and_the_last_reopening() {
     check("active", &reopened, "12T12:00:01Z", &["stale since 2026-11-05T12:00:00Z"]);
 }
 
-/// When the model writes its files.
+/// Stale since the time at which the model writes its files.
 const WRITTEN: &str = "stale since 1970-01-01T00:16:40Z";
 
 #[test]

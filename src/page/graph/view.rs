@@ -9,7 +9,8 @@ use crate::page::look::Look;
 use crate::plan::id::StepId;
 use crate::plan::model::Order;
 
-/// [`View::readable`] draws a plan with more steps by phase, or around one step. Also the most steps around one step.
+/// [`View::readable`] draws a plan with more steps than this by phase, or around one step. It is also the limit of the
+/// steps that are drawn around one step.
 pub const MOST_READABLE: usize = 60;
 /// The most steps or phases of a plan in one drawing. Steps of other plans are added while there are fewer than
 /// `MOST_WHOLE + MOST_READABLE` nodes.
@@ -166,7 +167,7 @@ impl<'a> Dependencies<'a> {
         graph
     }
 
-    /// At most `most` other steps that one of these waits for, or that wait for one of these.
+    /// At most `most` other steps: those that a step of `own` waits for, and those that wait for a step of `own`.
     fn next_to(&self, own: &BTreeSet<usize>, most: usize) -> BTreeSet<usize> {
         let before = own.iter().flat_map(|it| self.before(*it));
         let is_after = |it: &usize| own.iter().any(|own| self.waits(*it, *own));
@@ -183,7 +184,7 @@ impl<'a> Dependencies<'a> {
 
     /// The steps up to `far` dependencies before and after `start`, and how many more were found that did not fit.
     ///
-    /// At most `most` steps are taken, nearer ones in preference; the steps before `start` get at most two thirds.
+    /// At most `most` steps are taken, nearer ones first; the steps before `start` get at most two thirds.
     fn around(&self, start: usize, far: usize, most: usize) -> (BTreeSet<usize>, usize) {
         let mut seen = BTreeSet::from([start]);
         let mut left_out = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The first protection against HTML of the author: the parser's events, with everything that needs an address, an id
-//! or a label made by us.
+//! The first protection against HTML of the author: raw HTML becomes text, and every element that has an address, an id
+//! or a label is made here.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -178,7 +178,7 @@ impl<'a> Renderer<'a> {
         self.output.push(Event::InlineHtml(markup.into_string().into()));
     }
 
-    /// A tag that is written here; text of the author in it is escaped.
+    /// Adds a tag that was made here. The caller has escaped any text of the author in it.
     fn raw(&mut self, tag: &str) {
         self.output.push(Event::InlineHtml(tag.to_owned().into()));
     }
@@ -251,7 +251,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The start of a link; `None` if its address leads nowhere.
+    /// The start tag of a link; `None` if there is nothing to link to.
     fn link_tag(&mut self, target: &str, title: &str) -> Option<String> {
         let title = if title.is_empty() { String::new() } else { format!(" title=\"{}\"", escaped(title)) };
         let address = match address::read("-", target) {
@@ -304,7 +304,7 @@ impl<'a> Renderer<'a> {
         });
     }
 
-    /// The number of line breaks before a place. Places are asked for in their order.
+    /// The number of line breaks before a place. Places must be passed in ascending order.
     fn line_of(&mut self, at: usize) -> usize {
         let (lines, from) = self.line;
         let lines = lines + self.body[from..at].bytes().filter(|it| *it == b'\n').count();
@@ -348,7 +348,7 @@ fn shown(text: CowStr<'_>) -> CowStr<'_> {
     }
 }
 
-/// A code block's language is its first word.
+/// The language of a code block is the first word of its info string.
 fn language(kind: CodeBlockKind<'_>) -> CodeBlockKind<'_> {
     match kind {
         CodeBlockKind::Fenced(info) => {

@@ -1,4 +1,4 @@
-//! The second protection against HTML of the author: what HTML may contain after it was made of Markdown.
+//! The second protection against HTML of the author: what the HTML made from Markdown may contain.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -59,7 +59,8 @@ const CLASSES: [&str; 16] = [
     "image-link",
 ];
 
-/// Returns the HTML with nothing but what is listed here. `made` are the addresses that the renderer made itself.
+/// Returns the HTML with only the elements, attributes and classes that are listed here. `made` are the addresses that
+/// the renderer made itself.
 pub(super) fn clean(html: &str, id_prefix: &str, made: HashSet<String>) -> String {
     let attributes: HashMap<&str, HashSet<&str>> = HashMap::from([
         ("a", HashSet::from(["href", "rel", "target", "class", "title"])),

@@ -210,7 +210,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Reports the new attempts, and returns whether the old ones are all there.
+    /// Reports the new attempts, and returns whether all old ones are still there.
     fn attempts(&mut self, old: &[Attempt], new: &[Attempt]) -> bool {
         for it in new_items(old, new) {
             self.found.push(Change {
@@ -309,7 +309,7 @@ fn not_readable(code: &str) -> String {
     format!("not readable: {code}")
 }
 
-/// A step as its own plan names it.
+/// The name of a step in a file of `plan`: only the number for a step of that plan.
 fn short_id(plan: &PlanId, step: &StepId) -> String {
     if step.plan == *plan { step.number.to_string() } else { step.to_string() }
 }

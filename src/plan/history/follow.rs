@@ -1,11 +1,11 @@
-//! Follows a plan or a step back through its names.
+//! Follows a plan or a step back through its earlier names.
 
 use crate::plan::history::{Change, What};
 use crate::plan::id::{PlanId, StepId};
 
-/// The plan or the step whose history is read, by the name that it has at some time.
+/// The plan or the step whose history is read, under the name that it had at the commit reached so far.
 ///
-/// Changes are given newest first, commit by commit.
+/// The caller passes the changes commit by commit, newest first.
 #[derive(Debug, Clone)]
 pub struct Followed {
     plan: String,
@@ -21,7 +21,8 @@ impl Followed {
         Self { plan: id.plan.to_string(), step: Some(id.to_string()) }
     }
 
-    /// Returns whether a change is part of the history: what happened to the step, and where its plan went.
+    /// Returns whether a change is part of the history. The history of a step also has the changes that move, archive,
+    /// restore or remove its plan.
     pub fn concerns(&self, change: &Change) -> bool {
         if self.step.is_some() && change.step == self.step {
             return true;
@@ -33,13 +34,13 @@ impl Followed {
         }
     }
 
-    /// A step that went from this plan to another one.
+    /// Whether the change moves a step of this plan to another plan.
     fn leaves(&self, change: &Change) -> bool {
         let from = change.from.as_deref().filter(|_| change.what == What::Moved && change.step.is_some());
         from.and_then(|it| it.rsplit_once(':')).is_some_and(|(plan, _)| plan == self.plan)
     }
 
-    /// Continues before a commit with these changes, under the name that it had then.
+    /// Goes back past a commit with these changes: takes the name that the plan or step had before it.
     pub fn before(&mut self, changes: &[Change]) {
         let moved = |it: &&Change| matches!(it.what, What::Moved | What::Archived | What::Restored);
         let steps = changes.iter().filter(moved).find(|it| it.step.is_some() && it.step == self.step);

@@ -129,7 +129,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of what a place holds.
+    /// A change of the plan, step or record at a place, without details.
     fn of(what: What, place: &Place, path: &str) -> Self {
         Self {
             what,

@@ -1,7 +1,7 @@
-//! Pairs the old and new files of one commit, also where they moved, and compares each pair.
+//! Pairs the old and new files of one commit, including those that moved, and compares each pair.
 //!
-//! A file that moved is found by its `id` key and its front matter, not by how similar its text is: steps of one template
-//! look alike.
+//! A file that moved is found by its `id` key and its front matter, not by how similar its text is: steps of one
+//! template look alike.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -36,7 +36,7 @@ impl FileChange {
     }
 }
 
-/// Returns what the changes of these files mean; each path comes once.
+/// Returns what the changes of these files mean. Each path must occur only once.
 pub fn changes(files: &[FileChange]) -> Vec<Change> {
     let mut pairing = Pairing::new(files);
     pairing.plans();
@@ -55,7 +55,7 @@ type Directory = (PlanId, bool);
 
 struct Pairing<'a> {
     files: &'a [FileChange],
-    /// For each new version the file that it was before.
+    /// For the index of each new version, the index of the file that it was before.
     before: HashMap<usize, usize>,
     /// The old versions that have a successor.
     used: HashSet<usize>,
@@ -75,7 +75,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The places of files that a condition holds for.
+    /// The indices of the files for which a condition holds.
     fn having(&self, is_wanted: impl Fn(&FileChange) -> bool) -> Vec<usize> {
         (0..self.files.len()).filter(|it| is_wanted(&self.files[*it])).collect()
     }
@@ -129,7 +129,7 @@ impl<'a> Pairing<'a> {
         Some((directory(&file.place)?, file.path.rsplit('/').next().unwrap_or_default()))
     }
 
-    /// Pairs the other files: at the same path, unless the front matter shows that the step came from another one.
+    /// Pairs the other files: at the same path, unless the front matter shows that the step came from another path.
     fn steps(&mut self) {
         let is_step = |it: &FileChange| matches!(it.place, Place::Step { .. });
         let is_other = |it: &FileChange| {
@@ -216,7 +216,7 @@ impl Pair<'_> {
         self.new.or(self.old).map(|it| it.0)
     }
 
-    /// By plan, the plan before its steps, and these by number.
+    /// The sort key: by plan, a plan before its steps, and the steps by number.
     fn order(&self) -> impl Ord + use<> {
         let file = self.file();
         let place = file.map(|it| &it.place);
@@ -272,7 +272,7 @@ fn directory(place: &Place) -> Option<Directory> {
     Some((place.plan()?.clone(), place.is_archived()))
 }
 
-/// The id that a file's `id` key says, if it is not that of its place.
+/// The id in a file's `id` key, if it differs from the id of the file's place.
 fn written_id(file: &FileChange, version: &Version) -> Option<String> {
     let place = file.place.step()?;
     let tree = Tree::of_file(version.bytes())?;

@@ -13,7 +13,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Reads a path relative to the plans directory; none for a file that history does not follow.
+    /// Reads a path relative to the plans directory; `None` for a file that history does not follow.
     pub fn of(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').collect();
         let (is_archived, plan, name) = match parts[..] {

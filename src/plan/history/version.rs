@@ -1,4 +1,4 @@
-//! One version of a file, read by the readers that every verb uses.
+//! One version of a file, parsed by the functions that every verb uses.
 
 use crate::plan::decision::{self, Decision};
 use crate::plan::history::Place;
@@ -27,7 +27,7 @@ pub(super) enum Read {
 impl Version {
     /// Reads the bytes of a file at a place.
     pub fn read(place: &Place, path: &str, bytes: Vec<u8>, words: &Words) -> Self {
-        // History does not use the time of the file.
+        // History does not use the modification time.
         let content = Content::new(bytes.clone(), Time::from_nanoseconds(0));
         let source = |content| Source { path: path.to_owned(), content: Ok(content) };
         let read = match place {
@@ -42,7 +42,7 @@ impl Version {
         Self { bytes, read }
     }
 
-    /// The problem because of which nothing in the file counts, if there is one.
+    /// The problem that makes the whole file unreadable, if there is one.
     pub fn unreadable(&self) -> Option<&Problem> {
         self.problems().iter().find(|it| it.code.refuses_writing())
     }
@@ -82,7 +82,7 @@ impl Version {
         }
     }
 
-    /// The status word; none of a decision or an insight.
+    /// The status word; `None` for a decision or an insight.
     pub(super) fn status(&self) -> Option<&str> {
         match &self.read {
             Read::Plan(it) => Some(it.status.word()),

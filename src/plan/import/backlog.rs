@@ -1,4 +1,4 @@
-//! A store of Backlog.md: a file for each task becomes a step, its sections stay as they are.
+//! A store of Backlog.md: each task's file becomes a step, whose sections stay unchanged.
 
 mod records;
 
@@ -136,7 +136,7 @@ impl<'a> Store<'a> {
             it if is_in(it, "decisions") => "this decision has no text",
             _ => "this file is not a task",
         };
-        // A front matter begins with `---`, which says nothing about the file.
+        // A front matter begins with `---`, which says nothing about the file, so the title is put first.
         let title = keys.and_then(|it| it.get("title").map(plain));
         let said = title.map_or_else(|| text.to_owned(), |it| format!("{it}\n{text}"));
         self.unmapped.push(left(path, &said, why));
@@ -169,7 +169,7 @@ impl Names {
         names
     }
 
-    /// Finds a task by its id, else by its number, because stores change their prefix and its padding.
+    /// Finds a task by its id, else by its number, because a store may change the prefix and the leading zeros of ids.
     fn find(&self, name: &str) -> Option<usize> {
         let name = name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase();
         let name = name.split(" - ").next().unwrap_or_default().trim_end_matches(".md");
@@ -181,7 +181,7 @@ impl Names {
     }
 }
 
-/// The number in an id without zeros in front: `7.2` of `task-007.02`.
+/// The number in an id without leading zeros: `7.2` in `task-007.02`.
 fn number_of(id: &str) -> String {
     let number = id.rsplit('-').next().unwrap_or_default();
     let part =
@@ -199,7 +199,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The numbers of the steps: that of the task's id if no other task has taken it, else a new number after them.
+/// The numbers of the steps: that of the task's id if no other task has taken it, else a new number after all others.
 ///
 /// Drafts have a numbering of their own, and the number of an archived task may have been given to another task.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
@@ -234,7 +234,7 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// The day by which the task should be done; a value that is no date is added to `unmapped`.
+    /// The day by which the task should be done; a value that is not a date is added to `unmapped`.
     fn due(&self, unmapped: &mut Vec<Unmapped>) -> Option<Change> {
         let mut day = None;
         for key in ["due_date", "due"] {
@@ -274,7 +274,7 @@ impl Of<'_> {
     fn parent(&self, unmapped: &mut Vec<Unmapped>) -> Option<String> {
         let name = self.task.keys.get("parent_task_id").filter(|it| !is_empty(it)).map(plain)?;
         let Some(parent) = self.names.find(&name).map(|it| &self.store.tasks[it]) else {
-            let why = "the task that this is a part of is not in the store";
+            let why = "the parent task of this one is not in the store";
             unmapped.push(self.task.unmapped("parent_task_id", why, &name));
             return None;
         };
@@ -297,7 +297,7 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     let said = keys.get("status").and_then(Value::as_str);
     let read = said.and_then(|it| words.read::<StepStatus>(it));
     if let (Some(said), None) = (said, read) {
-        unmapped.push(task.unmapped("status", "no status of a step is called so", said));
+        unmapped.push(task.unmapped("status", "this is not a status of a step", said));
     }
     let status = match (read.unwrap_or(StepStatus::Pending), folder(task.path)) {
         (_, Some("completed")) => StepStatus::Completed,
@@ -307,7 +307,7 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     };
     let waits = of.waits(unmapped);
     let (parent, milestone) = (of.parent(unmapped), of.milestone());
-    // A step has one phase, so the milestone of a part becomes a tag.
+    // A step has only one phase. If that is the parent task, the milestone becomes a tag.
     let tag = milestone.clone().filter(|_| parent.is_some());
     let phase = parent.or(milestone);
     let mut changes = vec![set_status(status)];
@@ -350,7 +350,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// `2026-07-09 05:56`, which is meant in UTC.
+/// Reads a time such as `2026-07-09 05:56`, which is in UTC.
 fn time(value: Option<&Value>) -> Option<Time> {
     let text = value?.as_str()?.trim();
     let full = text.replacen(' ', "T", 1);

@@ -47,7 +47,7 @@ pub(super) fn convert(name: &str, files: &[(&str, &str)]) -> Result<Imported, No
     let mut issues: Vec<Issue> = Vec::new();
     for (path, text) in files {
         if !path.ends_with(".jsonl") {
-            unmapped.push(left(path, text, "this file holds no issues"));
+            unmapped.push(left(path, text, "this file contains no issues"));
             continue;
         }
         read(path, text, &mut issues, &mut unmapped)?;
@@ -144,7 +144,7 @@ impl Links {
         links
     }
 
-    /// Makes one issue wait for another; returns false if that would be a circle.
+    /// Makes one issue wait for another; returns false if that would create a cycle.
     fn wait(&mut self, nth: usize, on: usize) -> bool {
         if self.reaches(on, nth) {
             return false;
@@ -169,7 +169,7 @@ impl Links {
 }
 
 fn circle(issue: &Issue, on: &Issue) -> Unmapped {
-    issue.unmapped("this dependency would be a circle", &format!("{} {}", issue.id, on.id))
+    issue.unmapped("this dependency would create a cycle", &format!("{} {}", issue.id, on.id))
 }
 
 fn dependencies(issue: &Issue) -> impl Iterator<Item = (&str, &str)> {
@@ -192,7 +192,7 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue], unmapped: &m
     let said = text(keys, "status").unwrap_or("open");
     let read = status(said);
     if read.is_none() {
-        unmapped.push(issue.unmapped("no status of a step is called so", said));
+        unmapped.push(issue.unmapped("this is not a status of a step", said));
     }
     let status = read.unwrap_or(StepStatus::Pending);
     let waits: Vec<_> = links.waits.get(&nth).into_iter().flatten().map(|it| number(*it)).collect();
@@ -267,7 +267,7 @@ fn comments(keys: &Map<String, Value>) -> Vec<crate::text::header_edit::Change> 
     all.filter_map(note).collect()
 }
 
-/// The values that no key of planwatch holds, or not in full.
+/// The values that planwatch's own keys do not contain, or do not contain in full.
 fn more(issue: &Issue) -> Map<String, Value> {
     let is_said = |key: &str| {
         let is_section = SECTIONS.iter().any(|(it, _)| *it == key);

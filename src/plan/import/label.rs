@@ -1,4 +1,4 @@
-//! What headings and items of plans begin and end with: `Task 3:`, `Phase 1 –`, `(done)`, `depends on 2`.
+//! Labels, ids and statuses in headings and items of plans: `Task 3:`, `Phase 1 –`, `T001`, `(done)`, `[~]`.
 
 use std::ops::Range;
 
@@ -27,10 +27,10 @@ const STEP_WORDS: &str =
 const PHASE_WORDS: &str = "phase stage milestone sprint week part chunk iteration wave epic etapa fase day \
                            batch round étape track";
 
-/// A text without code and comments, byte for byte as long. Only what is left of it can say something about a step.
+/// A text in which code and comments are hidden; every byte keeps its place. Only the visible rest can describe a step.
 ///
-/// A code span that is nothing but a name or a status stays: `` Depends on: `Task 1` `` names the task.
-pub(super) fn said(text: &str) -> String {
+/// A code span that consists only of a name or a status stays: `` Depends on: `Task 1` `` names the task.
+pub(super) fn visible(text: &str) -> String {
     markdown::masked(text, |it| {
         let is_label = || label_in(it).is_some_and(|found| found.2 == it.len());
         let is_status = || Words::default().read::<StepStatus>(it).is_some();
@@ -41,13 +41,13 @@ pub(super) fn said(text: &str) -> String {
     })
 }
 
-/// Reads the label of a heading or an item, if it has one; code says none.
+/// Reads the label of a heading or an item, if it has one. Text that [`visible`] hides is ignored.
 pub(super) fn label(text: &str) -> Option<Label<'_>> {
-    let (rank, number, rest) = label_in(&said(text))?;
+    let (rank, number, rest) = label_in(&visible(text))?;
     Some(Label { rank, number: text.get(number)?, rest: text.get(rest..)? })
 }
 
-/// The name in front of a title that is made of letters and a number: `T001`, `TASK-12`, `[US-3]`.
+/// The id in front of a title. It consists of letters and a number: `T001`, `TASK-12`, `[US-3]`.
 pub(super) fn id(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || "*_[(`".contains(c));
     let letters = text.find(|c: char| !c.is_ascii_alphabetic())?;
@@ -69,7 +69,7 @@ pub(super) fn rank_of(word: &str) -> Option<Rank> {
 /// The rank of a label, its number, and where the text after it begins.
 fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
     let start = whole.find(char::is_alphanumeric)?;
-    // A label in code ends with the mark that it began with; a title that begins with code does not.
+    // If the label is in a code span, the closing backtick belongs to it. Otherwise a backtick begins the title.
     let is_marked = whole[..start].contains('`');
     let text = &whole[start..];
     let word_end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
@@ -83,7 +83,7 @@ fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
     }
     let after = &behind[number.len()..];
     let is_cut = after.is_empty() || after.starts_with([':', '.', ')', ' ', '*', ']', '—', '–', '`', '\t']);
-    // `3 days` is no label, and neither is `2026-11-21`.
+    // `3 days` and `2026-11-21` are not labels.
     let is_bare_label = after.starts_with(['.', ')', ':']) || number.contains('.');
     if !is_cut || (rank == Rank::Bare && (!is_bare_label || number.split('.').next()?.len() > 3)) {
         return None;
@@ -97,10 +97,10 @@ fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
 pub(super) fn clean(text: &str) -> String {
     let text = crate::text::placeholders::one_line(text);
     let text = text.trim_matches(|c: char| c == '*' || c.is_whitespace());
-    // Two stars in code are code.
+    // `**` in code is not a mark of emphasis.
     let mut cleaned = String::new();
     let mut from = 0;
-    for (at, marks) in said(text).match_indices("**") {
+    for (at, marks) in visible(text).match_indices("**") {
         cleaned.push_str(&text[from..at]);
         from = at + marks.len();
     }
@@ -110,7 +110,7 @@ pub(super) fn clean(text: &str) -> String {
 
 /// The status that a heading or an item states at its end or with a sign.
 pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
-    let text = said(text);
+    let text = visible(text);
     let text = text.trim();
     if text.contains(['✅', '✔', '☑']) {
         return Some(StepStatus::Completed);
@@ -134,12 +134,12 @@ pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
 pub(super) fn without_status(title: &str, words: &Words) -> String {
     let title =
         title.trim_matches(|c: char| matches!(c, '✅' | '✔' | '☑' | '🚧' | '\u{fe0f}') || c.is_whitespace());
-    let cut = said(title).rfind(['(', '[', '—', '–']).map(|it| title[..it].trim_end());
+    let cut = visible(title).rfind(['(', '[', '—', '–']).map(|it| title[..it].trim_end());
     let is_said = status(title, words).is_some() && !title.starts_with("~~");
     clean(cut.filter(|it| is_said && !it.is_empty()).unwrap_or(title).trim_matches('~'))
 }
 
-/// A mark in brackets that is no task box of GFM: `[~]` under way, `[-]` left out, `[!]` stuck.
+/// A mark in brackets that is not a task box of GFM: `[~]`, `[/]` or `[>]` in progress, `[-]` skipped, `[!]` blocked.
 pub(super) fn odd_box(text: &str) -> Option<(StepStatus, &str)> {
     let (mark, rest) = text.strip_prefix('[')?.split_once(']')?;
     let status = match mark {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_or_a_sign_says_where_it_stands() {
+    fn a_suffix_or_a_sign_states_the_status() {
         let words = Words::default();
         for (text, expected) in [
             ("Set up (done)", Some(StepStatus::Completed)),

@@ -49,13 +49,13 @@ impl UnnumberedStep {
     }
 }
 
-/// A document with what was read of it before its steps.
+/// A document, parsed as far as is needed to find its steps.
 struct Document<'a> {
     path: &'a str,
     text: &'a str,
     body: &'a str,
-    /// The body without code and comments, byte for byte as long.
-    said: String,
+    /// The body with code and comments hidden; every byte keeps its place.
+    visible: String,
     outline: Outline,
     statements: Vec<Statement>,
     words: &'a Words,
@@ -64,9 +64,9 @@ struct Document<'a> {
 impl<'a> Document<'a> {
     fn new(path: &'a str, text: &'a str, body: &'a str, words: &'a Words) -> Self {
         let outline = text_markdown::outline(body);
-        let said = label::said(body);
-        let statements = statements::find(body, &said, &outline, words);
-        Self { path, text, body, said, outline, statements, words }
+        let visible = label::visible(body);
+        let statements = statements::find(body, &visible, &outline, words);
+        Self { path, text, body, visible, outline, statements, words }
     }
 
     /// Text of the body that has no place in the result.
@@ -96,7 +96,7 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
     let pieces = if has_todos { Pieces::default() } else { found_pieces(&of) };
     if has_todos {
         let text = header::key_words(&keys["todos"]);
-        let why = "the names of the keys in which the steps stood";
+        let why = "the names of the keys that contained the steps";
         unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: format!("todos {text}") });
     }
     let found = if has_todos { todos } else { steps(&of, &pieces) };
@@ -104,7 +104,7 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
         let why = "no steps were found, so all of it is the plan's text";
         unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: String::new() });
     }
-    unmapped.extend(unsaid(&of, &pieces, &found));
+    unmapped.extend(unused_statements(&of, &pieces, &found));
     let rest = rest(&of, &pieces, &mut unmapped);
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.rsplit_once('.').map_or(stem, |it| it.0);
@@ -132,7 +132,7 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
 pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
     let body = cut(text).1;
     let of = Document::new("", text, body, words);
-    let pieces = pieces::all_items(&of.said, &of.outline);
+    let pieces = pieces::all_items(&of.visible, &of.outline);
     let cuts: Vec<_> = pieces.pieces.iter().map(|it| it.span.clone()).collect();
     let around = without(body, 0..body.len(), &cuts);
     (numbered(steps(&of, &pieces), &mut |_, _| {}), around)
@@ -192,7 +192,9 @@ fn found_pieces(of: &Document<'_>) -> Pieces {
     let plan = PlanId::new("plan");
     let listed = steps_list::read(&plan, outline);
     let section = outline.section(|it| it == "Steps");
-    let (Some(section), false) = (section, listed.is_empty()) else { return pieces::find(&of.said, outline) };
+    let (Some(section), false) = (section, listed.is_empty()) else {
+        return pieces::find(&of.visible, outline);
+    };
     let names = |text: &str| listed.iter().any(|it| text.contains(&format!("step-{}", it.number)));
     let items = outline
         .items
@@ -213,7 +215,7 @@ fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<UnnumberedStep> {
         From::Item(nth) => of_item(of, piece, nth),
     });
     let mut found: Vec<_> = found.collect();
-    // The numbers of a list that goes up are the author's; `1. 1. 1.` says nothing.
+    // If the numbers of a list ascend, they are the author's; `1. 1. 1.` are not.
     let marks: Vec<_> = pieces.pieces.iter().map(|it| mark(of, it)).collect();
     let is_in_order = marks.iter().all(Option::is_some) && marks.windows(2).all(|it| it[0] < it[1]);
     if is_in_order && found.iter().all(|it| it.label.is_none()) {
@@ -226,13 +228,13 @@ fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<UnnumberedStep> {
 
 fn mark(of: &Document<'_>, piece: &Piece) -> Option<StepNumber> {
     let From::Item(nth) = piece.from else { return None };
-    let line = &of.said[of.outline.items[nth].span.start..];
+    let line = &of.visible[of.outline.items[nth].span.start..];
     let (number, _) = line.split_at(line.find(|c: char| !c.is_ascii_digit())?);
     number.parse().ok()
 }
 
-/// What the statements below the first line of a piece say of its step.
-fn said_of(of: &Document<'_>, piece: &Piece) -> (Option<StepStatus>, Vec<Wait>) {
+/// The status and dependencies that a piece states below its first line, or in `(depends: …)` anywhere.
+fn statements_of(of: &Document<'_>, piece: &Piece) -> (Option<StepStatus>, Vec<Wait>) {
     let first = first_line_end(of, piece);
     let own = || of.statements_in(&piece.span).filter(|it| it.form == Form::Parentheses || it.at >= first);
     let status = own().find_map(|it| match it.kind {
@@ -257,8 +259,8 @@ fn first_line_end(of: &Document<'_>, piece: &Piece) -> usize {
     }
 }
 
-/// What the document says of status and dependencies that no step got.
-fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<Unmapped> {
+/// The statements of the document about statuses and dependencies that no step got.
+fn unused_statements(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<Unmapped> {
     let piece_at = |at: usize| pieces.pieces.iter().position(|it| it.span.contains(&at));
     let mut unmapped = Vec::new();
     for it in &of.statements {
@@ -269,17 +271,17 @@ fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<U
             (Kind::Loose, _) => "these words about steps were not read",
             (_, Some(_)) if is_title => "these words are the title of a step",
             (Kind::Waits(_), Some(_)) => continue,
-            // Packages and the like are what many documents list below such a heading.
+            // Many documents list packages and the like below such a heading.
             (kind @ Kind::Waits(_), None) if it.form == Form::Section && !kind.has_numbers() => continue,
             (Kind::Waits(_), None) => "only a step can wait for others",
             (Kind::Status(Some(status)), Some(nth)) if found[nth].new_status() == *status => continue,
             (Kind::Status(Some(_)), Some(_)) => "the step has another status",
-            (Kind::Status(None), Some(_)) => "no status of a step is called so",
-            (Kind::Status(_), None) => "this status is that of no step",
+            (Kind::Status(None), Some(_)) => "this is not a status of a step",
+            (Kind::Status(_), None) => "this status belongs to no step",
         };
         unmapped.push(of.unmapped(it.at, why, &it.text));
     }
-    for nth in pieces::boxes(&of.said, &of.outline) {
+    for nth in pieces::boxes(&of.visible, &of.outline) {
         let item = &of.outline.items[nth];
         if !found.is_empty() && piece_at(item.span.start).is_none() {
             let why = "this task box is not a step, as the steps have another form";
@@ -291,7 +293,7 @@ fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<U
         let name = label::clean(&heading.text);
         let mut inside = found.iter().filter(|it| it.phase.as_deref() == Some(name.as_str())).peekable();
         if inside.peek().is_none() || inside.any(|it| it.new_status() != status) {
-            let why = "a phase has no status but that of its steps";
+            let why = "a phase has no status of its own";
             unmapped.push(of.unmapped(heading.span.start, why, &heading.text));
         }
     }
@@ -303,8 +305,8 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     let label = label::label(&heading.text);
     let (done, all) = of.outline.tasks_in(&piece.span);
     let ticked = (all > 0 && done == all).then_some(StepStatus::Completed);
-    let (stated, waits) = said_of(of, piece);
-    let said = label::status(&heading.text, of.words).or(stated);
+    let (stated, waits) = statements_of(of, piece);
+    let status = label::status(&heading.text, of.words).or(stated);
     let by = usize::from(heading.level.saturating_sub(1));
     let below = raised(of, heading.span.end..piece.span.end, by);
     let title = label.as_ref().map_or(heading.text.as_str(), |it| it.rest);
@@ -312,7 +314,7 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     UnnumberedStep {
         title: label::without_status(&title, of.words),
         label: label.map(|it| (it.rank, it.number.to_owned())),
-        status: said,
+        status,
         default: ticked.unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
         waits,
@@ -321,14 +323,14 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     }
 }
 
-/// The text of a step without the line that parted it from the next one.
+/// The text of a step without the `---` line that separates it from the next step.
 fn without_rule(text: &str) -> String {
     let end = text.trim_end();
     let end = end.strip_suffix("---").filter(|it| it.ends_with("\n\n")).unwrap_or(end).trim_end();
     format!("{end}\n")
 }
 
-/// The headings below a heading go up with it.
+/// A part of the body whose headings are raised by at most `by` levels, and not above level 2.
 fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
     let body = of.body;
     let mut text = String::new();
@@ -342,7 +344,7 @@ fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
     text + &body[from..range.end]
 }
 
-/// What lies below the first line of an item, as a text of its own.
+/// The text below the first line of an item, without the item's indentation.
 fn below_item(of: &Document<'_>, item: &text_markdown::Item, start: usize) -> String {
     let below = start..item.span.end;
     let is_indented = |it: &Range<usize>| {
@@ -361,12 +363,12 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     let odd = label::odd_box(&item.text);
     let text = odd.map_or(item.text.as_str(), |it| it.1);
     let at = item.at + item.text.len() - text.len();
-    // A line that says something about the step is no part of its title.
+    // A line that states a status or dependencies is not part of the title.
     let lines = text.match_indices('\n').map(|it| it.0 + 1);
     let end = lines.into_iter().find(|it| statements::begins(&text[*it..]));
     let text = text[..end.unwrap_or(text.len())].trim_end();
     let ticked = item.ticked.map(|it| if it { StepStatus::Completed } else { StepStatus::Pending });
-    let (stated, waits) = said_of(of, piece);
+    let (stated, waits) = statements_of(of, piece);
     let status = odd.map(|it| it.0).or(ticked.filter(|it| *it == StepStatus::Completed));
     let status = status.or_else(|| label::status(text, of.words)).or(stated);
     let label = label::label(text);
@@ -380,7 +382,7 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
             it.starts_with("[ ]") || label::odd_box(it).is_some()
         };
         let has_boxes = of.outline.tasks_in(&(start..item.span.end)).1 > 0
-            || of.said[start..item.span.end].lines().any(is_box);
+            || of.visible[start..item.span.end].lines().any(is_box);
         own.push_str(if has_boxes { "\n## Tasks\n" } else { "\n" });
         own.push_str(below.trim_matches('\n'));
         own.push('\n');
@@ -396,7 +398,8 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     }
 }
 
-/// Gives the steps the author's numbers if they are in order, else 1, 2, 3; `lost` gets names of no step.
+/// Gives the steps the author's numbers if they are in order, else 1, 2, 3; `lost` is called for each dependency that
+/// cannot be resolved.
 fn numbered(
     found: Vec<UnnumberedStep>,
     lost: &mut dyn FnMut(&Wait, &'static str),
@@ -425,7 +428,7 @@ fn numbered(
     found.into_iter().zip(numbers).zip(waits).map(draft).collect()
 }
 
-/// For each step what it waits for: steps of its own plan, sorted, and of others.
+/// The dependencies of each step: the steps of its own plan, sorted, and those of other plans.
 fn resolved(
     found: &[UnnumberedStep],
     numbers: &[StepNumber],
@@ -475,7 +478,7 @@ fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> Str
             continue;
         }
         if !is_phase {
-            let why = "a heading that only held the steps";
+            let why = "a heading that contained only the steps";
             unmapped.push(of.unmapped(heading.span.start, why, &heading.text));
         }
         cuts.push(heading.span.start..end);
@@ -483,7 +486,7 @@ fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> Str
     without(body, 0..body.len(), &cuts)
 }
 
-/// A range without the cuts in it; where something was cut, one blank line is left.
+/// The text of a range without the cuts; where something was cut, one blank line is left.
 fn without(body: &str, range: Range<usize>, cuts: &[Range<usize>]) -> String {
     let mut cuts: Vec<_> = cuts.iter().filter(|it| it.start >= range.start && it.start < range.end).collect();
     cuts.sort_by_key(|it| (it.start, std::cmp::Reverse(it.end)));

@@ -70,7 +70,7 @@ pub struct ImportedDecision {
     pub text: String,
     pub reasoning: Option<String>,
     pub by: Option<String>,
-    /// None: the source does not say when it was decided.
+    /// `None`: the source does not say when it was decided.
     pub at: Option<Time>,
     pub tags: Vec<String>,
     pub metadata: Map<String, Value>,
@@ -100,7 +100,7 @@ pub struct Draft {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmapped {
     pub path: String,
-    /// From 1; none: the whole file.
+    /// Counted from 1; `None`: the whole file, or no line in particular.
     pub line: Option<u32>,
     pub why: &'static str,
     pub text: String,
@@ -109,7 +109,7 @@ pub struct Unmapped {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Nothing {
-    #[error("there is no plan in it")]
+    #[error("it contains no plan")]
     NoPlan,
     #[error("`{path}` is not UTF-8")]
     NotUtf8 { path: String },
@@ -144,7 +144,7 @@ pub fn convert(name: &str, files: &[SourceFile], words: &Words) -> Result<Import
     if imported.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(Imported { unread, ..imported }) }
 }
 
-/// Each document with steps becomes a plan; if none has any, each becomes one without steps.
+/// Each document with steps becomes a plan; if no document has steps, each becomes a plan without steps.
 fn documents(texts: &[(&str, &str)], words: &Words) -> Imported {
     let all: Vec<_> =
         texts.iter().map(|(path, text)| (path, text, markdown::convert(path, text, words))).collect();
@@ -161,7 +161,7 @@ fn documents(texts: &[(&str, &str)], words: &Words) -> Imported {
     Imported { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }
 
-/// Why a document becomes no plan if others have steps; imported alone, it would become one.
+/// Why a document without steps does not become a plan if others have steps; imported alone, it would become a plan.
 const NO_STEPS: &str = "no steps were found in this document, so it is not a plan";
 
 fn not_utf8(file: &SourceFile, at: usize) -> Problem {
@@ -221,7 +221,7 @@ fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Chang
 }
 
 /// Why a date in a source was not mapped to `due`.
-const NO_DAY: &str = "this is not a date, as 2026-11-21";
+const NO_DAY: &str = "this is not a date such as 2026-11-21";
 
 /// The day that a source names, alone or with a time after it.
 fn day(text: &str) -> Option<Day> {

@@ -68,7 +68,7 @@ pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Expor
     Some(Exported { pieces, states: steps.into_iter().map(|it| it.1).collect(), sum })
 }
 
-/// The first line with anything on it.
+/// The first line that is not blank.
 fn first_line(body: &str, from: usize) -> Option<Range<usize>> {
     let rest = &body[from..];
     let start = from + rest.len() - rest.trim_start().len();
@@ -120,7 +120,7 @@ impl Exported {
         };
         let words = Words::default();
         let status = value("Status: ").and_then(|it| words.read::<PlanStatus>(it));
-        // Closed steps alone show a plan as completed, and an added step makes it active again.
+        // A plan is shown as completed if all its steps are closed, so the status of its file can be `active`.
         let is_closed = |it: &State| it.status.is_closed();
         let is_by_steps = !self.states.is_empty() && self.states.iter().all(is_closed);
         let status = status.filter(|it| *it != PlanStatus::Completed || !is_by_steps);
@@ -136,7 +136,7 @@ impl Exported {
             said.push_str("after\n");
         });
         let line = Some(line_index::place(body.as_bytes(), self.sum.start).line);
-        let why = "the line in which the export sums the plan up";
+        let why = "the summary line of the export";
         let ends = ["\r\n\r\n", "\n\n", "\r\n", "\n", ""].map(|it| format!("{sum}{it}"));
         let whole = ends.iter().find(|it| rest.contains(it.as_str()));
         let rest = whole.map_or_else(|| rest.to_owned(), |it| rest.replacen(it, "", 1));

@@ -1,6 +1,6 @@
 //! Which parts of a document are its steps: a Steps list, labelled headings, items below headings, task boxes.
 //!
-//! The first form that a document has counts; each leaves the rest of the text to the plan.
+//! The first of these forms that a document has is used. The rest of the text becomes the plan's text.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) enum From {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
     pub(super) pieces: Vec<Piece>,
-    /// Whether the author numbered them, which says an order.
+    /// Whether the author numbered them, which implies an order.
     pub(super) are_numbered: bool,
     /// Whether the pieces are items of a Steps list, which stays in the plan's text.
     pub(super) is_own_list: bool,
@@ -93,7 +93,8 @@ impl Document<'_> {
         own.span.start..next.map_or(self.body.len(), |it| it.span.start)
     }
 
-    /// The headings of a rank at the highest level that has two of them, else the highest with one, below level 1.
+    /// The headings of a rank at the highest level that has two or more of them; else the only one at the highest level
+    /// below level 1 that has one.
     fn of_rank(&self, rank: Rank, within: Option<&[usize]>) -> Vec<usize> {
         let is_inside =
             |nth: usize| within.is_none_or(|all| all.iter().any(|it| *it != nth && self.contains(*it, nth)));
@@ -110,7 +111,7 @@ impl Document<'_> {
         self.section(outer).contains(&self.heading(inner).span.start)
     }
 
-    /// The nearest heading around a place that is above `level`, is not the title and is no container
+    /// The nearest heading around a place that is above `level`, is not the title and is not a container
     /// ([`is_container`]).
     fn phase_at(&self, at: usize, level: u8) -> Option<String> {
         let above = self.outline.headings.iter().enumerate().filter(|(_, it)| it.span.start < at);
@@ -133,8 +134,8 @@ impl Document<'_> {
         self.headings(&self.of_rank(rank, None))
     }
 
-    /// Phases hold numbered headings or task boxes. A phase without either is a step itself; if no phase has any, all
-    /// are steps.
+    /// If phases have two or more numbered headings below them, these headings are the steps. Otherwise the task boxes
+    /// below the headings of the rank are the steps, and a heading without task boxes is a step itself.
     fn below_phases(&self, rank: Rank) -> Pieces {
         let phases = self.of_rank(rank, None);
         let inner = self.of_rank(Rank::Bare, Some(&phases));
@@ -237,7 +238,7 @@ impl Document<'_> {
         self.body[at..].trim_start().starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// The items of the only ordered list; of several lists, none is known to hold the steps.
+    /// The items of the only ordered list. If there are several lists, it is not known which one contains the steps.
     fn only_ordered_list(&self) -> Pieces {
         let pieces = self.items(&(0..self.body.len()), |it| self.is_ordered(it) && !self.is_measure(it));
         let starts =

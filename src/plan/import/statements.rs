@@ -1,4 +1,4 @@
-//! Lines of a document that say a status or a dependency. Each becomes a key of a step, or is listed as unmapped.
+//! Lines of a document that state a status or a dependency. Each becomes a key of a step, or is listed as unmapped.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) enum Form {
 
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// None: the word is no status of a step.
+    /// `None`: the word is not a status of a step.
     Status(Option<StepStatus>),
     Waits(Vec<Wait>),
     /// A sentence or a table, which is not read.
@@ -36,11 +36,11 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Whether it says anything at all; `Dependencies: none` does not.
-    fn says_something(&self) -> bool {
+    fn has_content(&self) -> bool {
         !matches!(self, Self::Waits(waits) if waits.is_empty())
     }
 
-    /// Whether a number in it may be that of a step.
+    /// Whether a number in it may be the number of a step.
     pub(super) fn has_numbers(&self) -> bool {
         match self {
             Self::Waits(waits) => waits.iter().any(|it| !matches!(it.name, Name::Text(_))),
@@ -49,21 +49,21 @@ impl Kind {
     }
 }
 
-/// Finds all statements of a body; `said` is the body without its code and comments.
-pub(super) fn find(body: &str, said: &str, outline: &Outline, words: &Words) -> Vec<Statement> {
+/// Finds all statements of a body; `visible` is the body with its code and comments hidden.
+pub(super) fn find(body: &str, visible: &str, outline: &Outline, words: &Words) -> Vec<Statement> {
     let mut found = Vec::new();
-    let mut flat = said.to_owned();
-    for (span, waits) in waits::groups(said) {
+    let mut flat = visible.to_owned();
+    for (span, waits) in waits::groups(visible) {
         let text = body[span.clone()].to_owned();
         found.push(Statement { at: span.start, text, kind: Kind::Waits(waits), form: Form::Parentheses });
-        flat.replace_range(span.clone(), &blank(&said[span]));
+        flat.replace_range(span.clone(), &blank(&visible[span]));
     }
     let mut scan = Scan { body, words, list: List::No, found };
     let mut at = 0;
     for line in flat.split_inclusive('\n') {
         let heading = outline.headings.iter().find(|it| it.span.contains(&at));
         match heading {
-            // The marks of a heading are no text.
+            // Only the first line of a heading is read; the next line may be its underline.
             Some(it) if at == it.span.start => scan.heading(line, at),
             Some(_) => {}
             None => scan.line(line, at),
@@ -71,7 +71,7 @@ pub(super) fn find(body: &str, said: &str, outline: &Outline, words: &Words) -> 
         at += line.len();
     }
     let mut found = scan.found;
-    found.retain(|it| it.kind.says_something());
+    found.retain(|it| it.kind.has_content());
     found.sort_by_key(|it| it.at);
     found
 }
@@ -84,7 +84,7 @@ fn blank(text: &str) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     No,
-    /// Below `Dependencies:`; it ends with the first line that is no item.
+    /// Below `Dependencies:`; it ends with the first line that is not an item.
     Items,
     /// Below a heading; it ends with the next one.
     Section,

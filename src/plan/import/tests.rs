@@ -1,6 +1,7 @@
 use super::*;
 
-/// The titles of the plans with their numbers of steps, and the paths that were left or could not be read.
+/// Checks the titles of the plans with their numbers of steps, the paths that were not mapped, and those that could not
+/// be read.
 #[track_caller]
 fn check(files: &[(&str, &[u8])], plans: &[(&str, usize)], left: &[&str], unread: &[(&str, u32, u32)]) {
     let source =
@@ -39,7 +40,7 @@ fn a_file_that_is_not_utf8_keeps_no_other_out() {
     assert_eq!(error, Nothing::NotUtf8 { path: "b.md".to_owned() });
 }
 
-/// The value of a key of the first step, and what is listed as not mapped with its line.
+/// Checks the value of a key of the first step, and what is listed as not mapped with its line.
 #[track_caller]
 fn check_store(path: &str, text: &str, key: &str, value: Option<&str>, listed: &[(&str, u32)]) {
     let file = |path: &str, text: &str| SourceFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() };

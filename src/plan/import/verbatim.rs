@@ -1,4 +1,4 @@
-//! Directories of `plan.md` and `step-N.md`: plans already, copied byte for byte; other documents are mapped.
+//! Directories of `plan.md` and `step-N.md` are plans already and are copied byte for byte. Other documents are mapped.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,7 +18,7 @@ pub(super) struct Wait {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Name {
-    /// The number after a word of steps or of phases, or without a word.
+    /// A number after a word for steps or for phases, or without such a word.
     Number(Rank, String),
     /// All numbers from one to another.
     Range(Rank, String, String),
@@ -48,7 +48,7 @@ pub(super) fn is_key(text: &str) -> bool {
     KEYS.split(", ").any(|it| it == key)
 }
 
-/// The value of a line that begins with these words and no colon: `Depends on Task 1`.
+/// The value of a line that begins with words such as "depends on", without a colon: `Depends on Task 1`.
 pub(super) fn begun(line: &str) -> Option<&str> {
     ["depends on ", "blocked by ", "waits for "].iter().find_map(|it| {
         let head = line.get(..it.len())?;
@@ -56,7 +56,7 @@ pub(super) fn begun(line: &str) -> Option<&str> {
     })
 }
 
-/// Words within a sentence that name a step to be waited for.
+/// Whether a sentence has words such as "depends on", followed by the name of a step or a phase.
 pub(super) fn in_sentence(line: &str) -> bool {
     let lower = line.to_lowercase();
     let verbs =
@@ -69,7 +69,7 @@ pub(super) fn in_sentence(line: &str) -> bool {
     })
 }
 
-/// Reads a list of dependencies without code; `at` is its place in the body.
+/// Reads a list of dependencies in which code is hidden; `at` is its byte position in the body.
 ///
 /// A text between commas that names no step is a [`Name::Text`].
 pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {
@@ -78,7 +78,7 @@ pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {
     let mut before = Some(Rank::Bare);
     for span in segments(value) {
         let text = value[span.clone()].trim_matches(|c: char| c.is_whitespace() || "*_`.()[]|".contains(c));
-        if text.is_empty() || says_none(text) {
+        if text.is_empty() || means_none(text) {
             continue;
         }
         let at = at + span.start + value[span.clone()].find(text).unwrap_or(0);
@@ -118,7 +118,7 @@ fn own() -> PlanId {
     PlanId::new("\u{1}")
 }
 
-fn says_none(text: &str) -> bool {
+fn means_none(text: &str) -> bool {
     let text = text.to_lowercase();
     ["none", "nothing", "n/a", "na", "-", "–", "—", "nil", "no dependencies", "[]"].contains(&text.as_str())
 }
@@ -224,7 +224,7 @@ fn range(text: &str) -> Option<(String, String)> {
     }
 }
 
-/// The steps that a name means, as places in `all`; `nth` is the step that waits.
+/// The steps that a name means, as indices of `all`; `nth` is the step that waits.
 pub(super) fn meant(name: &Name, nth: usize, all: &[Called<'_>]) -> Result<Vec<usize>, &'static str> {
     let found = match name {
         Name::Number(rank, number) => by_number(*rank, number, nth, all)?,
@@ -305,7 +305,7 @@ fn by_text(text: &str, all: &[Called<'_>]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Each name as `word number`, or in quotes if it is no number.
+    /// Each name as `word number`, as the id of a step of another plan, or otherwise in quotes.
     fn shown(waits: &[Wait]) -> Vec<String> {
         let word = |it: &Rank| match it {
             Rank::Step => "step ",

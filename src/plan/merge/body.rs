@@ -1,6 +1,6 @@
 //! Merging bodies: task boxes and the Steps list by item, the rest by lines.
 //!
-//! The result of each item is first written into all three versions, so that it cannot conflict in the merge
+//! The merged form of each item is first written into all three versions, so that it cannot conflict in the merge
 //! by lines.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ pub(super) fn merge(
     }
 }
 
-/// The result of a three-way merge where at most one side changed, or both in the same way.
+/// The result of a three-way merge if at most one side changed, or both in the same way; `None` otherwise.
 pub(super) fn one_of<'a, T: PartialEq + ?Sized>(base: &T, ours: &'a T, theirs: &'a T) -> Option<&'a T> {
     if ours == theirs || theirs == base { Some(ours) } else { (ours == base).then_some(theirs) }
 }

@@ -25,7 +25,7 @@ impl Entry {
         self.value.get(key)?.as_str()
     }
 
-    /// The time, the name and the content; of a plain text the text.
+    /// A short text for messages: the time, the author and the content, or a plain text, cut to 120 characters.
     pub(super) fn brief(&self) -> String {
         let parts = ["at", "by", "outcome", "phase", "text"].iter().filter_map(|it| self.text(it));
         let brief: Vec<&str> = parts.chain(self.value.as_str()).collect();
@@ -37,7 +37,7 @@ impl Entry {
     }
 }
 
-/// The entries of a list; none if the value is no list. What is missing is an empty list.
+/// The entries of a list; `None` if the value is not a list. A missing list has no entries.
 pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
     let Some(list) = list.filter(|it| !it.is_null()) else { return Some(Vec::new()) };
     if list.kind() != Kind::List {
@@ -55,7 +55,7 @@ fn as_written(item: View<'_>) -> NewValue {
     if is_one_value { typed } else { NewValue::of_view(item) }
 }
 
-/// The entries of `of` that `among` lacks. Of equal entries each counts.
+/// The entries of `of` that `among` lacks. Equal entries are counted: if `of` has two and `among` one, one is missing.
 pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
     let mut left: Vec<&Value> = among.iter().map(|it| &it.value).collect();
     let is_new = |it: &&Entry| match left.iter().position(|value| **value == it.value) {
@@ -70,7 +70,7 @@ pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
 
 /// Adds entries to a list of a file, each before the first entry of the file itself that is later.
 ///
-/// Entries of a list in brackets stay at its end. None if the list cannot be edited.
+/// In a list in brackets, the new entries stay at the end. `None` if the list cannot be edited.
 pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: &[&str]) -> Option<Vec<u8>> {
     let append = |it: &&Entry| Change::Append { key: key.to_owned(), item: it.new.clone() };
     let changes: Vec<Change> = new.iter().map(append).collect();
@@ -84,7 +84,7 @@ pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: 
     Some(header_edit::reordered(&file, key, &places).unwrap_or(file))
 }
 
-/// The changes that turn the list of OURS into the merged set; none if one of them is no list.
+/// The changes that turn the list of OURS into the merged set; `None` if the value of a version is not a list.
 pub(super) fn set_changes(
     key: &str,
     base: Option<View<'_>>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::body::one_of;
 use super::entries::{self, Entry, LOGS, SETS};
-use super::status::{self, Said, Tries, Winner, WrittenClaim};
+use super::status::{self, Tries, Winner, WrittenClaim, WrittenStatus};
 use super::{CLAIMED_TWICE, FileKind, Side, Sides, TextMerge, TextMerged};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::time::Time;
@@ -103,17 +103,18 @@ impl<'a> Merge<'a> {
 
     /// Decides on status, claim and confirmation; returns the entries that keep what the decision drops.
     fn status(&mut self, kind: FileKind, words: &Words) -> Option<More> {
-        let said = self.all().map(|it| it.text_of("status"));
+        let statuses = self.all().map(|it| it.text_of("status"));
         if kind == FileKind::Plan {
-            let [base, ours, theirs] = said.map(|it| it.and_then(|it| words.read::<PlanStatus>(it)));
-            if said[1] != said[2]
+            let [base, ours, theirs] = statuses.map(|it| it.and_then(|it| words.read::<PlanStatus>(it)));
+            if statuses[1] != statuses[2]
                 && let Some(winner) = status::of_plan(base, ours, theirs)
             {
                 self.take("status", winner);
             }
             return Some(Vec::new());
         }
-        let said = said.map(|word| Said { word, status: word.and_then(|it| words.read(it)) });
+        let statuses =
+            statuses.map(|word| WrittenStatus { word, status: word.and_then(|it| words.read(it)) });
         let [base, ours, theirs] = self.all().map(|it| entries::read(it.get("attempts")));
         let (base, ours, theirs) = (base?, ours?, theirs?);
         let brief = |of: Vec<&Entry>| {
@@ -128,14 +129,14 @@ impl<'a> Merge<'a> {
             is_base_merged: self.sides.is_base_merged,
             are_retitled: self.sides.are_retitled(),
         };
-        let winner = status::of_step(said[0], said[1], said[2], &tries);
+        let winner = status::of_step(statuses[0], statuses[1], statuses[2], &tries);
         let mut more = More::new();
         if let Some(winner) = winner {
-            let is_same = status::word(said[1]) == status::word(said[2]);
+            let is_same = status::word(statuses[1]) == status::word(statuses[2]);
             if !is_same {
-                let words = [status::word(said[1]), status::word(said[2])];
+                let words = [status::word(statuses[1]), status::word(statuses[2])];
                 let word = if winner == Winner::Ours { words[0] } else { words[1] };
-                if status::word(said[0]) != words[0] && status::word(said[0]) != words[1] {
+                if status::word(statuses[0]) != words[0] && status::word(statuses[0]) != words[1] {
                     self.decided.push(format!("status {word} ({} and {})", words[0], words[1]));
                 }
             }
@@ -281,7 +282,8 @@ impl<'a> Merge<'a> {
         Some(MergedHeader { bytes, is_clean, decided: self.decided })
     }
 
-    /// After the nearest preceding key of the table of keys; if there is none, after the preceding key in THEIRS.
+    /// The index at which a key that only THEIRS has is inserted: after the nearest key that precedes it in the table
+    /// of keys; if there is none, after the nearest key that precedes it in THEIRS.
     fn place_of(&self, out: &[(String, Vec<u8>)], before: &[Piece], key: &str) -> usize {
         let find = |name: &str| out.iter().position(|(it, _)| it == name);
         let rank = self.order.iter().position(|it| *it == key);
@@ -321,7 +323,7 @@ impl<'a> Merge<'a> {
         merged_lines(before, own, other, lines)
     }
 
-    /// Whether every key has the value of a side, or the one that an edit gave it.
+    /// Whether every key has the value of THEIRS or the edited value of OURS, or may have parts of both.
     fn is_meant(&self, bytes: &[u8], edited: &Tree) -> bool {
         let Some(tree) = Tree::of_file(bytes) else { return false };
         let [_, ours, theirs] = self.all();
@@ -373,7 +375,7 @@ fn claim_of(value: Option<View<'_>>) -> Option<WrittenClaim> {
     Some(WrittenClaim { id: part("id")?, by: part("by"), at: part("at") })
 }
 
-/// An entry of texts, in this order, without those that are missing.
+/// An entry with these keys and texts in this order, without the keys that have no text.
 fn new_entry<'a>(parts: impl Iterator<Item = (&'static str, Option<&'a str>)>) -> Option<Entry> {
     let (mut value, mut new) = (serde_json::Map::new(), Vec::new());
     for (key, text) in parts {

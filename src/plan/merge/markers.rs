@@ -18,7 +18,7 @@ enum At {
 /// The sizes of git's markers, which are longer for renamed files and merged bases.
 pub const SIZES: std::ops::RangeInclusive<usize> = 7..=15;
 
-/// Reads the markers of a text, in any of git's styles; none if there are none, or if they are incomplete.
+/// Reads the markers of a text, in any of git's styles; `None` if there are no markers, or if they are incomplete.
 pub fn pick(text: &[u8], marker_size: usize) -> Option<Picked> {
     let mut picked = Picked { ours: Vec::new(), theirs: Vec::new() };
     let (mut at, mut n) = (At::Common, 0);
@@ -44,7 +44,7 @@ pub fn pick(text: &[u8], marker_size: usize) -> Option<Picked> {
     (n > 0 && at == At::Common).then_some(picked)
 }
 
-/// The letter of a marker line.
+/// The character that a marker line begins with; `None` for other lines.
 fn marker(line: &[u8], size: usize) -> Option<u8> {
     let first = *line.first().filter(|it| b"<|=>".contains(it))?;
     let length = line.iter().take_while(|it| **it == first).count();

@@ -120,7 +120,7 @@ fn both(ours: &[u8], theirs: &[u8]) -> TextMerged {
     TextMerged { bytes, is_clean: false }
 }
 
-/// One version of a file, in the parts that the merge needs.
+/// One version of a file, split into the parts that the merge needs.
 struct Side<'a> {
     parts: Parts<'a>,
     tree: Option<Tree>,
@@ -279,7 +279,7 @@ fn heading(body: &str) -> Option<String> {
     markdown::sections(body).title().map(str::to_owned)
 }
 
-/// Identifies a step across new numbers, until `squash` or a person changes its title.
+/// Identifies a step even if it gets another number, until `squash` or a person changes its title.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     created_at: String,
@@ -294,8 +294,8 @@ pub fn identity(file: &[u8]) -> Option<Identity> {
 
 /// How much two files look like versions of one step; 0 if they are not.
 ///
-/// A renumbered step keeps its time of creation and its title. A step that `squash` created keeps its time
-/// and id, and its former title becomes a heading above its text.
+/// A renumbered step keeps its time of creation and its title. The step that `squash` makes keeps the time of creation
+/// and the id of its first part, whose title becomes a heading above its text.
 pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     let (Some(a), Some(b)) = (Side::read("", one), Side::read("", other)) else { return 0 };
     let is_same = |key: &str| a.text_of(key).is_some() && a.text_of(key) == b.text_of(key);
@@ -319,8 +319,8 @@ pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
     !text.is_empty() && file.body.replace("\r\n", "\n").contains(&text) || has_heading(&file, &step)
 }
 
-/// Whether `squash` added parts to a version since an earlier one: headings below its title that the earlier
-/// version lacks.
+/// Whether `squash` added parts to a version since an earlier one: headings of level 1 below its title that the
+/// earlier version lacks.
 pub fn holds_more_steps(file: &[u8], earlier: &[u8]) -> bool {
     let headings = |bytes: &[u8]| -> Vec<String> {
         let Some(side) = Side::read("", bytes) else { return Vec::new() };
@@ -337,8 +337,8 @@ fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
     title.is_some_and(|it| file.body.lines().any(|line| line == it))
 }
 
-/// Adds another step's attempts and notes that a step lacks, except those that a `known` version has. None if
-/// it lacks none, or if they cannot be added.
+/// Adds another step's attempts, notes and confirmations that a step lacks, except those that a `known` version has.
+/// `None` if the step lacks none, or if they cannot be added.
 pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<Vec<u8>> {
     let (tree, from) = (Tree::of_file(file)?, Tree::of_file(other)?);
     let known = known.and_then(Tree::of_file);

@@ -62,7 +62,7 @@ pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
         merged.extend(one_of(&base, &ours, &theirs)?.map(|it| (name, it)));
     }
     let (title, their_title) = (&title.name, &their_title.name);
-    // A title that one side has and the other has squashed further, or left as it was, is not in question.
+    // The titles conflict only if both are new: neither is a section of the other side or of the base.
     let are_two = !is_known(title, &other) && !is_known(their_title, &own);
     if !are_two || is_known(title, &common) || is_known(their_title, &common) {
         let text = joined(&merged, &own, ours);
@@ -91,7 +91,7 @@ fn order<'s>(own: &'s [Section<'_>], other: &'s [Section<'_>]) -> Vec<&'s Name> 
     names
 }
 
-/// A body of these sections. Between two sections that follow each other in OURS, the blank lines stay.
+/// A body of these sections. Two sections that follow each other in OURS keep the blank lines between them.
 fn joined(merged: &[(&Name, &str)], own: &[Section<'_>], ours: &str) -> String {
     let blank = if ours.contains("\r\n") { "\r\n\r\n" } else { "\n\n" };
     let lead = &ours[..ours.len() - ours.trim_start().len()];

@@ -9,7 +9,7 @@ pub(super) enum Winner {
     Theirs,
 }
 
-/// How the attempts of the sides relate; each as outcome and time, newest last.
+/// How the attempts of the sides relate; each as time and outcome.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tries {
     /// Those that only OURS has.
@@ -18,7 +18,8 @@ pub(super) struct Tries {
     pub(super) theirs: Vec<(String, String)>,
     /// Whether each side has attempts that the base lacks.
     pub(super) are_new: [bool; 2],
-    /// Whether each side lacks attempts that the base has, for example if a rebase replays a commit on an older one.
+    /// Whether each side lacks attempts that the base has, for example if a rebase replays a commit on an older
+    /// version.
     pub(super) are_older: [bool; 2],
     /// Whether the base is itself a merge, as after a criss-cross merge. Then an older side has not changed the status.
     pub(super) is_base_merged: bool,
@@ -27,10 +28,15 @@ pub(super) struct Tries {
     pub(super) are_retitled: bool,
 }
 
-/// Decides between the statuses of a step. `None`: only a person can.
+/// Decides between the statuses of a step. `None`: only a person can decide.
 ///
 /// A missing status is `pending`. An unknown word never wins over another status.
-pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &Tries) -> Option<Winner> {
+pub(super) fn of_step(
+    base: WrittenStatus<'_>,
+    ours: WrittenStatus<'_>,
+    theirs: WrittenStatus<'_>,
+    tries: &Tries,
+) -> Option<Winner> {
     if ours.is(&theirs) {
         return Some(Winner::Ours);
     }
@@ -69,10 +75,10 @@ pub(super) fn of_step(base: Said<'_>, ours: Said<'_>, theirs: Said<'_>, tries: &
     Some(if wins { Winner::Ours } else { Winner::Theirs })
 }
 
-/// Whether a side completed the step after the last attempt that only the other side has, or the other side has only
-/// an older version of the step.
+/// Whether a side completed the step after the last attempt that only the other side has. If there is no such attempt,
+/// the other side must have an older version of the step.
 fn is_completed_later(
-    side: &Said<'_>,
+    side: &WrittenStatus<'_>,
     own: &[(String, String)],
     other: &[(String, String)],
     is_other_older: bool,
@@ -95,8 +101,8 @@ fn how_far(status: StepStatus) -> usize {
     order.iter().position(|it| *it == status).unwrap_or_default()
 }
 
-/// Decides between the statuses of a plan: the later one of draft, active, and the others. Completed and
-/// abandoned contradict each other.
+/// Decides between the statuses of a plan. If only one side changed the status, that side wins. Otherwise active wins
+/// over draft, and completed and abandoned win over both; between completed and abandoned only a person can decide.
 pub(super) fn of_plan(
     base: Option<PlanStatus>,
     ours: Option<PlanStatus>,
@@ -121,12 +127,12 @@ pub(super) fn of_plan(
 
 /// A step's status as a file states it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct WrittenStatus<'a> {
     pub(super) word: Option<&'a str>,
     pub(super) status: Option<StepStatus>,
 }
 
-impl Said<'_> {
+impl WrittenStatus<'_> {
     fn known(&self) -> Option<StepStatus> {
         if self.word.is_none() { Some(StepStatus::Pending) } else { self.status }
     }
@@ -155,7 +161,7 @@ pub(super) fn of_claims(ours: &WrittenClaim, theirs: &WrittenClaim) -> Winner {
 }
 
 /// The canonical word of a step's status, for messages.
-pub(super) fn word(of: Said<'_>) -> &str {
+pub(super) fn word(of: WrittenStatus<'_>) -> &str {
     match of.status {
         Some(status) => status.word(),
         None => of.word.unwrap_or("pending"),
@@ -166,11 +172,11 @@ pub(super) fn word(of: Said<'_>) -> &str {
 mod tests {
     use super::*;
 
-    fn said(word: &str) -> Said<'_> {
-        Said { word: Some(word), status: crate::plan::words::Words::default().read(word) }
+    fn written(word: &str) -> WrittenStatus<'_> {
+        WrittenStatus { word: Some(word), status: crate::plan::words::Words::default().read(word) }
     }
 
-    /// Attempts are written as the outcome and its minute, those of OURS in upper case before `|`.
+    /// Attempts are pairs of a time and an outcome. Attempts that both sides have are given for both.
     #[track_caller]
     fn check(statuses: [&str; 3], ours: &[(&str, &str)], theirs: &[(&str, &str)], winner: Option<Winner>) {
         let own = |of: &[(&str, &str)], not: &[(&str, &str)]| {
@@ -180,7 +186,7 @@ mod tests {
         let are_new = [!ours.is_empty(), !theirs.is_empty()];
         let (ours_only, theirs_only) = (own(ours, theirs), own(theirs, ours));
         let tries = Tries { ours: ours_only, theirs: theirs_only, are_new, ..Tries::default() };
-        let [base, one, other] = statuses.map(said);
+        let [base, one, other] = statuses.map(written);
         assert_eq!(of_step(base, one, other, &tries), winner, "{statuses:?} {ours:?} {theirs:?}");
         let are_new = [are_new[1], are_new[0]];
         let turned = Tries { ours: tries.theirs, theirs: tries.ours, are_new, ..tries };
@@ -229,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_side_that_lacks_attempts_of_the_base_has_not_changed_the_status_since() {
-        let [completed, failed] = ["completed", "failed"].map(said);
+        let [completed, failed] = ["completed", "failed"].map(written);
         let more = vec![("02".to_owned(), "completed".to_owned())];
         // The base is a merge of both sides, and theirs is the older version of the step.
         let is_base_merged = true;
@@ -242,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_completion_after_a_squash_that_both_sides_have_stays() {
-        let [completed, pending] = ["completed", "pending"].map(said);
+        let [completed, pending] = ["completed", "pending"].map(written);
         // The squash made the step pending, without an attempt.
         let again = vec![("02".to_owned(), "completed".to_owned())];
         let tries = Tries { ours: again.clone(), are_new: [true, false], ..Tries::default() };
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_completion_that_the_other_side_never_had_stays() {
-        let [completed, pending, failed] = ["completed", "pending", "failed"].map(said);
+        let [completed, pending, failed] = ["completed", "pending", "failed"].map(written);
         // A rebase replays a second completion on a version without the first one.
         let twice = ["01", "02"].map(|at| (at.to_owned(), "completed".to_owned())).to_vec();
         let tries = Tries { theirs: twice, are_older: [true, false], ..Tries::default() };

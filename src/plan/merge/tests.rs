@@ -121,7 +121,7 @@ fn a_step_that_one_side_squashed_after_both_added_it_is_one_step() {
         let got = merged(STEP, None, ours, theirs);
         assert_eq!((text(&got), got.is_clean), (of("completed", parts), true));
     }
-    // The part has a line of its own on one side, and another title is another step.
+    // One side added a line to the part. A step with another title is another step.
     let got = merged(STEP, Some(&plain), &of("completed", &format!("{own}\nMore.")), &squashed);
     assert_eq!(text(&got), of("pending", &parts.replace("tables.", "tables.\nMore.")));
     let other = of("pending", &parts.replace("# Schema", "# Pages"));

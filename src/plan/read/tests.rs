@@ -105,7 +105,7 @@ fn an_unreadable_file_is_a_step_whose_status_nobody_knows() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_told_with_their_place() {
+fn bytes_that_are_not_utf8_are_reported_with_their_place() {
     let mut source = source("p/step-1.md", "");
     source.content = source.content.map(|it| Content { bytes: b"---\n---\nab\xFF".to_vec(), ..it });
     let sources = PlanSources { steps: vec![(StepNumber::whole(1), source)], ..PlanSources::default() };

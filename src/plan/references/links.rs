@@ -1,4 +1,4 @@
-//! Links in prose that lead to the files of plans: they follow when a plan's directory or a step's file gets another name.
+//! Links in prose to the files of plans: they are updated when a plan's directory or a step's file gets another name.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::text::markdown;
 
 /// Returns a file in which the links to a plan's files use the plan's new name; `None` if it has no such link.
 ///
-/// The file is in a directory next to the plan's. Only destinations such as `../old/step-2.md` count, by the name of
-/// the directory; other words of the text may mean something else.
+/// The file is in a directory next to the plan's. Only link destinations such as `../old/step-2.md` change, because the
+/// plan's name may mean something else in other text.
 pub(crate) fn followed(file: &[u8], old: &PlanId, new: &PlanId) -> Option<Vec<u8>> {
     rewritten(file, new.as_str(), |destination| {
         let (rest, name) = outside(destination)?;
@@ -99,7 +99,7 @@ fn decoded(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A name as a destination may have it, with and without `<>` around it.
+/// A name, percent-encoded so that a destination may contain it, with and without `<>` around the destination.
 fn written(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {

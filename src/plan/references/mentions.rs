@@ -12,9 +12,9 @@ use crate::plan::step_number::StepNumber;
 pub(super) struct Mentions {
     /// In the order of the text, each once.
     pub(super) steps: Vec<StepId>,
-    /// The ranges that are too long to be in `steps`; of each of them only the ends are there.
+    /// The ranges that are too long to be in `steps`, which has only their ends.
     pub(super) ranges: Vec<StepRange>,
-    /// It says "all previous steps", so those that are added before the step later count too.
+    /// The text says "all previous steps", so steps that are later inserted before this step count, too.
     pub(super) says_all: bool,
 }
 
@@ -24,11 +24,11 @@ impl Mentions {
     }
 }
 
-/// Finds what the text of a step names. `numbers` are those of its plan's steps, sorted; a range means those of them
-/// that are in it, and its ends.
+/// Finds what the text of a step names. `numbers` are those of its plan's steps, sorted; a range means those of
+/// `numbers` that are in it, and its ends.
 ///
-/// The time is linear in the text and in what is found. A plan may name all of its steps in each of them, so ranges
-/// add at most [`MOST_SPELLED_OUT`] steps and their ends.
+/// The time is linear in the text and in what is found. Each step of a plan may name all other steps, so ranges add at
+/// most [`MOST_SPELLED_OUT`] steps and their ends.
 pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mentions {
     let folded = text.to_ascii_lowercase();
     let mut finder = Finder {
@@ -46,7 +46,7 @@ pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mention
         if at >= from
             && let Some(plan) = plan_before(&step.plan, &text[..at])
         {
-            from = finder.list_behind(&plan, at, at + word.len()).unwrap_or(from);
+            from = finder.list_after(&plan, at, at + word.len()).unwrap_or(from);
         }
     }
     finder.bare_lists();
@@ -78,7 +78,7 @@ pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mention
     Mentions { steps, ranges: ranges.collect(), says_all }
 }
 
-/// The ranges below `end`, sorted and apart from each other.
+/// The parts of the ranges below `end`, sorted; ranges that overlap or touch are joined.
 fn merged(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
     ranges.sort_by_key(|it| it.start);
     let mut merged: Vec<Range<usize>> = Vec::new();
@@ -94,7 +94,7 @@ fn merged(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
 /// Words for what comes before a step.
 const PREVIOUS: [&str; 4] = ["previous", "preceding", "prior", "earlier"];
 
-/// Words that a list may begin with, so that a line of numbers alone is one.
+/// Words that may precede the numbers in a line that contains nothing else.
 const INTRODUCTIONS: &str = "depends on, depends, requires, needs, waits for, waiting for, after, blocked by, \
                              dependencies, dependency, prerequisites, prerequisite";
 
@@ -124,7 +124,7 @@ fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
     Some(if is_all || is_plural { Before::All } else { Before::One })
 }
 
-/// A text without the blanks that it begins with, up to an empty line.
+/// A text without the blanks and the line end at its beginning; it is not trimmed beyond an empty line.
 fn trimmed(text: &str) -> &str {
     let blank = [' ', '\t', '\r', '\u{a0}'];
     let rest = text.trim_start_matches(blank);
@@ -132,7 +132,8 @@ fn trimmed(text: &str) -> &str {
     next.filter(|it| !it.starts_with('\n')).unwrap_or(rest)
 }
 
-/// The words of the clause that a text ends in; no more of it than is needed, because a text may have many.
+/// The words of the last clause of a text. Only the last 200 bytes are read, because this is done for many words of
+/// a text.
 fn clause(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     const MOST: usize = 200;
     let from = (text.len().saturating_sub(MOST)..).find(|it| text.is_char_boundary(*it)).unwrap_or(0);
@@ -155,12 +156,12 @@ fn is_denied(text: &str) -> bool {
 struct Finder<'a> {
     step: &'a StepId,
     text: &'a str,
-    /// The text in small letters, byte for byte.
+    /// The text with ASCII letters in lower case; every byte keeps its place.
     folded: &'a str,
     numbers: &'a [StepNumber],
     seen: HashSet<StepId>,
     steps: Vec<StepId>,
-    /// Places in `numbers`.
+    /// Ranges of indices in `numbers`.
     ranges: Vec<Range<usize>>,
     /// How many steps were added one by one because a range holds them.
     n_spelled_out: usize,
@@ -176,7 +177,7 @@ impl Finder<'_> {
     }
 
     /// Reads the numbers after the word "step", which ends at `end`; returns where they end.
-    fn list_behind(&mut self, plan: &PlanId, start: usize, end: usize) -> Option<usize> {
+    fn list_after(&mut self, plan: &PlanId, start: usize, end: usize) -> Option<usize> {
         let rest = &self.folded[end..];
         let behind = rest.strip_prefix('s').map_or(rest, |it| it.strip_prefix(':').unwrap_or(it));
         let number = match behind.strip_prefix('-') {
@@ -184,7 +185,7 @@ impl Finder<'_> {
             None => trimmed(behind).trim_start_matches(['#', '*', '_']),
         };
         let at = self.folded.len() - number.len();
-        // `step-1` is a name, whatever follows its number; other words have to end with it.
+        // `step-1` is a name, whatever follows its number; in other forms the number must end the word.
         let is_name = &self.folded[start..at] == "step-";
         let gap = &behind[..behind.len() - number.len()];
         // On the next line, `1.` is the mark of a list.
@@ -197,14 +198,14 @@ impl Finder<'_> {
     fn list(&mut self, plan: &PlanId, at: usize, is_name: bool) -> Option<usize> {
         let (first, mut end) = self.number(at, is_name)?;
         self.add(plan, &first);
-        // `2026-11-21` is no range.
+        // The end of a range cannot begin another one: `1-3-5` and `2026-11-21` are not two ranges.
         let mut begin = Some(first);
         loop {
-            let range = begin.take().and_then(|it| Some((it, self.behind(end, &RANGE)?)));
+            let range = begin.take().and_then(|it| Some((it, self.number_after(end, &RANGE)?)));
             if let Some((first, (number, to))) = range {
                 self.range(plan, &first, &number);
                 end = to;
-            } else if let Some((number, to)) = self.behind(end, &AND) {
+            } else if let Some((number, to)) = self.number_after(end, &AND) {
                 self.add(plan, &number);
                 (begin, end) = (Some(number), to);
             } else {
@@ -239,11 +240,11 @@ impl Finder<'_> {
         digits.parse().ok().filter(|_| is_name || !goes_on).map(|it| (it, end))
     }
 
-    /// The number after one of these words, which may be called a step once more: `, 2`, `and step 2`, `–3`.
-    fn behind(&self, at: usize, words: &[&str]) -> Option<(StepNumber, usize)> {
+    /// The number after one of these words, with or without the word "step" before it: `, 2`, `and step 2`, `–3`.
+    fn number_after(&self, at: usize, words: &[&str]) -> Option<(StepNumber, usize)> {
         let rest = self.folded[at..].trim_start_matches(['`', '*', '_']);
         let beside = rest.trim_start_matches([' ', '\t', '\u{a0}']);
-        // A mark at the beginning of a line is that of a list.
+        // A mark such as `-` at the beginning of the next line is a list mark.
         let rest = if trimmed(rest).starts_with(char::is_alphabetic) { trimmed(rest) } else { beside };
         let after = words.iter().find_map(|word| {
             let after = rest.strip_prefix(word)?;
@@ -261,7 +262,7 @@ impl Finder<'_> {
         self.number(self.folded.len() - number.len(), is_name)
     }
 
-    /// Reads the lines that hold nothing but numbers, as `1, 2 and 4` or `Depends on: 1-3`.
+    /// Reads the lines that contain only numbers, such as `1, 2 and 4`, also after an introduction: `Depends on: 1-3`.
     fn bare_lists(&mut self) {
         let text = self.folded;
         for line in text.split('\n') {
@@ -283,7 +284,7 @@ impl Finder<'_> {
         }
     }
 
-    /// "all steps above", "every step before this one".
+    /// Whether the text says "all steps above", "every step before this one" or similar.
     fn names_all_above(&self) -> bool {
         let above = |(at, word): (usize, &str)| {
             let rest = self.folded[at + word.len()..].trim_start_matches('s').trim_start();

@@ -1,11 +1,11 @@
 //! Finds texts of a step that look like a dependency but are in a form that planwatch does not read.
 //!
-//! The forms are few on purpose. A word such as "depends on" has to be followed directly by the name of a step that comes
-//! before, or a section with a similar heading has to name one.
+//! The forms are few on purpose. A word such as "depends on" has to be followed directly by the name of an earlier step
+//! or of a step of another plan, or a section with a similar heading has to name one.
 
 use std::ops::Range;
 
-use super::{Section, mentions, read_section, read_target, says_none, section, without_parentheses};
+use super::{Section, means_none, mentions, read_section, read_target, section, without_parentheses};
 use crate::plan::id::{StepId, read_step_id};
 use crate::plan::step_number::StepNumber;
 use crate::text::markdown::{self, Outline};
@@ -23,7 +23,7 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub(crate) form: Form,
-    /// Without the marks around it.
+    /// Its first line, without the blanks around it.
     pub(crate) text: Range<usize>,
 }
 
@@ -60,7 +60,7 @@ const HEADINGS: [&str; 8] = [
 /// Marks around a label and before a name: of emphasis, lists, tables, headings, links and code.
 const MARKS: [char; 12] = [' ', '\t', '*', '_', '`', '|', '#', '-', '+', ':', '[', '\u{a0}'];
 
-/// Finds what looks like a dependency on a step that `is_known` does not have.
+/// Finds what looks like a dependency on a step for which `is_known` is false.
 pub(crate) fn find(
     step: &StepId,
     (body, outline): (&str, &Outline),
@@ -76,7 +76,7 @@ pub(crate) fn find(
         is_like(&heading.text) && !is_read(heading.span.end)
     };
     let headings: Vec<_> = (0..outline.headings.len()).filter(like).collect();
-    // Nearly every text ends here.
+    // For nearly every text the search ends here.
     if headings.is_empty() && !has_html && !body.lines().any(|it| label(it).is_some()) {
         return Vec::new();
     }
@@ -117,7 +117,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Later steps count in no form.
+    /// Whether a step is earlier or in another plan, and not known as a dependency. Later steps never count.
     fn is_unread(&self, id: &StepId) -> bool {
         (id.plan != self.step.plan || id.number < self.step.number) && !(self.is_known)(id)
     }
@@ -159,7 +159,7 @@ impl Finder<'_> {
 
 /// Whether a Dependencies section without its comments says that there are none.
 fn begins_with_none(masked: &str) -> bool {
-    says_none(masked.trim_start_matches(MARKS).trim_start(), masked)
+    means_none(masked.trim_start_matches(MARKS).trim_start(), masked)
 }
 
 /// The rest of a line that begins with one of the labels, with or without marks.

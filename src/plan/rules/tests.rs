@@ -223,7 +223,7 @@ fn held(claim: &str, lapse: Option<Lapse>, holding: Holding) -> HeldClaim {
     }
 }
 
-/// One step, what is recorded of it, and what `next` says.
+/// Checks the state that `next` reports and the number of problems, for one step and the records of its claims.
 #[track_caller]
 fn check_held(step: &str, held: &[HeldClaim], state: State, problems: usize) {
     let mut claims = Claims::default();
@@ -247,7 +247,7 @@ fn what_is_recorded_of_a_claim_decides_whether_it_holds() {
     const NEW: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-21T11:59:00Z}";
     let other = || Holding::Elsewhere { worktree: "/other".to_owned(), is_gone: false };
     let closed = || Holding::Closed { branch: Some("refs/heads/x".to_owned()) };
-    // The file's own claim: a record goes before the time stamp.
+    // The file's own claim: a record takes precedence over the time stamp.
     check_held(OLD, &[], State::Next, 0);
     check_held(NEW, &[], State::Waiting, 0);
     check_held(OLD, &[held("k1111111", None, Here)], State::Waiting, 0);
@@ -316,7 +316,7 @@ fn any_plans() -> impl Strategy<Value = Vec<Plan>> {
     })
 }
 
-/// All that questions about all plans are answered with.
+/// The answers to the queries about all plans.
 fn answers(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
     let of = |it: &Plan| {
         let codes: Vec<_> = it.steps.iter().flat_map(|it| &it.problems).map(|it| it.code).collect();
@@ -339,10 +339,11 @@ proptest! {
     }
 }
 
-/// Gives steps the range of all steps before them, or of some: for each step how many are left out on either side.
+/// Gives each step a range of the steps before it. `left_out` has for each step how many are left out at the start and
+/// at the end.
 fn with_ranges(mut plans: Vec<Plan>, left_out: &[(usize, usize)]) -> Vec<Plan> {
     let mut left_out = left_out.iter();
-    // What an archived plan's steps wait for is looked up in a live plan of the same name.
+    // Archived plans get no ranges, because their dependencies may be looked up in a live plan of the same name.
     for plan in plans.iter_mut().filter(|it| !it.is_archived) {
         let numbers: Vec<_> = plan.steps.iter().map(|it| it.id.number.clone()).collect();
         for step in &mut plan.steps {
@@ -426,7 +427,7 @@ fn a_summary_has_whole_only_what_may_be_handed_out_or_is_claimed() {
     let mut archived = plan("p", ACTIVE, &["1 pending"]);
     archived.is_archived = true;
     assert_ne!(archived.summary().stored().steps, archived.steps);
-    // Of a line in the Steps list alone.
+    // A step that is only a line in the Steps list is never whole.
     let mut listed = plan("p", ACTIVE, &["1 pending"]);
     listed.steps[0].etag = None;
     listed.steps[0].tags = vec!["x".to_owned()];

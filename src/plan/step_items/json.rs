@@ -1,4 +1,5 @@
-//! Steps as JSON, or what YAML means as JSON: an array of titles or objects, or an object with such an array under `steps`.
+//! Steps as JSON, or as YAML that was converted to JSON: an array of titles or objects, or an object with such an array
+//! under `steps`.
 
 use serde_json::{Map, Value};
 
@@ -107,12 +108,12 @@ fn item(
         Some(value) if *value == Value::Bool(true) || value == "required" => {
             keys.push(set_word("confirm", "required"));
         }
-        Some(value) => return Err(wrong(nth, format!("`{value}` is no `confirm`"))),
+        Some(value) => return Err(wrong(nth, format!("`{value}` is not a value of `confirm`"))),
     }
     for key in ["phase", "type", "assignee", "priority"] {
         let Some(value) = text(&[key])? else { continue };
         if key == "priority" && Priority::read(&value).is_none() {
-            return Err(wrong(nth, format!("`{value}` is no `{key}`")));
+            return Err(wrong(nth, format!("`{value}` is not a value of `{key}`")));
         }
         keys.push(set_text(key, &value));
     }
@@ -181,7 +182,7 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
     Ok(changes)
 }
 
-/// A text, or notes as a step has them.
+/// Reads `notes`: a text, or a list of texts and of notes with a `text`.
 fn notes(nth: usize, object: &Map<String, Value>) -> Result<Vec<String>, NotSteps> {
     let text = |it: &Value| it.as_str().or_else(|| it.get("text")?.as_str()).map(str::to_owned);
     let read = match object.get("notes") {

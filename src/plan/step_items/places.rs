@@ -7,7 +7,7 @@ use crate::plan::model::Plan;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::text::placeholders::one_line;
 
-/// What becomes of a list of items in a plan.
+/// The existing steps that a list of items means, and the numbers that the items get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
     /// For each item the index of the existing step that it means; `None`: a new step.
@@ -29,8 +29,8 @@ pub(crate) enum NotPlaced {
 /// Matches items with steps, by number where the item has one, else by title, and numbers the rest.
 ///
 /// As many steps as possible keep their number: those of a longest run that is in the list's order. A closed step
-/// that no item names stays too. New ones get whole numbers where there is room, else places between.
-/// They avoid the numbers that steps have elsewhere.
+/// that no item names stays, too. The other items get whole numbers where there is room, else numbers between two
+/// others. They do not get the numbers in `elsewhere`.
 pub(crate) fn places(
     plan: &Plan,
     items: &[StepItem],
@@ -60,7 +60,7 @@ pub(crate) fn places(
         let upper = fixed.get(end).and_then(Option::as_ref);
         let before = closed.iter().rfind(|it| upper.is_none_or(|upper| *it < upper));
         let gap = Gap { lower: numbers.last().max(before), upper, first };
-        // A file that moves cannot take the name of one that goes in the same change.
+        // A file that moves cannot take the name of a file that is moved or removed in the same change.
         let moves = (start..end).any(|it| steps[it].is_some());
         let avoided = match moves {
             true => taken.iter().cloned().chain(all.clone().map(number)).collect(),
@@ -109,7 +109,8 @@ fn folded(title: &str) -> String {
     one_line(title).to_lowercase()
 }
 
-/// The numbers that are settled: those that the list gives to new steps, and those of a longest run between them that is in order.
+/// The numbers that are fixed: those that the list gives to new steps and, between these, those of a longest run of
+/// existing steps in ascending order.
 fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option<StepNumber>> {
     let new: Vec<Option<&StepNumber>> = items.iter().map(|it| new_number(plan, it)).collect();
     let mut fixed: Vec<Option<StepNumber>> = new.iter().map(|it| it.cloned()).collect();
@@ -120,7 +121,7 @@ fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option
         let upper = new.get(end).copied().flatten();
         let known = (start..end).filter_map(|nth| Some((nth, &plan.steps[steps[nth]?].id.number)));
         let known: Vec<_> = known
-            // Nothing goes before 0.
+            // Only the first item can have the number 0.
             .filter(|(nth, it)| *nth == 0 || **it != StepNumber::whole(0))
             .filter(|(_, it)| lower.is_none_or(|lower| *it > lower) && upper.is_none_or(|upper| *it < upper))
             .collect();
@@ -135,7 +136,7 @@ fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option
 /// The indexes of a longest strictly rising subsequence (Fredman, "On computing the length of longest increasing
 /// subsequences", 1975): O(n log n).
 fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
-    // The index of the least end of a run of each length, and for each index the one before it in its run.
+    // For each length, the index of the smallest last value of a run; and for each index, the previous one in its run.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::new();
     for (nth, value) in values.iter().enumerate() {
@@ -156,7 +157,7 @@ fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
 struct Gap<'a> {
     lower: Option<&'a StepNumber>,
     upper: Option<&'a StepNumber>,
-    /// Where a plan's numbers begin.
+    /// The first number of the plan, 0 or 1.
     first: u32,
 }
 

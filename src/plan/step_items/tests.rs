@@ -59,14 +59,14 @@ fn lists_are_read_in_markdown_and_json() {
 }
 
 #[test]
-fn what_is_no_list_is_told() {
+fn what_is_not_a_list_is_reported() {
     for (text, expected) in [
-        ("", "there is no step in it"),
-        ("[]", "there is no step in it"),
-        ("Only text.\n", "there is no step in it"),
+        ("", "it contains no steps"),
+        ("[]", "it contains no steps"),
+        ("Only text.\n", "it contains no steps"),
         (
             "## Steps\n\n- step-1: A\n- B\n",
-            "item 2: it names no step, as others below `## Steps` do; write `step-N:` before it",
+            "item 2: it names no step, but other items below `## Steps` do; write `step-N:` before it",
         ),
         ("[{]", "1:3: key must be a string"),
         ("[{\"titel\": \"A\"}]", "item 1: `titel` is not a field of a step; did you mean `title`?"),
@@ -94,9 +94,9 @@ fn yaml_lists_have_the_fields_of_json() {
 #[test]
 fn what_is_wrong_in_a_yaml_list_has_its_place() {
     for (text, expected) in [
-        ("", "there is no step in it"),
-        ("steps: []\n", "there is no step in it"),
-        ("A\n", "there is no step in it"),
+        ("", "it contains no steps"),
+        ("steps: []\n", "it contains no steps"),
+        ("A\n", "it contains no steps"),
         ("- A\n- titel: B\n", "2:3: item 2: `titel` is not a field of a step; did you mean `title`?"),
         ("steps:\n  - title: A\n    tags: b\n", "2:5: item 1: `tags` is not a list of texts"),
         ("- title: 42\n", "1:3: item 1: `title` is not a text"),
@@ -108,13 +108,13 @@ fn what_is_wrong_in_a_yaml_list_has_its_place() {
     }
 }
 
-/// The list as JSON, `number title` or `title`; the answer as `number<old` or `number` for a new one.
+/// Each item of the list is `number title` or `title`; each result is `number<old`, or `number` for a new step.
 #[track_caller]
 fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {
     check_places_beside(&[], steps, list, expected);
 }
 
-/// As [`check_places`], where other branches have these numbers.
+/// Like [`check_places`], if steps on other branches have the numbers `elsewhere`.
 #[track_caller]
 fn check_places_beside(elsewhere: &[&str], steps: &[&str], list: &[&str], expected: &[&str]) {
     let elsewhere = elsewhere.iter().map(|it| it.parse().unwrap()).collect();
@@ -160,7 +160,7 @@ fn items_find_their_steps_and_numbers() {
     check_places_beside(&["4"], abc, &["A", "B", "C", "x"], &["1<1", "2<2", "3<3", "5"]);
     check_places_beside(&["2.5"], abc, &["A", "B", "x", "C"], &["1<1", "2<2", "2.25", "3<3"]);
     check_places(abc, &["x", "y", "A"], &["0", "0.5", "1<1"]);
-    // One that goes elsewhere takes a number that no file had.
+    // A step that moves gets a number that no file had.
     check_places(abc, &["C", "A", "B"], &["0<3", "1<1", "2<2"]);
     check_places(abc, &["B", "A"], &["0<2", "1<1"]);
     check_places(&["0 pending A", "1 pending B"], &["x", "y"], &["0", "1"]);

@@ -1,4 +1,4 @@
-//! Edits of a Steps list: lines that appear, move and go, as byte splices over the body.
+//! Edits of a Steps list: adds, moves and removes lines with byte splices of the body.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::text::placeholders::one_line;
 /// A range of the body and its replacement.
 pub(super) type Splice = (Range<usize>, String);
 
-/// Applies splices in any order; if two deletions overlap in a gap, it is removed once.
+/// Applies splices in any order. If two deletions overlap in a gap, the gap is removed once.
 pub(super) fn apply(body: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = String::with_capacity(body.len());
@@ -32,7 +32,7 @@ pub(super) struct NewLine<'a> {
     pub(super) depends: &'a [StepId],
 }
 
-/// Makes the list name a new step, in the style of the line before it; none if the body has no list.
+/// Makes the list name a new step, in the style of the line before it; `None` if the body has no list.
 pub(super) fn insertion(body: &str, lines: &[Listed], new: &NewLine<'_>) -> Option<Splice> {
     let before = place_of(lines, None, new.number);
     let model = &lines[before.unwrap_or(0)..].first()?;
@@ -66,7 +66,7 @@ fn numbers(line: &Listed, to: &StepNumber) -> Vec<Splice> {
     line.line.numbers.iter().map(|it| (absolute(it), to.to_string())).collect()
 }
 
-/// Returns the line after which a number belongs; none: before the first one.
+/// Returns the line after which a number belongs; `None`: before the first line.
 pub(super) fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNumber) -> Option<usize> {
     let lower = lines.iter().enumerate().filter(|(nth, it)| Some(*nth) != without && it.number < *number);
     lower.max_by(|(_, a), (_, b)| a.number.cmp(&b.number)).map(|(nth, _)| nth)
@@ -96,7 +96,7 @@ pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice 
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
 }
 
-/// Returns the bytes that go with a line: its own ending, and one of the gaps of a loose list.
+/// Returns the range to delete for a line: the line, its line ending, and one of the gaps of a loose list.
 pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize> {
     let own = block(body, &lines[nth]);
     let end = own.end + eol_at(body, own.end).len();
@@ -115,7 +115,7 @@ pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize>
     }
 }
 
-/// Whether blank lines, and nothing else, stand between two lines.
+/// Whether there is at least one blank line, and nothing else, between two lines.
 fn is_gap(between: &str) -> bool {
     between.trim().is_empty() && between.matches('\n').count() > 1
 }

@@ -1,6 +1,6 @@
 //! One line of a Steps list: the places of its number, its title and the marks around them.
 //!
-//! Knows the forms in which people write such lines, and nothing of the list around.
+//! This module knows the forms in which people write such lines, but nothing about the list around them.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub(super) title_span: Range<usize>,
     /// Where name and title with their marks end.
     pub(super) end: usize,
-    /// The closing marks for those that are still open at `end`.
+    /// The closing marks for the marks that are still open at `end`.
     pub(super) unclosed: String,
 }
 

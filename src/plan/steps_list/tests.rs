@@ -1,4 +1,4 @@
-//! The forms of Steps lines, and what becomes of them.
+//! How Steps lines are read and edited.
 
 use proptest::prelude::*;
 
@@ -116,7 +116,7 @@ fn dependencies_are_read_over_the_end_of_a_line() {
     check_depends("- [ ] step-3: C\n  (depends: `step-0`)", "C", &["0"]);
     check_depends("- step-3: C (depends:\n  step-0) more\n  (depends on step-1)", "C", &["0", "1"]);
     check_depends("- step-3: C (depends on\n  step-0)", "C", &["0"]);
-    // What is no part of the paragraph says nothing, and an open parenthesis ends with its line.
+    // Text outside of the item's paragraph is not read, and an open parenthesis ends with its line.
     check_depends("- step-3: C\n\n  (depends: step-0)", "C", &[]);
     check_depends("- step-3: C\n  - (depends: step-0)", "C", &[]);
     check_depends("- step-3: C (depends: step-0\n  and more", "C", &["0"]);
@@ -225,7 +225,7 @@ fn check_remove(list: &str, n: &str, heirs: &[&str], (expected, lost): (&str, &s
 }
 
 #[test]
-fn a_line_goes_with_its_end_alone_and_is_handed_back() {
+fn a_line_is_removed_with_its_line_ending_and_returned() {
     check_remove("- step-0: A\n- step-1: B\n\nend\n", "1", &[], ("- step-0: A\n\nend\n", "- step-1: B\n"));
     check_remove("- step-0: A\n- step-1: B", "1", &[], ("- step-0: A", "- step-1: B"));
     check_remove(

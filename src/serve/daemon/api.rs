@@ -20,7 +20,8 @@ pub trait Observer {
     /// Called once, when every later change will be seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
-    /// Called when files of a plan change (`None`: of any plan), before they have settled, even if no event follows.
+    /// Called when files of a plan, or claims of other machines on its steps, change (`None`: of any plan), before the
+    /// change has settled, even if no event follows.
     fn changed(&mut self, _plan: Option<&PlanId>) {}
     /// Called when polling begins (with the reason) and when it ends (`None`).
     fn polling(&mut self, why: Option<&str>);

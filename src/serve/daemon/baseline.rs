@@ -5,7 +5,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BaselinePlan {
-    /// The shown status: it is completed when the last step is.
+    /// The displayed status: an active plan counts as completed when all its steps are closed.
     pub(crate) status: Stated<PlanStatus>,
     pub(crate) title: Box<str>,
     /// Of `plan.md`, relative to the plans directory.

@@ -14,7 +14,7 @@ use crate::serve::daemon::messages::Message;
 use crate::serve::daemon::times::LOOP_TIMEOUT;
 use crate::serve::ipc::protocol::Answer;
 use crate::serve::ipc::socket_path;
-use crate::store::claims::daemon_queue::Resident;
+use crate::store::claims::daemon_queue::QueueCache;
 
 /// The largest batch. Every other writer waits for the locks while a batch runs.
 const BATCH_LIMIT: usize = 16;
@@ -44,7 +44,8 @@ impl ClaimBatcher {
         Some(Self(sender))
     }
 
-    /// Queues a claim; returns false if the thread has ended. A claim that was made and cannot be reported gets no reply.
+    /// Queues a claim; returns false if the thread has ended. There is no reply if the claim was made but could
+    /// not be reported.
     pub(crate) fn take(
         &self,
         delegated: DelegatedClaim,
@@ -60,7 +61,7 @@ fn work(
     event_loop: &Sender<Message>,
     receiver: &Receiver<Job>,
 ) {
-    let mut resident = Resident::default();
+    let mut queue_cache = QueueCache::default();
     // Notices that were not delivered yet.
     let notices = Arc::new(Mutex::new(Vec::new()));
     while let Ok(first) = receiver.recv() {
@@ -76,7 +77,7 @@ fn work(
             claim_together(
                 &context,
                 &delegated_claims,
-                &mut resident,
+                &mut queue_cache,
                 &|| changed_plans(event_loop),
                 &is_there,
             )

@@ -12,7 +12,7 @@ use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
 
-/// The name of a whole plan among held files.
+/// Among the names of held and overdue files, this one stands for the whole plan.
 const PLAN_FILE: &str = "plan.md";
 
 /// A file that cannot be parsed may be half-written. An empty file may be a save in progress: some editors truncate
@@ -128,7 +128,8 @@ impl Differ<'_> {
         let title = new.map(|it| it.title.as_str()).or(old.map(|it| &*it.title)).unwrap_or_default();
         let path = new.map(|it| it.path.as_str()).or(old.map(|it| &*it.path)).unwrap_or_default();
         let mut event = self.event(what, (id, None), title, path, new.and_then(|it| it.etag.as_deref()));
-        // A plan that its last step completes has the source of that step's change.
+        // If the log does not have the plan's change, its source is that of the last event of a step: the last step may
+        // have completed the plan.
         if let (Source::Files, Some(step)) = (&event.source, diff.events.last()) {
             event.source = step.source.clone();
         }

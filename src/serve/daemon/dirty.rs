@@ -52,7 +52,7 @@ impl Dirty {
     }
 }
 
-/// The directories that changed since the claim batcher last asked; `None`: any of them may have.
+/// The directories that changed since the claim batcher last asked; `None` if any directory may have changed.
 #[derive(Debug)]
 pub(crate) struct ChangedPlans(Option<BTreeSet<String>>);
 

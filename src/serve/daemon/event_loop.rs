@@ -53,7 +53,7 @@ pub fn watch(
 
 struct Daemon<'a> {
     turns: Turns<'a>,
-    /// The status at the start. What changes is filled in by [`Self::status`].
+    /// The status at the start. [`Self::status`] fills in the fields that change.
     started: Status,
     codes: Option<Codes>,
     watching: Watching,
@@ -182,7 +182,10 @@ impl<'a> Daemon<'a> {
 
     /// Closes the index while the daemon is idle, because a user may delete its file.
     fn close_idle_index(&mut self) {
-        if self.indexing.dirty.is_empty() && self.cookies.waiting.is_empty() && !self.publisher.has_news() {
+        if self.indexing.dirty.is_empty()
+            && self.cookies.waiting.is_empty()
+            && !self.publisher.has_unhandled_events()
+        {
             self.indexing.index.close();
         }
     }
@@ -211,7 +214,7 @@ impl<'a> Daemon<'a> {
                 Message::Stop => return Err(End::Stopped.into()),
                 Message::Request(request) => self.handle_request(request)?,
                 Message::Changed(reply) => self.cookies.add(Requester::ClaimBatcher(reply)),
-                Message::Elsewhere(events) => self.tell_elsewhere(&events)?,
+                Message::Elsewhere(events) => self.send_remote_events(&events)?,
                 Message::Seen(batch) => {
                     let now = self.turns.now().map_err(|_| End::Gone)?;
                     for (event, write_kind, is_deletion) in self.watching.interpret(&now.plans, &batch) {
@@ -230,7 +233,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Claims of other machines change no file here, but they change which steps are ready.
-    fn tell_elsewhere(&mut self, events: &[Event]) -> Step {
+    fn send_remote_events(&mut self, events: &[Event]) -> Step {
         for event in events {
             self.subscribers.mark_dirty(Some(PlanId::new(&event.plan)));
             if self.subscribers.send(event).is_break() {
@@ -363,7 +366,8 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Indexes if an answer needs it, or if the changes are old enough and no deletion is in progress.
+    /// Indexes if an answer needs it, or if the changes are due. During a deletion, due changes wait until a cookie has
+    /// arrived.
     fn index_if_due(&mut self) -> Step {
         let is_due = self.indexing.dirty.due().is_some_and(|it| it <= Instant::now());
         let must_wait = self.runtime_files.is_deleting() && !self.cookies.have_arrived();
@@ -401,7 +405,7 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Watches hard-linked files. One may have been saved through another name before, so its plan is read again.
+    /// Watches hard-linked files. A file may have been saved through another name before, so its plan is read again.
     fn watch_hard_links(&mut self, now: &Context, files: &[String]) {
         let plans = self.watching.watch_hard_links(&now.plans, files);
         if !plans.is_empty() {

@@ -1,4 +1,4 @@
-//! The index, which changes are not in it yet, and the answers to requests.
+//! The index, the changes that are not in it yet, and the answers to requests.
 
 use std::cell::RefCell;
 

@@ -1,10 +1,10 @@
 //! Makes the allocator of a long-running process return free memory to the system.
 //!
 //! glibc gives each thread an arena, up to eight per processor. In all but the first arena it retains free memory at
-//! the end, even with `malloc_trim`, and the more the larger the freed blocks were: an answer about ten thousand plans
-//! leaves some 60 MiB in each arena that took part. That is right for a short command, but not for a daemon. In the
-//! first arena `malloc_trim` also returns free memory between used blocks. This needs `unsafe`, as `disk::lease` does,
-//! because no safe function exists.
+//! the end, even with `malloc_trim`; the larger the freed blocks were, the more it retains. An answer about ten
+//! thousand plans leaves some 60 MiB in each arena that took part. This suits a short command, but not a daemon. In the
+//! first arena `malloc_trim` also returns free memory between used blocks. These calls need `unsafe`, as `disk::lease`
+//! does, because no safe function exists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,7 @@ mod glibc {
     /// A single arena, whose end is trimmed. Threads cache small blocks, so they rarely contend for it.
     const ARENAS: c_int = 1;
 
-    /// The number of free bytes that may remain at its end.
+    /// The number of free bytes that may remain at the end of the arena.
     const KEPT: c_int = 4 << 20;
 
     /// Larger blocks get a mapping of their own, which is unmapped when freed. Setting this also keeps glibc from
@@ -42,10 +42,10 @@ mod glibc {
     }
 }
 
-/// Makes this process return free memory. Long-running processes call it before they start threads; arenas that threads have
-/// already stay.
+/// Makes this process return free memory. Long-running processes call it before they start threads; it does not remove
+/// arenas that threads already have.
 ///
-/// It does nothing with other allocators, which return memory without this.
+/// It does nothing with other allocators, which return memory on their own.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::give_back();

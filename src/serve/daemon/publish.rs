@@ -30,15 +30,16 @@ pub(crate) struct PendingPlan {
     /// Since when a writer holds the lock; it may still log the change as its own.
     writer: Option<Instant>,
     /// The time of the last and of the first unhandled event; `None` once they are handled.
-    news: Option<(Instant, Instant)>,
-    /// Files that are held back, each since its first check. Files are held independently of each other.
+    unhandled: Option<(Instant, Instant)>,
+    /// Files that are held back, each with the time of its first check. Files are held independently of each other.
     pub(crate) held: BTreeMap<Box<str>, Instant>,
 }
 
 impl PendingPlan {
-    /// When to check it; `None` if there is nothing to wait for.
+    /// When to check the plan; `None` if there is nothing to wait for.
     fn due(&self) -> Option<Instant> {
-        let settled = self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));
+        let settled =
+            self.unhandled.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));
         let second = self.held.values().min().map(|it| *it + RECHECK);
         settled.into_iter().chain(second).min()
     }
@@ -64,9 +65,9 @@ impl Publisher {
 
     pub(crate) fn mark(&mut self, id: PlanId) {
         let now = Instant::now();
-        let news = &mut self.pending.entry(id).or_default().news;
-        let first = news.map_or(now, |(_, first)| first);
-        *news = Some((now, first));
+        let unhandled = &mut self.pending.entry(id).or_default().unhandled;
+        let first = unhandled.map_or(now, |(_, first)| first);
+        *unhandled = Some((now, first));
     }
 
     /// Returns whether the last published state of a plan is this one.
@@ -82,8 +83,8 @@ impl Publisher {
         changed.chain(gone).for_each(|it| self.mark(it));
     }
 
-    pub(crate) fn has_news(&self) -> bool {
-        self.pending.values().any(|it| it.news.is_some())
+    pub(crate) fn has_unhandled_events(&self) -> bool {
+        self.pending.values().any(|it| it.unhandled.is_some())
     }
 
     /// When to check the next plan; `None`: never.
@@ -135,12 +136,12 @@ impl Publisher {
         if diff.has_outside_change() {
             let since = pending.writer.unwrap_or(now);
             if since + WRITER_LIMIT > now && context.plans.is_being_written() == Some(true) {
-                let news = Some((now, now));
-                self.pending.insert(id, PendingPlan { writer: Some(since), news, held: pending.held });
+                let unhandled = Some((now, now));
+                self.pending.insert(id, PendingPlan { writer: Some(since), unhandled, held: pending.held });
                 return Vec::new();
             }
-            // If the lock is free, the log entry of any writer is there by now. Otherwise the writer has had its time,
-            // or the lock cannot be examined.
+            // If the lock is free, the log entry of any writer is there by now. Otherwise the writer has held the lock
+            // for `WRITER_LIMIT`, or the lock cannot be examined.
             *own = self.unpublished_writes(&context.plans);
             diff = diff_with(own);
         }

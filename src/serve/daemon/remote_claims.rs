@@ -1,4 +1,5 @@
-//! The daemon's share of claims across machines: it lists them, renews those of this clone, and reports what others did.
+//! What the daemon does for claims across machines: it lists them, renews those of this clone, and reports changes that
+//! other machines made.
 //!
 //! A thread of its own contacts the remote, so that a silent remote delays nothing. It settles nothing and writes no plan
 //! file. Without `[sync]` in the configuration there is no thread.

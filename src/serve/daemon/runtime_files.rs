@@ -1,8 +1,8 @@
 //! The daemon's files in `.planwatch`: lock, socket and cookies. They are recreated if they are deleted.
 //!
-//! `.planwatch` itself is created only at the start. If it is deleted, the plans may be in deletion too, and a new
-//! file would make `rm -rf` fail. The daemon continues without it, and recreates its files once a command has created
-//! the directory. For the same reason it waits for the end of a deletion before it indexes.
+//! `.planwatch` itself is created only at the start. If it is deleted, the plans may be about to be deleted too, and
+//! a new file would make `rm -rf` fail. The daemon continues without it, and recreates its files once a command has
+//! created the directory. For the same reason it waits for the end of a deletion before it indexes.
 
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ impl RuntimeFiles {
     }
 
     pub(crate) fn are_whole(&self, plans: &PlansDir) -> bool {
-        self.is_reachable(plans) && plans.is_cookies_there()
+        self.is_reachable(plans) && plans.has_cookie_directory()
     }
 
     /// Whether lock and socket are there.

@@ -18,7 +18,7 @@ pub(crate) const OWN_SETTLE: Duration = Duration::from_millis(20);
 /// published, so this equals [`SETTLE_LIMIT`].
 pub(crate) const OWN_SETTLE_LIMIT: Duration = SETTLE_LIMIT;
 
-/// A file that looks half-written, or is gone, is checked again after this; editors need less for one save.
+/// A file that looks half-written, or is gone, is checked again after this; an editor needs less time for a save.
 pub(crate) const RECHECK: Duration = Duration::from_millis(300);
 
 /// The longest time between a command's write and its log entry. After this the command counts as stopped, and the
@@ -50,15 +50,15 @@ pub(crate) const LOOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit of a connection for sending a request and for taking an answer.
 pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the end of the daemon waits until a client has taken its last answer.
+/// How long the daemon, when it ends, waits for a client to take its last answer.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The delay between an answer and the return of its memory: other threads still free what it was made from.
+/// The delay between an answer and the trim: until then, other threads may still be freeing the data of the answer.
 pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 
 // Other machines.
 
-/// The interval in which the claims at a shared remote are listed and renewed.
+/// The interval at which the claims at a shared remote are listed and renewed.
 pub(crate) const REMOTE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The delay of a listing that a notification of the registry causes. A claim elsewhere is seen within a second.

@@ -12,7 +12,7 @@ fn sources(below: &Path) -> Vec<PathBuf> {
     files.chain(directories.iter().flat_map(|it| sources(it))).collect()
 }
 
-/// The texts between quotes, as the compiler takes them.
+/// The texts between quotes, as the compiler reads them.
 fn texts(source: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut rest = source;
@@ -46,7 +46,7 @@ fn all_texts() -> Vec<String> {
     sources.flat_map(|it| texts(it.split("#[cfg(test)]\nmod").next().unwrap())).collect()
 }
 
-/// The verbs as the binary has them, one file each.
+/// The names of the binary's command files, most of which are verbs, and some verbs without a file of that name.
 fn verbs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/planwatch/commands");
     let names = sources(&root).into_iter().map(|it| it.file_stem().unwrap().to_string_lossy().into_owned());
@@ -84,7 +84,7 @@ fn no_hint_of_the_floors_below_names_a_command_or_option_on_another_surface() {
     assert!(texts.iter().filter(is_hint).count() > 100, "the hints are found");
     for text in &texts {
         for surface in [Surface::Tools, Surface::Routes] {
-            if let Some(told) = said(text, surface) {
+            if let Some(told) = for_surface(text, surface) {
                 check(&told, &verbs);
             }
         }
@@ -97,7 +97,7 @@ fn no_hint_names_a_tool_that_the_set_lacks() {
     for set in ["all", "executor", "compat", "read-only"] {
         let own = tool_names(Some(set));
         for text in all_texts() {
-            let told = said(&text, Surface::Tools);
+            let told = for_surface(&text, Surface::Tools);
             let told = told.and_then(|it| with_tools(&it, &all, |name| own.contains(&name)));
             for word in told.iter().flat_map(|it| it.split(|c: char| !c.is_alphanumeric() && c != '_')) {
                 let is_missing = word.contains('_') && all.contains(&word) && !own.contains(&word);
@@ -153,7 +153,7 @@ fn hints_are_translated_or_left_out() {
         ),
         ("its steps are 1, 2, 3", Some("its steps are 1, 2, 3"), Some("its steps are 1, 2, 3")),
     ] {
-        assert_eq!(said(hint, Surface::Tools).as_deref(), tools, "{hint}");
-        assert_eq!(said(hint, Surface::Routes).as_deref(), routes, "{hint}");
+        assert_eq!(for_surface(hint, Surface::Tools).as_deref(), tools, "{hint}");
+        assert_eq!(for_surface(hint, Surface::Routes).as_deref(), routes, "{hint}");
     }
 }

@@ -41,7 +41,8 @@ pub(in crate::serve) struct Connection {
 #[derive(Debug)]
 struct State {
     doing: Doing,
-    /// Incremented with each change of any connection: the smallest value is the oldest state.
+    /// The value of `clock` at the last change of `doing`. Each change of any connection increments `clock`, so the
+    /// smallest value is the oldest state.
     since: u64,
     abort: Option<AbortHandle>,
 }

@@ -78,7 +78,7 @@ async fn hash(bytes: &Bytes) -> String {
     hashed.unwrap_or_else(|_| of(&here))
 }
 
-/// The file etags of `If-Match`; `None` if any will do.
+/// The file etags of `If-Match`; `None` if the request accepts any version.
 #[derive(Debug, Default)]
 pub(in crate::serve) struct IfMatch(pub(in crate::serve) Option<Expected>);
 

@@ -37,7 +37,8 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/api/events", get(events))
 }
 
-/// Changes as they happen: `ready`, then `changed` at once and `event` when it has settled, or `reset`.
+/// Changes as they happen: first `ready`; then for each change `changed` at once and `event` when it has settled;
+/// `reset` if events were lost.
 pub(in crate::serve) async fn events(
     State(app): State<App>,
     headers: HeaderMap,
@@ -119,7 +120,7 @@ fn reset(id: u64) -> Bytes {
 
 fn written(id: Option<u64>, kind: &str, data: &Value) -> String {
     let id = id.map(|it| format!("id: {it}\n")).unwrap_or_default();
-    // JSON contains line ends only escaped in its texts.
+    // `Value` writes line ends only inside strings, where they are escaped.
     format!("{id}event: {kind}\ndata: {data}\n\n")
 }
 

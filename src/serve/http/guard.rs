@@ -1,7 +1,7 @@
 //! Authorization: decided on the head of a request, before its body is read.
 //!
-//! A page in the user's browser can send requests to this address, with a name of its own that leads here (DNS
-//! rebinding), from a form or an image (no preflight), or with the password that the browser stores. So the host
+//! A page in the user's browser can send requests to this address: under a host name of its own that resolves to it
+//! (DNS rebinding), from a form or an image (no preflight), or with the password that the browser stores. So the host
 //! name, the origin and the token are checked on every route, also on `GET` routes: `next-step` claims a step.
 
 use std::borrow::Cow;
@@ -54,7 +54,7 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     body(request)
 }
 
-/// The host name of the request is one of this machine's own, with this port.
+/// Returns the host of the request in lower case, if it is one of this machine's own names with this port.
 fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
     let refused = || {
         let detail = "the requested host is not this daemon's";
@@ -64,7 +64,7 @@ fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(refused()) };
     let host = host.to_str().ok().filter(|it| is_own(it, local)).ok_or_else(refused)?;
-    // A whole address in the request's first line wins over the header.
+    // An absolute URI in the request line takes precedence over `Host`, so a different one is refused.
     let is_same = request.uri().authority().is_none_or(|it| it.as_str().eq_ignore_ascii_case(host));
     if is_same { Ok(host.to_ascii_lowercase()) } else { Err(refused()) }
 }
@@ -129,7 +129,7 @@ pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
     !headers.contains_key(SEC_FETCH_SITE) && begins(AUTHORIZATION, "basic ") && begins(USER_AGENT, "mozilla/")
 }
 
-/// Whether a client looks for an OAuth server of this address, as MCP clients do before they send a token.
+/// Whether a client looks for an OAuth server at this address, as MCP clients do before they send a token.
 ///
 /// There is no such server. A 401 would mean that its description exists but needs the token, and such a client would
 /// give up.
@@ -143,8 +143,8 @@ fn is_discovery(uri: &Uri) -> bool {
     name.starts_with("oauth-") || name.starts_with("openid-configuration")
 }
 
-/// The token is sent in one header, alone or as a password: URLs are stored in histories and logs, and a cookie is
-/// sent to every port of this machine.
+/// Checks the token, which is sent in the `Authorization` header, alone or as a password. It is not read from the URL,
+/// because URLs are stored in histories and logs, nor from a cookie, which is sent to every port of this machine.
 fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(expected) = expected else { return Ok(()) };
     let mut given = headers.get_all(AUTHORIZATION).iter();
@@ -182,16 +182,16 @@ fn path(uri: &Uri) -> Result<(), Problem> {
         let Some(name) = decoded(segment) else { return refused("is not percent-encoded UTF-8") };
         match &*name {
             "" if at + 1 < n_segments => return refused("is empty"),
-            "." | ".." => return refused("leads elsewhere"),
-            it if it.contains(['/', '\\']) => return refused("holds a slash"),
-            it if it.chars().any(char::is_control) => return refused("holds a control character"),
+            "." | ".." => return refused("is `.` or `..`"),
+            it if it.contains(['/', '\\']) => return refused("contains a slash or a backslash"),
+            it if it.chars().any(char::is_control) => return refused("contains a control character"),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Decodes percent-encoding; none if it is invalid or the bytes are not UTF-8.
+/// Decodes percent-encoding; `None` if it is invalid or the bytes are not UTF-8.
 pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
@@ -214,8 +214,8 @@ pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A body is JSON, which no form and no image can send, and not too large. Routes that take a body refuse an empty
-/// one.
+/// Checks that a body is JSON, which no form and no image can send, and not too large. Routes that take a body refuse
+/// an empty one.
 fn body(request: &Request) -> Result<(), Problem> {
     let has_body = !request.body().is_end_stream();
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();

@@ -31,7 +31,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The size limit of a day's records. Beyond it new keys are refused, because no record may be removed early.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// How long to wait if there is no room: records are removed by the hour.
+/// How many seconds to wait if there is no room. The records of an hour are removed together.
 const ROOM_AFTER: u64 = 60 * 60;
 
 /// A larger answer is not stored; the record of the change still is.
@@ -44,52 +44,52 @@ tokio::task_local! {
 
 /// The keys of requests in progress, and the total size of the records.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InFlight(Arc<Mutex<Flights>>);
+pub(super) struct InFlight(Arc<Mutex<InFlightState>>);
 
 #[derive(Debug, Default)]
-struct Flights {
+struct InFlightState {
     names: HashSet<String>,
-    /// None: not counted yet.
+    /// `None` if they have not been counted yet.
     bytes: Option<u64>,
 }
 
 /// Removes the key again, however the request ends.
-struct Flying {
+struct InFlightKey {
     all: InFlight,
     name: String,
 }
 
 impl InFlight {
-    fn flights(&self) -> std::sync::MutexGuard<'_, Flights> {
+    fn state(&self) -> std::sync::MutexGuard<'_, InFlightState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, name: &str) -> Option<Flying> {
-        let is_new = self.flights().names.insert(name.to_owned());
-        is_new.then(|| Flying { all: self.clone(), name: name.to_owned() })
+    fn begin(&self, name: &str) -> Option<InFlightKey> {
+        let is_new = self.state().names.insert(name.to_owned());
+        is_new.then(|| InFlightKey { all: self.clone(), name: name.to_owned() })
     }
 
     /// Whether another key can be stored. The records are counted with the first key, and again before a refusal.
     fn has_room(&self, count: impl FnOnce() -> Result<u64, Problem>) -> Result<bool, Problem> {
-        let known = self.flights().bytes;
+        let known = self.state().bytes;
         if known.is_some_and(|it| it < MOST_BYTES) {
             return Ok(true);
         }
         let counted = count()?;
-        self.flights().bytes = Some(counted);
+        self.state().bytes = Some(counted);
         Ok(counted < MOST_BYTES)
     }
 
     fn add(&self, added: u64) {
-        if let Some(bytes) = &mut self.flights().bytes {
+        if let Some(bytes) = &mut self.state().bytes {
             *bytes += added;
         }
     }
 }
 
-impl Drop for Flying {
+impl Drop for InFlightKey {
     fn drop(&mut self) {
-        self.all.flights().names.remove(&self.name);
+        self.all.state().names.remove(&self.name);
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
 async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Result<Response, Problem> {
     let key = key.to_str().ok().filter(|it| !it.is_empty() && it.len() <= 255);
     let key = key.ok_or_else(|| {
-        let detail = "`Idempotency-Key` is 1 to 255 letters, digits and signs";
+        let detail = "`Idempotency-Key` must have 1 to 255 ASCII characters";
         Problem::new(StatusCode::BAD_REQUEST, "idempotency-key-invalid", detail)
     })?;
     let name = idempotency::name_of(key);
@@ -165,7 +165,8 @@ fn is_in_flight() -> Problem {
 fn look(context: &Context, in_flight: &InFlight, name: &str) -> Result<Option<Record>, Problem> {
     let found = idempotency::find(context, name)?;
     if found.is_none() && !in_flight.has_room(|| Ok(idempotency::bytes(context)?))? {
-        let detail = "the answers of the last day fill the room for them, and none may be forgotten";
+        let detail =
+            "the stored answers of the last day have reached their size limit, and none is removed early";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "idempotency-full", detail);
         return Err(problem.hint("send the request without a key, or later").retry_after(ROOM_AFTER));
     }
@@ -238,7 +239,7 @@ mod tests {
             (Method::GET, "/api/plans", "{}"),
             (Method::POST, "/api/plans?title=x", "{}"),
             (Method::POST, "/api/plans", "{ }"),
-            // As one text it would be the first.
+            // If the parts were joined without their lengths, this request would equal the first one.
             (Method::POST, "/api/plans{", "}"),
         ];
         let prints = requests.map(|(method, target, body)| fingerprint(&method, target, body.as_bytes()));

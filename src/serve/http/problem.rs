@@ -25,7 +25,7 @@ pub(in crate::serve) struct Problem {
 #[derive(Debug, Clone, Default)]
 pub(in crate::serve) struct Rest {
     pub(in crate::serve) hint: Option<String>,
-    /// The engine's own hint, in the words of the command line; pages have words of their own.
+    /// The engine's own hint, in the words of the command line; the pages make their hints from it.
     pub(in crate::serve) advice: Option<String>,
     /// Facts for machines, in addition to the sentence.
     pub(in crate::serve) details: Map<String, Value>,
@@ -45,7 +45,7 @@ pub(in crate::serve) struct ProblemShape {
     pub(in crate::serve) detail: String,
     /// The requested path.
     pub(super) instance: String,
-    /// The word that every surface of planwatch has for it.
+    /// The error code, which is the same on every surface.
     pub(in crate::serve) code: String,
     /// What to do about it.
     pub(in crate::serve) hint: Option<String>,
@@ -85,7 +85,7 @@ impl Problem {
         self
     }
 
-    /// Says when to ask again, in seconds.
+    /// Sets `Retry-After`: the seconds after which to ask again.
     #[must_use]
     pub(in crate::serve) fn retry_after(mut self, seconds: u64) -> Self {
         self.rest.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
@@ -109,15 +109,17 @@ impl Problem {
     pub(in crate::serve) fn of_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),
-            StatusCode::METHOD_NOT_ALLOWED => ("method-not-allowed", "this path does not know this method"),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                ("method-not-allowed", "this path does not support this method")
+            }
             StatusCode::NOT_ACCEPTABLE => {
                 ("not-acceptable", "no form of the answer is acceptable to the client")
             }
             StatusCode::PAYLOAD_TOO_LARGE => ("body-too-large", "the body is larger than 1 MiB"),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                ("media-type", "a body is sent as `Content-Type: application/json`")
+                ("media-type", "a body must be sent as `Content-Type: application/json`")
             }
-            StatusCode::REQUEST_TIMEOUT => ("time-limit", "the request took too long to come"),
+            StatusCode::REQUEST_TIMEOUT => ("time-limit", "the request took too long to arrive"),
             it if it.is_server_error() => return Self::internal(),
             _ => ("bad-request", "the request is not understood"),
         };
@@ -160,7 +162,7 @@ pub(in crate::serve) fn status_of(error: &Error) -> StatusCode {
             }
             ("idempotency-unavailable", _) => StatusCode::SERVICE_UNAVAILABLE,
             ("list-invalid" | "nothing-to-import", _) => StatusCode::UNPROCESSABLE_ENTITY,
-            // The request was understood; what it asks for cannot be.
+            // The request is understood but cannot be carried out.
             (_, 2) => StatusCode::UNPROCESSABLE_ENTITY,
             (_, 3) => StatusCode::NOT_FOUND,
             (_, 4 | 5) => StatusCode::CONFLICT,
@@ -179,7 +181,8 @@ impl From<Error> for Problem {
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
         problem.rest.advice = error.hint();
-        problem.rest.hint = problem.rest.advice.as_deref().and_then(|it| hints::said(it, Surface::Routes));
+        problem.rest.hint =
+            problem.rest.advice.as_deref().and_then(|it| hints::for_surface(it, Surface::Routes));
         problem.rest.details = details;
         if problem.code == "locked" { problem.retry_after(1) } else { problem }
     }
@@ -194,7 +197,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A route that is there, but not for this method.
+/// The refusal of a method that a path does not support.
 pub(in crate::serve) fn not_allowed(allowed: &'static str, why: &str) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", why).header(ALLOW, allowed)
 }

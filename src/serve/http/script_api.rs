@@ -1,4 +1,5 @@
-//! The routes that plain curl-and-jq scripts know, in exactly their shapes: arrays without pages, canonical words.
+//! The routes that plain curl-and-jq scripts know, in exactly their shapes: arrays without pages, canonical status
+//! words.
 
 mod plans;
 mod steps;
@@ -26,7 +27,7 @@ pub(super) fn router() -> Router<App> {
         .route("/api/steps/{id}", get(steps::show).patch(steps::update))
 }
 
-/// A plan as the script routes return it: the common view and more.
+/// A plan as the script routes return it: the common view with `inserted_at`.
 #[derive(Debug, Clone, Serialize)]
 struct SeedPlan {
     #[serde(flatten)]
@@ -42,7 +43,7 @@ struct SeedPlanWithBody {
     body: String,
 }
 
-/// A step as the script routes return it: the common view and more.
+/// A step as the script routes return it: the common view with its text and `inserted_at`.
 #[derive(Debug, Clone, Serialize)]
 struct SeedStep {
     #[serde(flatten)]

@@ -39,8 +39,8 @@ use crate::serve::mcp;
 /// The time limit for a connection's first head.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long an idle connection stays open. Common clients use five seconds; a longer time avoids closing a connection
-/// just when the client sends a request.
+/// How long an idle connection stays open. Common clients close it after five seconds; a longer time here avoids
+/// closing a connection just when the client sends a request.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The time limit for a write: how long a client may leave an answer unread.
@@ -49,8 +49,8 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// The largest head, in bytes.
 const HEAD_SIZE: usize = 16 << 10;
 
-/// How long an end waits for requests in progress.
-const LAST_WORD: Duration = Duration::from_secs(10);
+/// How long the server, when it ends, waits for requests in progress.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many requests are worked on at once; others wait.
 const WORKERS: usize = 8;
@@ -100,7 +100,7 @@ impl Bound {
         self.address
     }
 
-    /// Begins to answer; if requests need a token, one is stored from here on.
+    /// Begins to answer. If requests need a token, it is stored first.
     pub fn serve(self, settings: Settings) -> Result<Serving, Error> {
         let token = if settings.needs_token || !self.address.ip().is_loopback() {
             let plans = (settings.contexts)()?.plans;
@@ -181,7 +181,7 @@ fn router(app: &App, pages: &Pages) -> Router {
         .layer(RequestBodyLimitLayer::new(usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)))
         .map_request(|it: hyper::Request<_>| it.map(Body::new))
         .layer(DefaultBodyLimit::disable());
-    // Of two routers that are merged the second one answers what neither has.
+    // A path that neither router has is answered by the router that is passed to `merge`.
     (pages.0)(app).route_layer(around_pages).merge(api)
 }
 
@@ -212,7 +212,7 @@ async fn take(listener: TcpListener, router: Router, mut ending: watch::Receiver
     drop(listener);
     connections.end_silent();
     let begun = Instant::now();
-    while !connections.is_empty() && begun.elapsed() < LAST_WORD {
+    while !connections.is_empty() && begun.elapsed() < SHUTDOWN_TIMEOUT {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -223,7 +223,7 @@ fn enter(
     connections: &Connections,
     ending: &watch::Receiver<bool>,
 ) {
-    // Answers are small and should not wait to be merged.
+    // Answers are small and should not wait to be combined into larger packets.
     stream.set_nodelay(true).ok();
     let Ok(local) = stream.local_addr() else { return };
     let Some((id, connection)) = connections.enter(local) else { return };

@@ -6,7 +6,7 @@ use crate::api::error::Error;
 use crate::disk::PlansDir;
 use crate::ops::token;
 
-/// 256 random bits in hexadecimal letters.
+/// 256 random bits as hexadecimal digits.
 #[derive(Clone)]
 pub(in crate::serve) struct Token {
     secret: String,

@@ -38,7 +38,7 @@ pub struct Client {
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
     /// The daemon sent the reason.
-    Said(String),
+    ByDaemon(String),
     /// The stream broke: the daemon crashed, or disconnected a client that did not read.
     Broken,
     /// The callback returned `Break`.
@@ -247,7 +247,7 @@ impl Client {
         }
         loop {
             let flow = match protocol::read_answer(&mut self.answers) {
-                Ok(Some(Answer::End { why })) => return End::Said(why),
+                Ok(Some(Answer::End { why })) => return End::ByDaemon(why),
                 Ok(Some(answer)) => on_message(answer),
                 Ok(None) | Err(_) => return End::Broken,
             };

@@ -13,8 +13,8 @@ use crate::plan::time::Time;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
-    /// The status of a plan or a step has changed. For a plan, this is the displayed status: the last step completes
-    /// it.
+    /// The status of a plan or a step has changed. For a plan, this is the displayed status: an active plan counts as
+    /// completed when all its steps are closed.
     Status {
         old: String,
         new: String,

@@ -41,7 +41,7 @@ pub(crate) enum Request {
 /// Who opens the pages in a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opener {
-    /// The `by` of what is done there.
+    /// The name (`by`) that is recorded for changes made in the pages.
     pub by: String,
     /// Whether the pages only show and change nothing.
     pub is_read_only: bool,
@@ -106,7 +106,7 @@ pub(crate) enum Answer {
     Sync {
         fresh: bool,
         generation: Option<String>,
-        /// Every problem is one of a plan, so that the index holds all of them.
+        /// Whether every problem belongs to a plan, so that the index holds all problems.
         #[serde(default)]
         is_complete: bool,
     },
@@ -213,7 +213,7 @@ pub(crate) fn read_answer(from: &mut BufReader<impl Read>) -> io::Result<Option<
 }
 
 fn other_version() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the other side speaks another version")
+    io::Error::new(io::ErrorKind::InvalidData, "the other side uses another version of the protocol")
 }
 
 fn read_line(from: &mut BufReader<impl Read>) -> io::Result<Option<Vec<u8>>> {

@@ -80,7 +80,7 @@ pub(crate) fn check(socket: &Path, state: &Path) -> Result<(), Untrusted> {
     let Some(dir) = socket.parent().filter(|it| *it != state) else { return Ok(()) };
     let why = match dir.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(_) => "cannot be looked at",
+        Err(_) => "cannot be examined",
         Ok(it) if it.is_symlink() => "is a symbolic link",
         Ok(it) if !it.is_dir() => "is not a directory",
         Ok(it) if it.uid() != rustix::process::getuid().as_raw() => "belongs to another user",
@@ -163,7 +163,7 @@ mod tests {
             std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
             is_refused(&socket, "has permissions for other users");
         }
-        // The own state directory is trusted by its stamp.
+        // `check` does not examine planwatch's own state directory: its stamp shows that it is trusted.
         assert_eq!(check(&socket, &dir).err(), None);
         symlink(&dir, place.path().join("link")).unwrap();
         is_refused(&place.path().join("link/it.sock"), "is a symbolic link");

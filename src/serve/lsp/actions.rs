@@ -1,9 +1,9 @@
 //! Code actions: fixing one problem, and the moves of a step.
 //!
 //! An action is a workspace edit of the open text, made by a dry run of the operation that a command would
-//! run. If a claim is involved and the text is saved, it is a command: a claim needs the lock and its record.
-//! New files are always made by a command, because an editor would leave an empty one, which is a step that
-//! others could claim.
+//! run. If the step has a claim and the text is saved, the action is a command, because a change of a claim needs
+//! the lock and the claim's record. New files are always made by a command, because an editor would make an empty
+//! file first, which is a step that others could claim.
 
 use std::ops::Range;
 use std::path::Path;
@@ -85,7 +85,7 @@ pub(super) fn actions(
 struct Possible {
     verbs: Vec<Verb>,
     has_claim: bool,
-    /// Why none of it may be done in the open text: the saved file has a claim that the text lacks.
+    /// Why no verb may change the open text: the saved file has a claim that the text lacks.
     why_not: Option<String>,
 }
 
@@ -192,14 +192,14 @@ impl ActionContext<'_> {
         let line = self.document.line_of(lone_return(text)?);
         let there = self.document.line_of(chosen.start)..=self.document.line_of(chosen.end);
         let hint = line_ends(self.document).filter(|_| there.contains(&line))?;
-        // Editors count the lines of such a text differently, so only an edit of all of it is the same for each.
+        // Editors count the lines of such a text differently, so only an edit of the whole text means the same to all.
         let edit = json!({"range": self.document.range(&(0..text.len())), "newText": with_equal_ends(text)});
         let mut action = self.edit_action("Convert line ends", QUICKFIX, &self.edit_of(&[edit]));
         action["diagnostics"] = json!([hint]);
         Some(action)
     }
 
-    /// The target of a command for a missing file: the step whose line is in this file.
+    /// The target of a command for a missing file: the step that the line at an offset names, else this file.
     fn missing(&self, at: usize) -> Value {
         let line = self.document.line(self.document.line_of(at));
         let named = super::references::all(&self.document.text, self.file);
@@ -237,7 +237,8 @@ impl ActionContext<'_> {
         found
     }
 
-    /// The moves that would be possible without a claim that others hold; empty if the client cannot show them.
+    /// The moves that only the claim in the saved file prevents, as disabled actions; empty if the client cannot show
+    /// those.
     fn disabled_moves(&self, verbs: &[Verb], why: &str) -> Vec<Value> {
         let titles = [(Some(Verb::Done), COMPLETE), (Some(Verb::Fail), FAIL), (None, ATTEMPT)];
         let possible = titles.into_iter().filter(|(verb, _)| verb.is_none_or(|it| verbs.contains(&it)));
@@ -255,7 +256,7 @@ impl ActionContext<'_> {
             });
         }
         if verbs.contains(&Verb::Fail) {
-            found.extend(self.told(
+            found.extend(self.action_with_text(
                 FAIL,
                 ("planwatch.ui.fail", "planwatch.fail"),
                 by_command,
@@ -271,7 +272,7 @@ impl ActionContext<'_> {
             self.dry_run(|it| update::attempt(it, &request))
         };
         let commands = ("planwatch.ui.attempt", "planwatch.attempt");
-        found.extend(self.told(
+        found.extend(self.action_with_text(
             ATTEMPT,
             commands,
             by_command,
@@ -314,7 +315,7 @@ impl ActionContext<'_> {
     }
 
     /// An action with a person's text: the editor asks for it, or else the edit has a placeholder.
-    fn told(
+    fn action_with_text(
         &self,
         title: &str,
         (asking, command): (&str, &str),

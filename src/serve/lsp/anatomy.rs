@@ -27,7 +27,7 @@ pub(super) enum Spot {
 /// The syntax around a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
-    /// It is the value itself.
+    /// No list: the word is the value itself.
     No,
     /// Between brackets.
     Flow,
@@ -35,7 +35,7 @@ pub(super) enum List {
     Block,
 }
 
-/// The bytes between the lines `---`; up to the end of a text that has no second one.
+/// The bytes between the two lines `---`, or up to the end of the text if the second line is missing.
 pub(super) fn header(text: &str) -> Option<Range<usize>> {
     match front_matter::split(text.as_bytes()).header {
         Header::Present { yaml, .. } => Some(yaml),
@@ -44,7 +44,7 @@ pub(super) fn header(text: &str) -> Option<Range<usize>> {
     }
 }
 
-/// The start of a line that holds an offset, and the end of its text.
+/// The line that contains an offset, without its line end.
 fn line_around(text: &str, at: usize) -> Range<usize> {
     let start = text[..at].rfind('\n').map_or(0, |it| it + 1);
     let end = text[at..].find(['\r', '\n']).map_or(text.len(), |it| at + it);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::diagnostics::{self, Other};
+use super::diagnostics::{self, Related};
 use crate::api::context::Context;
 use crate::api::daemon::Dependents;
 use crate::api::error::Error;
@@ -38,10 +38,10 @@ pub(super) struct StepEntry {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlanEntry {
     pub(super) id: PlanId,
-    /// Relative to the plans directory, of `plan.md`.
+    /// The path of `plan.md`, relative to the plans directory.
     pub(super) path: Box<str>,
     pub(super) title: Box<str>,
-    /// As it is shown.
+    /// The status as lists show it.
     pub(super) status: Stated<PlanStatus>,
     pub(super) is_program: bool,
     /// How many steps are ready.
@@ -50,12 +50,12 @@ pub(super) struct PlanEntry {
     /// The other plans that its steps wait for, and its program.
     names: Box<[PlanId]>,
     pub(super) problems: Box<[Problem]>,
-    /// The other places of each problem that has any, with the problem's index in `problems`.
-    others: Box<[(usize, Box<[Other]>)]>,
+    /// The related places of each problem that has any, with the problem's index in `problems`.
+    related: Box<[(usize, Box<[Related]>)]>,
 }
 
-/// Only this many problems of a plan get other places: more would cost more than they help.
-const MOST_WITH_OTHERS: usize = 100;
+/// Only this many problems of a plan get related places: for more of them the cost exceeds the benefit.
+const MOST_WITH_RELATED: usize = 100;
 
 impl PlanEntry {
     pub(super) fn of(plans: &Plans, plan: &Plan, now: Time, problems: Vec<Problem>) -> Self {
@@ -74,11 +74,11 @@ impl PlanEntry {
         };
         let waits = plan.steps.iter().flat_map(|it| &it.depends).map(|it| &it.plan);
         let names: BTreeSet<_> = waits.chain(&plan.program).filter(|it| **it != plan.id).collect();
-        let others = problems.iter().take(MOST_WITH_OTHERS).enumerate().filter_map(|(nth, it)| {
-            let others = diagnostics::others(plans, plan, it);
-            (!others.is_empty()).then(|| (nth, others.into()))
+        let related = problems.iter().take(MOST_WITH_RELATED).enumerate().filter_map(|(nth, it)| {
+            let related = diagnostics::related(plans, plan, it);
+            (!related.is_empty()).then(|| (nth, related.into()))
         });
-        let others = others.collect();
+        let related = related.collect();
         Self {
             id: plan.id.clone(),
             path: plan.path.as_str().into(),
@@ -89,14 +89,14 @@ impl PlanEntry {
             steps: plan.steps.iter().map(step).collect(),
             names: names.into_iter().cloned().collect(),
             problems: problems.into(),
-            others,
+            related,
         }
     }
 
     /// The places in other files that belong to a problem of this plan.
-    pub(super) fn others(&self, problem: &Problem) -> &[Other] {
-        let found = self.others.iter().find(|(nth, _)| self.problems[*nth] == *problem);
-        found.map_or(&[], |(_, others)| others)
+    pub(super) fn related(&self, problem: &Problem) -> &[Related] {
+        let found = self.related.iter().find(|(nth, _)| self.problems[*nth] == *problem);
+        found.map_or(&[], |(_, related)| related)
     }
 
     pub(super) fn step_path(&self, step: &StepEntry) -> String {
@@ -115,7 +115,8 @@ impl PlanEntry {
     }
 }
 
-/// The free words that plans use, for completion. A word that is no longer used stays until the next start.
+/// The words that users choose freely in plans, for completion. A word that is no longer used stays until all plans are
+/// loaded again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vocabulary {
     pub(super) phases: BTreeSet<String>,
@@ -153,7 +154,7 @@ pub(super) struct Catalog {
     plans: BTreeMap<Key, PlanEntry>,
     pub(super) words: Vocabulary,
     /// The problems of files that belong to no plan.
-    pub(super) beside: Vec<Problem>,
+    pub(super) outside_plans: Vec<Problem>,
 }
 
 /// The directory of a plan's file, and the file's name in it; none for a file that is not directly in a plan's directory.
@@ -173,12 +174,12 @@ impl Catalog {
     /// Reads all plans as every command does, through the index or the daemon.
     pub(super) fn load(context: &Context) -> Result<Self, Error> {
         let Loaded { plans, problems, .. } = LoadQuery::all().with_other_problems().load(context)?;
-        let mut catalog = Self { beside: problems, ..Self::default() };
+        let mut catalog = Self { outside_plans: problems, ..Self::default() };
         for plan in plans.iter() {
             let Some(key) = key_of(plan) else { continue };
             catalog.put(key, (&plans, plan, context.now), check::problems_of_plan(context, &plans, plan));
         }
-        catalog.beside.extend(check::problems_beside(context));
+        catalog.outside_plans.extend(check::problems_outside_plans(context));
         Ok(catalog)
     }
 
@@ -202,7 +203,7 @@ impl Catalog {
         self.plans.get(key)
     }
 
-    /// The plan that an id means: the live one, else the archived one.
+    /// The plan that an id names: the one that is not archived, else the archived one.
     pub(super) fn get(&self, id: &PlanId) -> Option<&PlanEntry> {
         let exact = |is_archived| self.plans.get(&Key { is_archived, name: id.as_str().to_owned() });
         let same = || self.plans.values().find(|it| it.id == *id);
@@ -223,14 +224,14 @@ impl Catalog {
         self.plans.iter().filter(|(key, _)| !key.is_archived)
     }
 
-    /// Live plans first.
+    /// All plans, archived ones last.
     pub(super) fn all(&self) -> impl Iterator<Item = &PlanEntry> {
         self.plans.values()
     }
 
     /// The problems of all plans, and of files that belong to no plan.
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.plans.values().flat_map(|it| &it.problems).chain(&self.beside)
+        self.plans.values().flat_map(|it| &it.problems).chain(&self.outside_plans)
     }
 
     /// The directories on which an answer about a plan depends, in addition to those that its steps name.
@@ -246,7 +247,8 @@ impl Catalog {
         Dependents { spellings: spellings.into_iter().collect(), odd, waiting: Vec::new() }
     }
 
-    /// The plans whose problems may change with this one: they wait for its steps, or are named like it.
+    /// The plans whose problems may change with this one: they wait for its steps, have it as their program, or have
+    /// the same name in another spelling.
     pub(super) fn affected_by(&self, id: &PlanId) -> Vec<Key> {
         let folded = plans::folded_name(id.as_str());
         let is_affected = |(key, it): &(&Key, &PlanEntry)| {
@@ -256,7 +258,7 @@ impl Catalog {
     }
 }
 
-/// The directories in which a plan of this id can be, if its name is spelled as the id is.
+/// The directories in which a plan with this id can be, if the directory's name is spelled like the id.
 pub(super) fn own_keys(id: &PlanId) -> [Key; 2] {
     [false, true].map(|is_archived| Key { is_archived, name: id.as_str().to_owned() })
 }

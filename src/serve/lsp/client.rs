@@ -12,7 +12,7 @@ use super::uri;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Client {
     pub(super) encoding: Encoding,
-    /// It pulls diagnostics, and supports a refresh. Otherwise they are pushed, never both.
+    /// It pulls diagnostics and supports their refresh. The server pushes diagnostics only to other clients.
     pub(super) pulls_diagnostics: bool,
     pub(super) refreshes_hints: bool,
     pub(super) refreshes_lenses: bool,
@@ -30,7 +30,7 @@ pub(super) struct Client {
     pub(super) nests_symbols: bool,
     /// It has `planwatch.ui.*` commands, which ask a person for a text.
     pub(super) asks_for_texts: bool,
-    /// It wants to know of changed plans.
+    /// It wants a notification when plans change.
     pub(super) follows_plans: bool,
     pub(super) folders: Vec<PathBuf>,
 }
@@ -47,12 +47,12 @@ impl Client {
         let wants = |name: &str| params["initializationOptions"][name].as_bool().unwrap_or_default();
         Self {
             encoding: Encoding::choose(words("/general/positionEncodings")),
-            // Without a refresh, it would not learn of changes by others.
+            // Without refreshes, a client that pulls would not learn of changes by others.
             pulls_diagnostics: has("/textDocument/diagnostic") && is("/workspace/diagnostics/refreshSupport"),
             refreshes_hints: is("/workspace/inlayHint/refreshSupport"),
             refreshes_lenses: is("/workspace/codeLens/refreshSupport"),
             renames_files: words("/workspace/workspaceEdit/resourceOperations").contains(&"rename"),
-            // Operations on files exist only among such changes, and some clients name only the operations.
+            // File operations exist only in `documentChanges`, and some clients declare only the operations.
             has_document_changes: is("/workspace/workspaceEdit/documentChanges")
                 || !words("/workspace/workspaceEdit/resourceOperations").is_empty(),
             has_action_literals: has("/textDocument/codeAction/codeActionLiteralSupport"),

@@ -1,7 +1,7 @@
 //! `workspace/executeCommand`: changes of files, by the same operations as on the command line.
 //!
-//! They work on the files, so a file with an unsaved text is refused. Each runs in a thread of its own, because it may
-//! wait for a lock.
+//! Commands work on the files, so a command on a file with unsaved text is refused. Each runs in a thread of its own,
+//! because it may wait for a lock.
 
 use lsp_server::{ErrorCode, RequestId};
 use serde_json::Value;
@@ -67,7 +67,7 @@ impl Command {
     }
 }
 
-/// Starts a command. Its thread sends the answer, unless it is known at once.
+/// Starts a command, whose thread sends the answer. Returns an answer only if the command is refused at once.
 pub(super) fn execute(
     server: &mut Server,
     id: &RequestId,
@@ -78,7 +78,7 @@ pub(super) fn execute(
         let (outbox, events, reply_to) = (server.outbox.clone(), server.events.clone(), id.clone());
         let work = move || {
             let answer = context.map_err(Failed::from).and_then(|it| run(&it, &command));
-            // The client requests its hints and lenses again as soon as it has the answer.
+            // Before the answer, because the client requests hints and lenses again as soon as it has the answer.
             if !command.plan.is_empty() {
                 events.send(Event::Changed { root, plan: command.plan }).ok();
             }
@@ -136,7 +136,7 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
     Ok((tree.root.clone(), tree.context(), command))
 }
 
-/// The files that must have no unsaved text when a command runs. Other files that it updates are not checked.
+/// The files that must have no unsaved text when a command runs. Other files that the command updates are not checked.
 enum Concerned {
     Nothing,
     File(String),

@@ -1,6 +1,6 @@
 //! Completion: keys, words, steps, plans, people, and whole files.
 //!
-//! In prose it costs nothing: the kind of completion is decided from the text alone, before any plan is read.
+//! The kind of completion is decided from the text alone, before any plan is read, so completion in prose is cheap.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::plan::words::{PlanStatus, Status, StepStatus};
 /// The most items of one answer. A client asks again as the word grows.
 const MOST: usize = 200;
 
-// The kinds of the protocol.
+// The protocol's kinds of completion items.
 const VALUE: u8 = 12;
 const PROPERTY: u8 = 10;
 const REFERENCE: u8 = 18;
@@ -35,7 +35,7 @@ struct Item {
     detail: String,
     about: String,
     kind: u8,
-    /// Text that the typed word is compared with, besides the label.
+    /// Text that the typed word is compared with in addition to the label.
     also: String,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn complete(
 ) -> Answer {
     let nothing = || Ok(json!({"isIncomplete": false, "items": []}));
     let at = document.offset(position);
-    if file.role == Role::Beside {
+    if file.role == Role::OutsidePlans {
         return nothing();
     }
     let Some(spot) = anatomy::spot(&document.text, at) else { return nothing() };
@@ -110,7 +110,7 @@ fn list(
     typed: &str,
     mut items: Vec<Item>,
 ) -> Value {
-    // Results found by their titles are incomplete, so that the client asks again as the word grows.
+    // Items that are found by their titles are marked as incomplete, so that the client asks again as the word grows.
     let is_incomplete = items.len() > MOST || items.iter().any(|it| !it.also.is_empty());
     let wanted = typed.to_lowercase();
     if items.len() > MOST {
@@ -131,7 +131,8 @@ fn list(
             "insertTextFormat": if is_snippet { 2 } else { 1 },
             "textEdit": {"range": range, "newText": text},
         });
-        // Some clients take a word of their own instead of the range if there is a text to filter by.
+        // Only where it is needed: with a `filterText`, some clients replace a word that they find themselves, not the
+        // range.
         if !it.label.starts_with(typed) && it.also.to_lowercase().contains(&wanted) {
             item["filterText"] = format!("{typed} {}", it.also).into();
         }
@@ -257,8 +258,8 @@ fn words_of<S: Status>(config: &Config) -> Vec<Item> {
     canonical.chain(own).collect()
 }
 
-/// Steps of the own plan, nearest first, then of other plans as far as the typed word names one. `before` is put before
-/// numbers.
+/// Steps of the file's own plan: earlier ones from the nearest on, then later ones. After them the steps of another
+/// plan that the typed word names, else other plans. `before` is put before numbers.
 fn steps(tree: &mut Tree, file: &PlanFile, typed: &str, before: &str) -> Vec<Item> {
     let Some(key) = file.key.clone() else { return Vec::new() };
     let own = file.step();
@@ -317,7 +318,7 @@ fn templates(tree: &Tree, file: &PlanFile) -> Vec<Item> {
             ]
         }
         Role::Step(number) => vec![step_template(tree, file, number)],
-        Role::Beside => Vec::new(),
+        Role::OutsidePlans => Vec::new(),
     }
 }
 

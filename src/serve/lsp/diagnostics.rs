@@ -20,12 +20,12 @@ use crate::text::line_index::{self, Place};
 use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
-/// The diagnostics of a document; `others` returns the other places of a problem.
+/// The diagnostics of a document; `related` returns the related places of a problem.
 pub(super) fn all(
     document: &Document,
     root: &Path,
     problems: &[Problem],
-    others: impl Fn(&Problem) -> Vec<Other>,
+    related: impl Fn(&Problem) -> Vec<Related>,
 ) -> Vec<Value> {
     if problems.is_empty() {
         return Vec::new();
@@ -39,9 +39,9 @@ pub(super) fn all(
             "source": "planwatch",
             "message": message(it),
         });
-        let related: Vec<_> = others(it).iter().map(|it| it.to_json(root)).collect();
-        if !related.is_empty() {
-            diagnostic["relatedInformation"] = related.into();
+        let information: Vec<_> = related(it).iter().map(|it| it.to_json(root)).collect();
+        if !information.is_empty() {
+            diagnostic["relatedInformation"] = information.into();
         }
         diagnostic
     };
@@ -68,7 +68,7 @@ fn message(problem: &Problem) -> String {
     }
 }
 
-/// The bytes that the problems of a text mark; made once for all of them, because a file may have hundreds.
+/// Finds the bytes that problems of a text mark. Made once for all problems of a text, because there may be hundreds.
 pub(super) struct Extents<'a> {
     text: &'a str,
     places: Places<'a>,
@@ -109,7 +109,7 @@ impl<'a> Extents<'a> {
     }
 }
 
-/// Where each value of a front matter ends, by where it begins; of several that begin at a byte, the innermost.
+/// The end of each value of a front matter, by its start. Of several values with the same start, the innermost counts.
 fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
     let mut open = vec![root];
     let mut found = HashMap::new();
@@ -127,16 +127,16 @@ fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
     found
 }
 
-/// A place that belongs to a problem of another place.
+/// A place that is related to a problem in another place.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Other {
+pub(super) struct Related {
     /// Relative to the plans directory.
     path: String,
     at: Place,
     message: String,
 }
 
-impl Other {
+impl Related {
     fn new(path: impl Into<String>, at: Place, message: impl Into<String>) -> Self {
         Self { path: path.into(), at, message: message.into() }
     }
@@ -150,9 +150,9 @@ impl Other {
     }
 }
 
-/// The other places that belong to a problem: the steps of a cycle, the plan that lacks a step, the other of two files. Those
-/// that the file's text shows are in [`in_text`].
-pub(super) fn others(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Other> {
+/// The other places that belong to a problem, such as the steps of a cycle, the plan that lacks a step, or the other
+/// file with the same number. [`in_text`] finds those that need the file's text.
+pub(super) fn related(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Related> {
     match problem.code {
         Code::ProgramMissing => plan.program.iter().filter_map(|it| of_program(plans, it)).collect(),
         Code::NameClash => spelled_alike(plans, plan),
@@ -165,36 +165,37 @@ pub(super) fn others(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Other
     }
 }
 
-/// What disagrees with the place of a problem in a step's text; `plan` has the path and the id of its plan.
-pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Other> {
+/// The related place of [`Code::DependenciesDisagree`] in a step's text. `plan` has the path and the id of the step's
+/// plan.
+pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Related> {
     (problem.code == Code::DependenciesDisagree).then(|| {
         match section(text).filter(|it| *it != (problem.line, problem.column)) {
             Some((line, column)) => {
-                Other::new(&problem.path, Place { line, column }, "the Dependencies section is here")
+                Related::new(&problem.path, Place { line, column }, "the Dependencies section is here")
             }
-            None => Other::new(plan.0, Place::START, format!("the Steps list of `{}` is here", plan.1)),
+            None => Related::new(plan.0, Place::START, format!("the Steps list of `{}` is here", plan.1)),
         }
     })
 }
 
-fn of_step(plans: &Plans, (plan, step): (&Plan, &Step), problem: &Problem) -> Vec<Other> {
+fn of_step(plans: &Plans, (plan, step): (&Plan, &Step), problem: &Problem) -> Vec<Related> {
     match problem.code {
         Code::DependencyCycle => partners(plans, step)
             .into_iter()
             .map(|(it, waits_for, at)| {
-                Other::new(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
+                Related::new(&it.path, at, format!("`{}` waits for `{waits_for}`", it.id))
             })
             .collect(),
         Code::DuplicateStepNumber => {
             let others =
                 plan.steps.iter().filter(|it| it.id.number == step.id.number && it.path != step.path);
-            let here = |it: &Step| Other::new(&it.path, Place::START, format!("`{}` is here, too", it.id));
+            let here = |it: &Step| Related::new(&it.path, Place::START, format!("`{}` is here, too", it.id));
             others.map(here).collect()
         }
         Code::WaitsForOpen => {
             let open = step.depends.iter().filter_map(|it| plans.step(it)).filter(|it| !it.is_closed());
             let open = open.take(MOST_SHOWN).filter_map(|it| Some((it, file_of(plans, it)?)));
-            open.map(|(it, path)| Other::new(path, Place::START, format!("`{}` is open", it.id))).collect()
+            open.map(|(it, path)| Related::new(path, Place::START, format!("`{}` is open", it.id))).collect()
         }
         _ => Vec::new(),
     }
@@ -214,7 +215,7 @@ fn section(text: &str) -> Option<(u32, u32)> {
 }
 
 /// The file of the plan that lacks the step which a problem names, or where the plan would be.
-fn missing(plans: &Plans, problem: &Problem) -> Option<Other> {
+fn missing(plans: &Plans, problem: &Problem) -> Option<Related> {
     let step = problem.message.split('`').nth(1).and_then(read_step_id)?;
     let message = match plans.get(&step.plan) {
         Some(_) => format!("the plan `{}` has no step {}", step.plan, step.number),
@@ -223,7 +224,7 @@ fn missing(plans: &Plans, problem: &Problem) -> Option<Other> {
     place_of_plan(plans, &step.plan, message)
 }
 
-fn of_program(plans: &Plans, program: &PlanId) -> Option<Other> {
+fn of_program(plans: &Plans, program: &PlanId) -> Option<Related> {
     let message = match plans.get(program) {
         Some(_) => format!("the plan `{program}` is here"),
         None => format!("there is no plan `{program}` here"),
@@ -232,20 +233,20 @@ fn of_program(plans: &Plans, program: &PlanId) -> Option<Other> {
 }
 
 /// The file of a plan; for a missing one the file that would make it.
-fn place_of_plan(plans: &Plans, id: &PlanId, message: String) -> Option<Other> {
+fn place_of_plan(plans: &Plans, id: &PlanId, message: String) -> Option<Related> {
     let known = plans.get(id).map(|it| it.path.clone());
     let new = || PlanId::is_plan_name(id.as_str()).then(|| format!("{id}/{}", file_name::PLAN_FILE));
-    known.or_else(new).map(|path| Other::new(path, Place::START, message))
+    known.or_else(new).map(|path| Related::new(path, Place::START, message))
 }
 
-fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Other> {
+fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Related> {
     let folded = plans::folded_name(plan.id.as_str());
     let is_like = |it: &&Plan| {
         it.path != plan.path
             && it.is_archived == plan.is_archived
             && plans::folded_name(it.id.as_str()) == folded
     };
-    let here = |it: &Plan| Other::new(&it.path, Place::START, format!("`{}` is here", it.id));
+    let here = |it: &Plan| Related::new(&it.path, Place::START, format!("`{}` is here", it.id));
     plans.iter().filter(is_like).take(MOST_SHOWN).map(here).collect()
 }
 

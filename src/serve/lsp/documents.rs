@@ -8,7 +8,7 @@ use super::positions::{Encoding, Lines};
 use super::protocol::{Position, Range as LspRange};
 use super::uri;
 
-/// A longer text is not held, because it is no plan file: those have at most 4 MiB.
+/// Longer texts, in bytes, are not stored: plan files have at most 4 MiB.
 const LONGEST: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl Document {
         self.version = version;
     }
 
-    /// Whether the text is that of a file, except for line ends and a byte order mark, which some editors keep apart.
+    /// Whether the text is that of a file, except for line ends and a byte order mark, which some editors do not send.
     pub(super) fn is_saved_as(&self, file: &[u8]) -> bool {
         let Ok(file) = std::str::from_utf8(file) else { return false };
         let plain = |it: &str| it.trim_start_matches('\u{feff}').replace("\r\n", "\n");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// What an editor sends in pieces is the text that it has.
+        /// After the changes that an editor sends, the document has the editor's text.
         #[test]
         fn pieces_make_the_whole(
             start in "[aé🚀\r\n]{0,12}",

@@ -15,14 +15,14 @@ use super::uri;
 use crate::disk::FileOp;
 use crate::text::diff;
 
-/// Whether an edit moves files itself, or describes what belongs to a move that the editor makes.
+/// Whether an edit also moves files, or contains only the other changes of a move that the editor makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Renames {
     Included,
     LeftOut,
 }
 
-/// The edits that make `after` of a document.
+/// The edits that turn a document's text into `after`.
 pub(super) fn text_edits(document: &Document, after: &str) -> Vec<Value> {
     let edits = diff::edits(&document.text, after).into_iter();
     edits.map(|(range, text)| json!({"range": document.range(&range), "newText": text})).collect()
@@ -56,7 +56,7 @@ pub(super) fn workspace_edit(
             }
             FileOp::Rename { from, to } if renames == Renames::Included => {
                 if !client.renames_files || !client.has_document_changes {
-                    return refused("this editor renames no files for a server");
+                    return refused("this editor cannot rename files for a language server");
                 }
                 let old = uri_of(tree, documents, from);
                 let new = uri::of_path(&tree.root.join(to));
@@ -64,7 +64,7 @@ pub(super) fn workspace_edit(
             }
             FileOp::Rename { .. } => {}
             FileOp::Create { .. } | FileOp::Remove { .. } | FileOp::Discard { .. } => {
-                return refused("files are made and removed by a command");
+                return refused("only a command can create or remove files");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Frames of the protocol: `Content-Length`, a blank line, a JSON body.
 //!
-//! A client may send anything. A frame that holds no message is answered with an error, and the stream goes on. Only the
-//! end of the input ends the reading: bytes that belong to no frame are skipped up to the next header.
+//! A client may send anything. A frame that contains no message is answered with an error, and reading continues until
+//! the input ends or fails. Bytes that belong to no frame are skipped up to the next header.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 
@@ -18,7 +18,7 @@ const LONGEST_BODY: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) enum Frame {
     Message(Message),
-    /// Not a message. It is answered under the id that it has, if it has a usable one.
+    /// Not a message. The error that answers it has the same id, or null if the frame has no usable id.
     Broken {
         id: Value,
         code: ErrorCodeOf,
@@ -132,7 +132,7 @@ pub(super) fn write(to: &mut impl Write, body: &Value) -> io::Result<()> {
     write!(to, "Content-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// The reply to a frame that is broken; its id may be null, which replies of the library cannot have.
+/// The reply to a broken frame. Its id may be null, which the library's replies do not support.
 pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

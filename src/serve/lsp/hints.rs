@@ -48,7 +48,7 @@ fn state(step: &Step) -> String {
     if is_completed { "✓".to_owned() } else { step.standing().word().to_owned() }
 }
 
-/// The end of a name with the quote that closes it.
+/// The end of a name, after its closing quote if there is one.
 fn behind_quote(text: &str, range: &Range<usize>) -> usize {
     range.end + usize::from(text[range.end..].starts_with(['"', '\'']))
 }
@@ -60,7 +60,7 @@ pub(super) fn code_lenses(tree: &mut Tree, document: &Document, file: &PlanFile)
     let titles = match &file.role {
         Role::Plan => judged.plan().map(|it| vec![(plan_state(judged, it), "")]),
         Role::Step(_) => judged.step(&file.relative).map(|(plan, step)| step_lenses(judged, plan, step)),
-        Role::Beside => None,
+        Role::OutsidePlans => None,
     };
     let lens = |(title, command): (String, &str)| {
         let arguments = if command.is_empty() { json!([]) } else { json!([{"uri": document.uri}]) };

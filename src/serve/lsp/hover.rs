@@ -26,14 +26,14 @@ pub(super) fn hover(tree: &mut Tree, document: &Document, file: &PlanFile, posit
             Target::Plan(plan) => known_plan(judged, plan),
         });
         let said = said.or_else(|| from_catalog(tree.catalog.as_ref(), &named.target));
-        // Before all plans are loaded, a plan or step that a file outside of the plans names may exist.
+        // The file is outside of the plans: until all plans are loaded, it is unknown whether the target exists.
         if said.is_none() && file.key.is_none() && tree.catalog.is_none() {
             return Ok(Value::Null);
         }
         let said = said.unwrap_or_else(|| missing(&named.target));
         return Ok(shown(document, &named.range, &said));
     }
-    if file.role == Role::Beside {
+    if file.role == Role::OutsidePlans {
         return Ok(Value::Null);
     }
     match anatomy::spot(&document.text, at) {
@@ -86,7 +86,7 @@ fn known_step(judged: &Judged, id: &StepId) -> Option<String> {
     Some(said)
 }
 
-/// The status, and for an open step why it is not ready, or that it is.
+/// The status of a step; for an open step also whether it is ready, or why it is not.
 fn about(judged: &Judged, plan: &Plan, step: &Step) -> String {
     let status = plain(step.standing().word());
     if step.is_closed() {
@@ -114,7 +114,7 @@ pub(super) fn waits(judged: &Judged, plan: &Plan, step: &Step) -> String {
         Obstacle::PhaseConfirmation { phase } => Some(format!("waits for the confirmation of `{phase}`")),
         Obstacle::Faulty { code } => Some(format!("has a problem: {code}")),
         Obstacle::PlanFaulty => Some("the plan has a problem".to_owned()),
-        Obstacle::PlanClosed => Some("the plan hands out no steps".to_owned()),
+        Obstacle::PlanClosed => Some("no step of the plan can be claimed".to_owned()),
         Obstacle::Claimed { by } => Some(format!("claimed by {}", by.as_deref().unwrap_or("another worker"))),
         Obstacle::Status(_) | Obstacle::Dependency { .. } | Obstacle::Before { .. } => None,
     };
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_a_title_are_no_marks() {
+    fn markdown_in_a_title_is_escaped() {
         assert_eq!(plain("[x](y)\n`z`"), "\\[x\\](y) \\`z\\`");
     }
 }

@@ -10,16 +10,16 @@ const OF_PLANS: [(&str, &str); 19] = [
         "status",
         "What the plan is: `draft`, `active`, `completed` or `abandoned`. Without it the plan is active.",
     ),
-    ("title", "The plan's title. Without it the first heading counts."),
-    ("description", "What the plan is about. Without it the first paragraph counts."),
+    ("title", "The plan's title. Without it the first heading is the title."),
+    ("description", "What the plan is about. Without it the first paragraph is the description."),
     ("kind", "`plan`, or `program` for a plan whose children are plans."),
     ("program", "The id of the program that the plan belongs to."),
     ("category", "`feature`, `bug`, `change`, `analysis`, `debug`, `refactor` or `documentation`."),
     ("priority", "`low`, `medium`, `high` or `critical`. Steps without a priority have their plan's."),
-    ("due", "The date by which the plan is to be done, such as 2026-11-21."),
+    ("due", "The date when the plan is due, such as 2026-11-21."),
     ("tags", "Words by which lists can be filtered."),
     ("files", "Files that the plan is about."),
-    ("goals", "What is to be reached. A goal may begin with a box: `[ ]` or `[x]`."),
+    ("goals", "What the plan should achieve. A goal may begin with a box: `[ ]` or `[x]`."),
     (
         "success_criteria",
         "How to tell that the plan succeeded. A criterion may begin with a box: `[ ]` or `[x]`.",
@@ -37,26 +37,26 @@ const OF_PLANS: [(&str, &str); 19] = [
 ];
 
 const OF_STEPS: [(&str, &str); 21] = [
-    ("id", "The step's id. The file's name wins if they differ."),
+    ("id", "The step's id. If they differ, the file's name is used."),
     (
         "status",
         "`pending`, `in_progress`, `completed`, `failed`, `blocked` or `skipped`. Without it the step is pending.",
     ),
     ("claim", "Who works on the step now. `planwatch claim` writes it."),
-    ("title", "The step's title. Without it the first heading counts."),
+    ("title", "The step's title. Without it the first heading is the title."),
     (
         "depends",
-        "The steps that must be completed or skipped first: numbers, or ids such as `plan:2` of other plans. If the key is there, \
-         it is the whole truth; the text below then does not count.",
+        "The steps that must be completed or skipped first: numbers, or ids such as `plan:2` of other plans. If the key is present, \
+         dependencies in the text below are ignored.",
     ),
     ("phase", "The part of the plan that the step belongs to."),
     (
         "type",
         "`standard`, `analysis`, `validation`, `user_validation` (a person confirms it), or a word of your own.",
     ),
-    ("assignee", "The person who is to do it."),
-    ("priority", "`low`, `medium`, `high` or `critical`. Without it the plan's counts."),
-    ("due", "The date by which the step is to be done, such as 2026-11-21."),
+    ("assignee", "The person whom the step is assigned to."),
+    ("priority", "`low`, `medium`, `high` or `critical`. Without it the step has its plan's."),
+    ("due", "The date when the step is due, such as 2026-11-21."),
     ("tags", "Words by which lists can be filtered."),
     ("created_at", "When the step was created."),
     ("metadata", "Keys of your own; they are kept as they are."),
@@ -78,7 +78,7 @@ pub(super) fn all(role: &Role) -> Vec<(&'static str, &'static str)> {
     let (order, meanings): (&[&str], &[(&str, &str)]) = match role {
         Role::Plan => (PLAN_KEYS, &OF_PLANS),
         Role::Step(_) => (STEP_KEYS, &OF_STEPS),
-        Role::Beside => return Vec::new(),
+        Role::OutsidePlans => return Vec::new(),
     };
     let meaning = |key: &&'static str| Some((*key, meanings.iter().find(|it| it.0 == *key)?.1));
     order.iter().filter_map(meaning).collect()

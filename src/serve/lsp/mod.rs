@@ -3,7 +3,7 @@
 //! It answers from the texts as they are typed, and from the files where no text is open, with the same readers and rules
 //! as every command. It changes the plans only when a person runs a command, and starts no process but `git`.
 //!
-//! - `frames`, `queues`: bytes from and to the client, each in a thread of its own
+//! - `frames`, `queues`: bytes from and to the client, with a thread for each direction
 //! - `server`, `requests`: the main loop, and the dispatch of requests
 //! - `documents`, `positions`, `uri`: the open texts, and positions in them
 //! - `tree`, `catalog`: the plans with the open texts in place of their files

@@ -11,7 +11,7 @@ use super::documents::{Document, Documents};
 use super::positions::Encoding;
 use super::protocol::{Answer, Position};
 use super::references::{self, Form, Named, Target};
-use super::tree::{BESIDE, PlanFile, Role, Tree};
+use super::tree::{DIRECTORIES_OUTSIDE_PLANS, PlanFile, Role, Tree};
 use super::uri;
 use crate::api::context::Context;
 use crate::plan::id::StepId;
@@ -88,7 +88,7 @@ pub(super) fn target_at(document: &Document, file: &PlanFile, at: usize) -> Opti
     let own = match &file.role {
         Role::Plan => Target::Plan(file.plan()?),
         Role::Step(_) => Target::Step(file.step()?),
-        Role::Beside => return None,
+        Role::OutsidePlans => return None,
     };
     Some((own, heading))
 }
@@ -126,8 +126,8 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
     Some(document.line(document.line_of(found.range.start)))
 }
 
-/// The references to a target in its own plan and in the plans that depend on it. `is_stopped` ends the
-/// search.
+/// The references to a target in its own plan, in the plans that depend on it, in open files, and in files that
+/// belong to no plan. `is_stopped` ends the search.
 pub(super) fn all_names(
     tree: &Tree,
     documents: &Documents,
@@ -148,9 +148,9 @@ pub(super) fn all_names(
     }
     files.extend(tree.open_files().map(|(_, file)| file.relative.clone()));
     let open: HashMap<_, _> = tree.open_files().map(|(path, file)| (file.relative.as_str(), path)).collect();
-    // A plan may have hundreds of files, and a context costs more than to read one.
+    // One context for all files: a plan may have hundreds, and making a context costs more than reading a file.
     let Ok(context) = tree.context() else { return Vec::new() };
-    files.extend(beside(&context));
+    files.extend(files_outside_plans(&context));
     files.sort();
     files.dedup();
     let mut found = Vec::new();
@@ -171,16 +171,16 @@ pub(super) fn all_names(
 }
 
 /// The paths of decisions, insights, scripts and prompts, which may name any plan.
-fn beside(context: &Context) -> Vec<String> {
+fn files_outside_plans(context: &Context) -> Vec<String> {
     let of = |directory: &&str| {
         let names = context.plans.names(Path::new(directory.trim_end_matches('/'))).into_iter();
         let names = names.filter(|it| it.ends_with(".md") && !it.starts_with('.'));
         names.map(|it| format!("{directory}{it}")).collect::<Vec<_>>()
     };
-    BESIDE.iter().flat_map(of).collect()
+    DIRECTORIES_OUTSIDE_PLANS.iter().flat_map(of).collect()
 }
 
-/// Whether a reference to a step also contains a plan.
+/// Whether a reference to a step also refers to the target, because the target is the step's plan.
 fn is_step_of(named: &Target, target: &Target) -> bool {
     matches!((named, target), (Target::Step(step), Target::Plan(plan)) if step.plan == *plan)
 }

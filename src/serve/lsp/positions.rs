@@ -1,6 +1,6 @@
 //! Byte offsets of a text as positions of the protocol, and back.
 //!
-//! The protocol ends a line at LF, CRLF and a lone CR, and counts in a line the units that client and server agreed on.
+//! In the protocol a line ends at LF, CRLF or a lone CR. Columns are counted in units that client and server agree on.
 
 use std::ops::Range;
 
@@ -82,7 +82,8 @@ impl Lines {
         start..start + whole.trim_end_matches(['\r', '\n']).len()
     }
 
-    /// The position of an offset. One within a character or a line end counts as its start.
+    /// The position of an offset. An offset within a character or a line end counts as the start of the character or
+    /// line end.
     pub(super) fn position(&self, text: &str, encoding: Encoding, at: usize) -> Position {
         let at = floor(text, at);
         let line = self.line_of(at);
@@ -95,7 +96,8 @@ impl Lines {
         Position { line: saturate(line), character: saturate(character) }
     }
 
-    /// The offset of a position. One beyond its line is the line's end, one within a character the character's start.
+    /// The offset of a position. A position beyond its line counts as the line's end, a position within a character as
+    /// the character's start.
     pub(super) fn offset(&self, text: &str, encoding: Encoding, position: Position) -> usize {
         let Ok(line) = usize::try_from(position.line) else { return text.len() };
         let whole = self.line(text, line);
@@ -139,7 +141,7 @@ impl<'a> Places<'a> {
         Self { text, starts }
     }
 
-    /// The offset of a place that a problem names: columns are characters, and a byte order mark has none.
+    /// The offset of a place that a problem names. Columns count characters; a byte order mark has no column.
     pub(super) fn offset(&self, place: Place) -> usize {
         let nth = place.line.saturating_sub(1) as usize;
         let Some(start) = self.starts.get(nth).copied() else { return self.text.len() };

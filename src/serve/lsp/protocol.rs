@@ -1,7 +1,7 @@
 //! The shapes of the protocol that the server reads, and the errors that it answers with.
 //!
-//! The only module that names the library of the protocol's types. Answers are made as JSON; the tests read each of them
-//! with the types of that library.
+//! This is the only module that uses the library of the protocol's types. Answers are made as JSON; the tests read each
+//! of them with the types of that library.
 
 pub(super) use gen_lsp_types::{Position, Range, TextDocumentPositionParams};
 use lsp_server::ErrorCode;

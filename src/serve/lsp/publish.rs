@@ -1,8 +1,8 @@
 //! Sends diagnostics to the client: pushed when they change, or pulled.
 //!
-//! A client that pulls gets no pushed ones, because it would show every problem twice. Diagnostics of files
-//! that are not open come with the request for the whole workspace; to other clients they are pushed, for at
-//! most 1,000 files.
+//! Nothing is pushed to a client that pulls, because it would show every problem twice. It gets the diagnostics of
+//! files that are not open when it requests those of the whole workspace. To other clients they are pushed, for at most
+//! 1,000 files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{self, PlanEntry};
 use super::client::Client;
-use super::diagnostics::{self, Other};
+use super::diagnostics::{self, Related};
 use super::documents::{Document, Documents};
 use super::positions::Encoding;
 use super::protocol::{Answer, Failed, PreviousResult};
@@ -73,8 +73,8 @@ impl Published {
             }
         }
         for (path, problems) in chosen {
-            let others = problems.iter().map(|it| others_of(tree, it)).collect::<Vec<_>>();
-            let hash = blake3::hash(format!("{problems:?} {others:?}").as_bytes());
+            let related = problems.iter().map(|it| related_of(tree, it)).collect::<Vec<_>>();
+            let hash = blake3::hash(format!("{problems:?} {related:?}").as_bytes());
             if self.others.insert(path.clone(), hash) == Some(hash) {
                 continue;
             }
@@ -93,7 +93,8 @@ impl Published {
     }
 }
 
-/// Files that are not open, with their problems: those of plans with open files first, then those with errors.
+/// Files that are not open, with their problems. If there are too many, those of plans with open files are preferred,
+/// then those with errors.
 fn others(tree: &Tree) -> BTreeMap<PathBuf, Vec<&Problem>> {
     let Some(catalog) = &tree.catalog else { return BTreeMap::new() };
     let mut by_path: BTreeMap<&str, Vec<&Problem>> = BTreeMap::new();
@@ -121,12 +122,12 @@ fn others(tree: &Tree) -> BTreeMap<PathBuf, Vec<&Problem>> {
 fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Value> {
     let (root, problems) = (tree.root.clone(), tree.problems_of(file));
     let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
-    let others = |it: &Problem| {
+    let related = |it: &Problem| {
         let Some((judged, plan)) = judged.and_then(|it| Some((it, it.plan()?))) else { return Vec::new() };
         let in_text = diagnostics::in_text(&document.text, (&plan.path, &plan.id), it);
-        diagnostics::others(&judged.plans, plan, it).into_iter().chain(in_text).collect()
+        diagnostics::related(&judged.plans, plan, it).into_iter().chain(in_text).collect()
     };
-    let mut items = diagnostics::all(document, &root, &problems, others);
+    let mut items = diagnostics::all(document, &root, &problems, related);
     // A file that is too large gets no second diagnostic.
     if problems.iter().all(|it| it.code != Code::TooLarge) {
         items.extend(diagnostics::line_ends(document));
@@ -149,12 +150,12 @@ pub(super) fn of_file(
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let uri = uri::of_path(path);
     let document = Document::new(uri.clone(), path.to_path_buf(), 0, text, encoding);
-    let others = |it: &Problem| {
+    let related = |it: &Problem| {
         let plan = plan_of(tree, it);
         let in_text = plan.and_then(|plan| diagnostics::in_text(&document.text, (&plan.path, &plan.id), it));
-        others_of(tree, it).iter().cloned().chain(in_text).collect()
+        related_of(tree, it).iter().cloned().chain(in_text).collect()
     };
-    let items = diagnostics::all(&document, &tree.root, problems, others);
+    let items = diagnostics::all(&document, &tree.root, problems, related);
     (uri, items)
 }
 
@@ -164,8 +165,8 @@ fn plan_of<'a>(tree: &'a Tree, problem: &Problem) -> Option<&'a PlanEntry> {
 }
 
 /// The other places of a problem in a file that is not open.
-fn others_of<'a>(tree: &'a Tree, problem: &Problem) -> &'a [Other] {
-    plan_of(tree, problem).map_or(&[], |it| it.others(problem))
+fn related_of<'a>(tree: &'a Tree, problem: &Problem) -> &'a [Related] {
+    plan_of(tree, problem).map_or(&[], |it| it.related(problem))
 }
 
 /// Answers the request for the diagnostics of one document.

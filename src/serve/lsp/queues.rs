@@ -1,8 +1,8 @@
 //! The two threads at the pipe: one reads from the client, one writes to it.
 //!
-//! Neither waits for the server. A client that does not read fills the queue, not the server's time; of several
-//! diagnostics of one document that wait there, only the last is sent. A cancelled request is marked as soon as the
-//! cancellation is read, even while the request is carried out.
+//! Neither waits for the server, and the server does not wait for a client that does not read: messages to it wait in a
+//! queue. If several messages with the diagnostics of one document wait there, only the last is sent. A cancelled
+//! request is marked as soon as the cancellation is read, even while the request is carried out.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::frames::{self, Frame};
 use super::protocol::Answer;
 
-/// How long the end waits for a client that no longer reads.
+/// How long the server waits at its end for a client that no longer reads.
 const LONGEST_FLUSH: Duration = Duration::from_secs(2);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -35,7 +35,7 @@ impl Pending {
         locked(&self.ids).insert(id.clone(), false);
     }
 
-    /// Marks a request; one that was answered, or never came, is not remembered.
+    /// Marks a request as cancelled. The id of a request that was answered or never came is ignored.
     fn cancel(&self, id: &Value) {
         let Ok(id) = serde_json::from_value::<RequestId>(id.clone()) else { return };
         if let Some(is_cancelled) = locked(&self.ids).get_mut(&id) {
@@ -52,8 +52,8 @@ impl Pending {
     }
 }
 
-/// Reads frames in a thread until the end of the input, and passes them on; none is the end. Fails if no thread can be
-/// started.
+/// Reads frames in a thread until the end of the input, and passes them on; `None` means the end. Fails if no thread
+/// can be started.
 pub(super) fn read_all<T: Send + 'static>(
     input: impl Read + Send + 'static,
     pending: Pending,
@@ -160,7 +160,7 @@ impl Outbox {
         self.put(None, body);
     }
 
-    /// Answers a frame that holds no message.
+    /// Answers a frame that contains no message.
     pub(super) fn refuse(&self, id: &Value, code: i32, message: &str) {
         self.put(None, frames::error(id, code, message));
     }
@@ -175,12 +175,12 @@ impl Outbox {
         self.put(Some(uri.to_owned()), body);
     }
 
-    /// Asks the client for something whose reply does not matter.
+    /// Sends the client a request whose reply is ignored.
     pub(super) fn request(&self, n: u64, method: &str) {
         self.put(None, json!({"jsonrpc": "2.0", "id": format!("planwatch-{n}"), "method": method}));
     }
 
-    /// Waits until everything is written, but not long for a client that does not read.
+    /// Waits until everything is written, at most [`LONGEST_FLUSH`].
     pub(super) fn finish(&self) {
         let (queue, changed) = &*self.queue;
         let mut state = locked(queue);

@@ -46,7 +46,7 @@ pub(super) struct Named {
 
 /// All references in a file, in the order of the text.
 pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
-    let Some(plan) = file.plan() else { return beside(text, file) };
+    let Some(plan) = file.plan() else { return named_outside_plans(text, file) };
     let mut found = in_header(text, file, &plan);
     let start = front_matter::split(text.as_bytes()).body_start();
     let body = &text[start..];
@@ -89,7 +89,7 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
 }
 
 /// What a decision, an insight, a script or a prompt names: the plan and the step that it is about, and links.
-fn beside(text: &str, file: &PlanFile) -> Vec<Named> {
+fn named_outside_plans(text: &str, file: &PlanFile) -> Vec<Named> {
     let about = |key: &str| {
         let front_matter::Header::Present { yaml, .. } = front_matter::split(text.as_bytes()).header else {
             return None;
@@ -108,7 +108,7 @@ fn beside(text: &str, file: &PlanFile) -> Vec<Named> {
     let mut found: Vec<_> =
         plan.iter().map(|(range, name)| named(range.clone(), Target::Plan(PlanId::new(name)))).collect();
     found.extend(step.map(|(range, step)| named(range, Target::Step(step))));
-    // From a deeper directory the same link leads elsewhere.
+    // In a deeper directory the same link would have another target.
     if file.relative.matches('/').count() == 1 {
         let start = front_matter::split(text.as_bytes()).body_start();
         let links = markdown::links(&text[start..]).into_iter();
@@ -121,7 +121,7 @@ fn beside(text: &str, file: &PlanFile) -> Vec<Named> {
     found
 }
 
-/// The number of a step with the word `step-` before it, if it has that.
+/// The range of a step's number, with `step-` or `step ` before it if it is there.
 fn whole_name(body: &str, number: Range<usize>) -> Range<usize> {
     let before = &body.as_bytes()[..number.start];
     let is_word =
@@ -168,7 +168,7 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
     found
 }
 
-/// The bytes of a value of the front matter, which begins at `yaml`. Quotes are not part of what is named.
+/// The bytes of a value of the front matter, which begins at `yaml`, without quotes.
 fn range_of(text: &str, yaml: usize, value: View<'_>) -> Range<usize> {
     let span = value.span();
     let (from, to) = (yaml + span.start, yaml + span.end);
@@ -202,8 +202,8 @@ fn in_prose(plan: &PlanId, section: &str) -> Vec<(Range<usize>, StepId)> {
     found
 }
 
-/// The target of a link: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`. A file without a plan has no steps of
-/// its own.
+/// The target of a link: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`. Without a plan, a link
+/// within the file's own directory has no target.
 fn link_target(plan: Option<&PlanId>, target: &str) -> Option<Target> {
     let path = target.split(['#', '?']).next().unwrap_or_default().trim_start_matches("./");
     if path.contains("://") || path.starts_with('/') {
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_decision_names_what_it_is_about() {
         let names = |relative: &str, text: &str| {
-            let file = PlanFile { relative: relative.to_owned(), role: Role::Beside, key: None };
+            let file = PlanFile { relative: relative.to_owned(), role: Role::OutsidePlans, key: None };
             let shown = |it: Named| (text[it.range].to_owned(), it.target);
             all(text, &file).into_iter().map(shown).collect::<Vec<_>>()
         };

@@ -98,7 +98,7 @@ fn moved_plan(
     let request = RenameRequest { id: id.to_string(), to: to.to_owned(), force: false, mode: Mode::DryRun };
     rename_op::rename(&context, &request)?;
     let command = format!("move {} --to {}", shell_word(id), shell_word(&to));
-    // An editor moves the directory as one.
+    // An editor moves the directory as a whole.
     let mut ops = planned.take();
     let n_before = ops.len();
     ops.retain(|it| !matches!(it, FileOp::Rename { .. }));
@@ -108,7 +108,7 @@ fn moved_plan(
     workspace_edit(tree, documents, client, &ops, (renames, &command))
 }
 
-/// Returns the other changes that are needed, before the editor renames files.
+/// Returns the changes of texts that a rename of files needs. The editor requests them before it renames the files.
 pub(super) fn will_rename(
     trees: &[Tree],
     documents: &Documents,

@@ -14,7 +14,7 @@ use crate::api::views;
 use crate::ops::list::{self, ListRequest};
 
 impl Server {
-    /// Requests that wait until all plans are loaded.
+    /// Whether a request waits until all plans are loaded.
     pub(super) fn needs_all_plans(method: &str) -> bool {
         let is_about_all = matches!(method, "workspace/symbol" | "workspace/diagnostic" | "planwatch/status");
         is_about_all || matches!(method, "textDocument/references" | "textDocument/rename")
@@ -151,7 +151,7 @@ impl Server {
         if is_stopped() { Err(Failed::cancelled()) } else { answer }
     }
 
-    /// Requests of planwatch's own extensions, answered with the JSON of the command line.
+    /// Requests of planwatch's own extensions. Those for plans are answered with the JSON of the command line.
     fn answer_own(&mut self, method: &str, params: &Value) -> Answer {
         let folder = params["folder"].as_str().and_then(uri::to_path);
         let is_in =

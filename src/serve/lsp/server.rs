@@ -33,7 +33,7 @@ use crate::serve::daemon::watcher::system::{Raw, Watcher};
 /// How long changes on disk wait for more of them: a save is often several events.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The most events that are handled before diagnostics are sent.
+/// After one event, at most this many more are handled before diagnostics are sent.
 const MOST_AT_ONCE: usize = 64;
 
 pub(super) enum Event {
@@ -44,7 +44,7 @@ pub(super) enum Event {
         catalog: Result<Catalog, Error>,
         watcher: Option<Box<Watcher>>,
     },
-    /// The system saw something in a plans directory.
+    /// The watcher reported events in a plans directory.
     Seen {
         root: PathBuf,
         batch: Vec<Raw>,
@@ -325,7 +325,7 @@ impl Server {
                 Catalog::load(&context)
             });
             events.send(Event::Loaded { root, catalog, watcher }).ok();
-            // After the answer, because it takes some milliseconds.
+            // After the event is sent, because trimming takes some milliseconds.
             malloc::trim();
         };
         if thread::Builder::new().name("lsp-load".to_owned()).spawn(load).is_err() {
@@ -402,16 +402,16 @@ impl Server {
             let Some(changes) = self.changes.remove(&root) else { continue };
             let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) else { continue };
             let is_reread = !changes.is_everything && tree.reread(&changes.plans);
-            tree.reread_beside();
+            tree.reread_outside_plans();
             if !is_reread {
                 self.load(&root);
             }
-            self.tell_changes(&root, &changes);
+            self.notify_of_changes(&root, &changes);
             self.refresh_client();
         }
     }
 
-    fn tell_changes(&self, root: &Path, changes: &Changes) {
+    fn notify_of_changes(&self, root: &Path, changes: &Changes) {
         if self.client.follows_plans {
             let params = serde_json::json!({"folder": uri::of_path(root), "plans": changes.plans});
             self.outbox.notify("planwatch/didChange", &params);
@@ -437,7 +437,7 @@ impl Server {
         if self.trees.iter_mut().any(|it| it.put(document)) {
             return;
         }
-        // The document may be in a plans directory of its own, or in one that was just made.
+        // The document may be in a plans directory outside of the folders, or in one that was just made.
         let Some(mut tree) = path.parent().and_then(|it| Tree::find(&self.contexts, it).ok()) else { return };
         if tree.put(document) {
             self.add_tree(tree);
@@ -465,7 +465,7 @@ impl Server {
         }
     }
 
-    /// Runs something in a thread that the end waits for.
+    /// Runs something in a thread that the server waits for before it ends. Returns false if no thread can be started.
     pub(super) fn work(&mut self, work: impl FnOnce() + Send + 'static) -> bool {
         self.working.retain(|it| !it.is_finished());
         let started = thread::Builder::new().name("lsp-command".to_owned()).spawn(work);
@@ -484,7 +484,7 @@ impl Server {
         drop(catch_unwind(work));
     }
 
-    /// Answers for an open document that planwatch reads; for any other one with an empty result.
+    /// Calls `act` for an open document that planwatch reads. For any other document the answer is null.
     pub(super) fn with_document(
         &mut self,
         uri: &str,

@@ -21,13 +21,13 @@ use crate::text::markdown;
 /// The most symbols of one answer.
 const MOST: usize = 500;
 
-// The kinds of the protocol.
+// The protocol's kinds of symbols.
 const MODULE: u8 = 2;
 const NAMESPACE: u8 = 3;
 const STRING: u8 = 15;
 const EVENT: u8 = 24;
 
-/// A step of the Steps list is below every heading.
+/// The level of a step of the Steps list, which is below every heading.
 const STEP_LEVEL: u8 = 7;
 
 struct Symbol {
@@ -49,14 +49,14 @@ impl Symbol {
 /// The phases of a plan's steps, by number.
 type Phases = HashMap<StepNumber, String>;
 
-/// The phases that the steps of a file have, as their texts say it.
+/// The phases of the steps of a file's plan, read from the open texts.
 fn phases(tree: &mut Tree, file: &PlanFile) -> Phases {
     let judged = file.key.as_ref().and_then(|it| tree.judged(it).ok());
     let steps = judged.and_then(|it| it.plan()).into_iter().flat_map(|it| &it.steps);
     steps.filter_map(|it| Some((it.id.number.clone(), it.phase.clone()?))).collect()
 }
 
-/// Headings with what is below them, the lines of a Steps list below theirs, and phases around their steps.
+/// Headings with their sections, the lines of a Steps list below its heading, and phases around their steps.
 fn symbols(document: &Document, file: &PlanFile, phases: &Phases) -> Vec<Symbol> {
     let text = &document.text;
     let start = front_matter::split(text.as_bytes()).body_start();
@@ -86,10 +86,10 @@ fn symbols(document: &Document, file: &PlanFile, phases: &Phases) -> Vec<Symbol>
     found
 }
 
-/// The lines of a Steps list. Lines that follow each other and have one phase are below a symbol of that phase.
+/// The lines of a Steps list. Consecutive lines with the same phase are below a symbol of that phase.
 fn listed(body: &str, start: usize, lines: &[Listed], phases: &Phases) -> Vec<Symbol> {
     let mut found: Vec<Symbol> = Vec::new();
-    // The phase of the line before, and the place of its symbol.
+    // The phase of the line before, and the index of the phase's symbol.
     let mut open: Option<(&str, usize)> = None;
     for line in lines {
         let span = line.span();
@@ -186,7 +186,7 @@ pub(super) fn folding(tree: &mut Tree, document: &Document, file: &PlanFile) -> 
     Ok(found.into())
 }
 
-/// The lines of each key of a front matter that has more than one.
+/// The first and last line of each key of a front matter that has more than one line.
 fn blocks(document: &Document, header: &Range<usize>) -> Vec<(usize, usize)> {
     let keys = anatomy::keys(&document.text);
     let starts: Vec<_> = keys.iter().map(|(_, range)| document.line_of(range.start)).collect();
@@ -200,7 +200,7 @@ fn blocks(document: &Document, header: &Range<usize>) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Plans and steps whose titles or ids have every word of the query, live plans first.
+/// Plans and steps whose id and title together contain every word of the query; archived plans come last.
 pub(super) fn workspace_symbols(
     (pending, id): (&Pending, &RequestId),
     trees: &[Tree],

@@ -30,7 +30,7 @@ fn tree_of(files: &[(&str, &str)]) -> (Tree, Context) {
     (tree, Context::on_model(&machine))
 }
 
-/// On a machine whose files are old enough that their stamps count.
+/// A tree on a machine whose files are so old that an unchanged stamp means unchanged content.
 fn tree_on(files: &[(&str, &str)]) -> (Tree, Arc<Machine>) {
     let machine = Arc::new(Machine::with(files));
     machine.wait();
@@ -39,12 +39,13 @@ fn tree_on(files: &[(&str, &str)]) -> (Tree, Arc<Machine>) {
     (Tree::find(&contexts, Path::new("/plans")).unwrap(), machine)
 }
 
-/// The text after a client made the edits of one document, as the protocol says it: all of them at once.
+/// The text after a client made the edits of one document. As the protocol defines, all ranges refer to the text
+/// before the edits.
 fn applied(text: &str, encoding: Encoding, edits: &[Value]) -> String {
     let offset = |it: &Value| {
         let (line, wanted) =
             (it["line"].as_u64().unwrap() as usize, it["character"].as_u64().unwrap() as usize);
-        // An independent count of lines: those that end at LF, CRLF and CR.
+        // Lines are counted independently of the server: they end at LF, CRLF and CR.
         let mut start = 0;
         for _ in 0..line {
             let end = start + text[start..].find(['\r', '\n']).unwrap();
@@ -241,11 +242,11 @@ fn problems_have_the_places_that_they_are_about() {
         let problems = tree.problems_of(&file);
         let judged = tree.judged(file.key.as_ref().unwrap()).unwrap();
         let plan = judged.plan().unwrap();
-        let others = |it: &Problem| {
+        let related = |it: &Problem| {
             let in_text = diagnostics::in_text(&document.text, (&plan.path, &plan.id), it);
-            diagnostics::others(&judged.plans, plan, it).into_iter().chain(in_text).collect()
+            diagnostics::related(&judged.plans, plan, it).into_iter().chain(in_text).collect()
         };
-        for it in diagnostics::all(document, Path::new("/plans"), &problems, others) {
+        for it in diagnostics::all(document, Path::new("/plans"), &problems, related) {
             let places = it["relatedInformation"].as_array().into_iter().flatten();
             let place = |place: &Value| {
                 let (of, line) = (&place["location"]["uri"], &place["location"]["range"]["start"]["line"]);
@@ -323,7 +324,7 @@ fn names(symbols: &Value) -> String {
     symbols.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A rename in an editor changes links in texts that are not saved, too.
+/// A rename in an editor also changes links in texts that are not saved.
 #[test]
 fn links_follow_a_plan_that_an_editor_renames() {
     let files = [

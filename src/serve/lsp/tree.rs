@@ -31,7 +31,7 @@ use crate::store::load::{self, KeptPlans};
 /// Makes the context of a request, with the plans that a command started in this directory would use.
 pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>;
 
-/// More changed plans than this are read all at once.
+/// If more plans than this have to be read again, all plans are loaded again.
 const MOST_REREAD: usize = 256;
 
 /// The kind of a file in a plans directory.
@@ -40,7 +40,7 @@ pub(super) enum Role {
     Plan,
     Step(StepNumber),
     /// A decision, an insight, a script or a prompt.
-    Beside,
+    OutsidePlans,
 }
 
 /// A file that planwatch reads, by its place below the plans directory.
@@ -64,7 +64,7 @@ impl PlanFile {
             };
             return Some(Self { relative: path, role, key: Some(key) });
         }
-        is_beside(&path).then_some(Self { relative: path, role: Role::Beside, key: None })
+        is_outside_plans(&path).then_some(Self { relative: path, role: Role::OutsidePlans, key: None })
     }
 
     pub(super) fn plan(&self) -> Option<PlanId> {
@@ -80,10 +80,11 @@ impl PlanFile {
 }
 
 /// The directories of files that belong to no plan.
-pub(super) const BESIDE: [&str; 4] = ["_decisions/", "_insights/", "_scripts/", "_prompts/"];
+pub(super) const DIRECTORIES_OUTSIDE_PLANS: [&str; 4] =
+    ["_decisions/", "_insights/", "_scripts/", "_prompts/"];
 
-fn is_beside(path: &str) -> bool {
-    BESIDE.iter().any(|it| path.starts_with(it))
+fn is_outside_plans(path: &str) -> bool {
+    DIRECTORIES_OUTSIDE_PLANS.iter().any(|it| path.starts_with(it))
 }
 
 /// A plan and its dependencies, read from the open texts and the files.
@@ -91,7 +92,7 @@ fn is_beside(path: &str) -> bool {
 pub(super) struct Judged {
     pub(super) plans: Plans,
     key: Key,
-    /// Those of this plan, in the order of `check`.
+    /// The problems of this plan, in the order of `check`.
     pub(super) problems: Vec<Problem>,
     pub(super) now: Time,
     kept: KeptPlans,
@@ -134,7 +135,7 @@ pub(super) struct Tree {
     directory: PathBuf,
     pub(super) root: PathBuf,
     texts: OpenTexts,
-    /// The places of the open documents, by the path that the client has.
+    /// The real path of each open document and its place in the plans directory, by the path that the client uses.
     open: HashMap<PathBuf, (PathBuf, PlanFile)>,
     /// None until it is loaded.
     pub(super) catalog: Option<Catalog>,
@@ -229,8 +230,8 @@ impl Tree {
         Some(file)
     }
 
-    /// Makes the plans that depend on a file be checked again. The next check reads only those of their files that
-    /// differ.
+    /// Marks the plans that depend on a file, so that they are checked again; those without an open document are
+    /// forgotten. The next check of a marked plan reads only its files that differ.
     fn touch(&mut self, file: &PlanFile) {
         let Some(id) = file.plan() else { return };
         for (key, judged) in self.take_dependent(&id) {
@@ -246,7 +247,7 @@ impl Tree {
         self.outdated.retain(|key, it| !it.depends_on(id) && key.name != id.as_str());
     }
 
-    /// Takes the checked plans that depend on one; their open documents may have other diagnostics now.
+    /// Removes and returns the checked plans that depend on one, and marks their open documents as dirty.
     fn take_dependent(&mut self, id: &PlanId) -> HashMap<Key, Judged> {
         let is_gone = |key: &Key, it: &Judged| it.depends_on(id) || key.name == id.as_str();
         let gone: HashMap<_, _> = self.judged.extract_if(|key, it| is_gone(key, it)).collect();
@@ -391,14 +392,14 @@ impl Tree {
     }
 
     /// Reads the problems of files that belong to no plan again.
-    pub(super) fn reread_beside(&mut self) {
-        let found = self.reading().map(|it| check::problems_beside(&it));
+    pub(super) fn reread_outside_plans(&mut self) {
+        let found = self.reading().map(|it| check::problems_outside_plans(&it));
         if let (Some(catalog), Ok(found)) = (&mut self.catalog, found) {
-            catalog.beside.retain(|it| !is_beside(&it.path));
-            catalog.beside.extend(found);
+            catalog.outside_plans.retain(|it| !is_outside_plans(&it.path));
+            catalog.outside_plans.extend(found);
         }
-        let beside = self.open.iter().filter(|(_, (_, file))| file.role == Role::Beside);
-        self.dirty.extend(beside.map(|(path, _)| path.clone()));
+        let outside = self.open.iter().filter(|(_, (_, file))| file.role == Role::OutsidePlans);
+        self.dirty.extend(outside.map(|(path, _)| path.clone()));
     }
 
     /// The problems of a file, read from the open texts.
@@ -410,7 +411,7 @@ impl Tree {
                 judged.map(|it| it.problems.iter().filter(is_own).cloned().collect()).unwrap_or_default()
             }
             None => {
-                let all = self.reading().map(|it| check::problems_beside(&it)).unwrap_or_default();
+                let all = self.reading().map(|it| check::problems_outside_plans(&it)).unwrap_or_default();
                 all.iter().filter(is_own).cloned().collect()
             }
         }

@@ -38,7 +38,10 @@ fn check_ids(given: &Object) -> Result<(), Refusal> {
     const A_STEP: &str = "a step's id is its plan and its number, as `auth:2`; get_plan_steps names them";
     for (key, form) in [("plan_id", A_PLAN), ("program_id", A_PLAN), ("step_id", A_STEP)] {
         if let Some(number @ Value::Number(_)) = given.get(key) {
-            return Err(Refusal::usage(format!("`{key}` is not a number, and was given as {number}"), form));
+            return Err(Refusal::usage(
+                format!("`{key}` cannot be a number; it was given as {number}"),
+                form,
+            ));
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ struct Refine {
     output: Option<String>,
 }
 
-/// The longest conversation that prompts hold whole, in bytes.
+/// The longest conversation that prompts contain in full, in bytes.
 const CONVERSATION: usize = 100_000;
 
 fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {

@@ -14,13 +14,13 @@ use rmcp::transport::Transport;
 use tokio::sync::Notify;
 
 /// How long to wait for the next answer after the end of input, if no call is running.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A transport whose input ends once everything is answered.
 pub(super) struct DrainedTransport<T> {
     inner: T,
     open: Arc<Open>,
-    /// Whether there is something to wait for.
+    /// Returns whether a call is running whose answer the client may still read.
     is_at_work: Box<dyn Fn() -> bool + Send>,
     /// Called when the input ends; stops subscriptions.
     at_end: Box<dyn Fn() + Send>,
@@ -59,7 +59,7 @@ impl Open {
             JsonRpcMessage::Response(it) => drop(ids.questions.remove(&it.id)),
             JsonRpcMessage::Error(it) => drop(it.id.as_ref().map(|id| ids.questions.remove(id))),
             JsonRpcMessage::Notification(it) => {
-                // What is cancelled gets no answer.
+                // A cancelled request gets no answer.
                 if let ClientNotification::CancelledNotification(it) = &it.notification
                     && let Some(id) = &it.params.request_id
                 {
@@ -71,7 +71,7 @@ impl Open {
 }
 
 impl<T> DrainedTransport<T> {
-    /// `is_at_work` says whether answers may still come, however long that takes.
+    /// While `is_at_work` returns true, the end of the input is delayed without a time limit.
     pub(super) fn new(
         inner: T,
         is_at_work: impl Fn() -> bool + Send + 'static,
@@ -81,8 +81,8 @@ impl<T> DrainedTransport<T> {
         Self { inner, open: Arc::default(), is_at_work, at_end, has_ended: false }
     }
 
-    /// An error in place of the client's answer to an open question, as it cannot answer after the end of input. `None`
-    /// if no question is open.
+    /// An error in place of the client's answer to an open question, because the client cannot answer after the end of
+    /// input. `None` if no question is open.
     fn unheard(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut ids = self.open.ids();
         let id = ids.questions.iter().next().cloned()?;
@@ -135,7 +135,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for DrainedTransport<T> {
             if self.open.ids().asked.is_empty() {
                 return None;
             }
-            let changed = tokio::time::timeout(PATIENCE, self.open.changed.notified()).await;
+            let changed = tokio::time::timeout(ANSWER_TIMEOUT, self.open.changed.notified()).await;
             if changed.is_err() && !(self.is_at_work)() {
                 return None;
             }

@@ -1,8 +1,8 @@
 //! Confirmations by a person: the question, the ways to ask it, and the tools that need it.
 //!
 //! A client of the current protocol gets the question as the answer and calls again with the reply. A client of an
-//! older protocol is asked while the call waits. A client without either gets the command to type. No argument of a
-//! call counts as a confirmation.
+//! older protocol is asked while the call waits. A client that cannot ask a person gets the command for the person to
+//! type. No argument of a call counts as a confirmation.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
 use crate::store::transaction::{ChangeReport, Mode};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Reply {
     Yes { note: Option<String> },
     No,
 }
@@ -34,7 +34,7 @@ pub(super) enum Said {
 /// How this client can ask the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The call is answered with the question, and made again with the answer.
+    /// The call is answered with the question; the client calls again with the person's reply.
     CallAgain,
     /// The client is asked while the call waits.
     Now,
@@ -44,12 +44,12 @@ enum Way {
 /// The key of the question in a repeated call.
 const KEY: &str = "person";
 
-/// How long to wait for the person.
-const PATIENCE: Duration = Duration::from_secs(60 * 60);
+/// How long after the question a repeated call may bring the reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// The result of an attempt to ask.
 pub(super) enum Elicited {
-    Said(Said),
+    Reply(Reply),
     /// The answer for the client.
     Answer(Box<CallToolResponse>),
 }
@@ -71,7 +71,7 @@ pub(super) async fn ask(
         if seal.open_with(state, bound.as_bytes()).is_ok()
             && let Some(answer) = answers.get(KEY).and_then(|it| serde_json::from_value(it.clone()).ok())
         {
-            return Ok(Elicited::Said(said(&answer)));
+            return Ok(Elicited::Reply(reply_of(&answer)));
         }
     }
     let Ok(params) = form(question) else {
@@ -83,7 +83,7 @@ pub(super) async fn ask(
                 KEY.to_owned(),
                 InputRequest::Elicitation(ElicitRequest::new(params)),
             )]);
-            let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(PATIENCE);
+            let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(REPLY_TIMEOUT);
             let state = seal.seal_with(KEY.as_bytes(), &options);
             let asking = InputRequiredResult::new(Some(requests), Some(state));
             Ok(Elicited::Answer(Box::new(asking.into())))
@@ -91,10 +91,10 @@ pub(super) async fn ask(
         Way::Now => {
             let answer = tokio::select! {
                 answer = rc.peer.create_elicitation(params) => answer,
-                () = rc.ct.cancelled() => return Ok(Elicited::Said(Said::No)),
+                () = rc.ct.cancelled() => return Ok(Elicited::Reply(Reply::No)),
             };
             match answer {
-                Ok(answer) => Ok(Elicited::Said(said(&answer))),
+                Ok(answer) => Ok(Elicited::Reply(reply_of(&answer))),
                 Err(_) => Ok(Elicited::Answer(Box::new(cannot_ask(question)))),
             }
         }
@@ -115,14 +115,14 @@ fn form(question: &Question) -> Result<ElicitRequestParams, &'static str> {
 }
 
 /// Only a form that was sent with the box ticked is a yes.
-fn said(answer: &ElicitResult) -> Said {
+fn reply_of(answer: &ElicitResult) -> Reply {
     let content = answer.content.as_ref();
     let is_yes = content.is_some_and(|it| it["yes"] == true);
     if answer.action != ElicitationAction::Accept || !is_yes {
-        return Said::No;
+        return Reply::No;
     }
     let note = content.and_then(|it| it["note"].as_str()).map(str::trim).filter(|it| !it.is_empty());
-    Said::Yes { note: note.map(str::to_owned) }
+    Reply::Yes { note: note.map(str::to_owned) }
 }
 
 /// The refusal for a client that cannot ask.
@@ -145,7 +145,8 @@ fn way(rc: &RequestContext<RoleServer>) -> Way {
         rc.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     match (can, is_modern) {
         (true, true) => Way::CallAgain,
-        // Over HTTP without sessions such a client shows no capabilities.
+        // Never over HTTP: there are no sessions there, so the capabilities of such a client are unknown and `can` is
+        // false.
         (true, false) => Way::Now,
         (false, _) => Way::None,
     }
@@ -178,7 +179,7 @@ pub(super) fn tools() -> Vec<Tool> {
 /// The result of a tool that asks a person.
 const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
 
-/// A change that a person confirmed.
+/// The answer after a confirmed change, or if nothing needs a change.
 fn done(report: ChangeReport) -> Result<Value, Refusal> {
     let mut object = json!({"state": "done"});
     let changed = result::pick(&result::changed(report)?, CHANGED);
@@ -242,7 +243,7 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
         let request = ConfirmRequest { note, by, confirmer: Confirmer::Person, ..request };
         done(confirm::confirm(&call.context, &request)?)
     });
-    // The diff contains the time, so it differs for the same gate a moment later.
+    // The diff contains the time, so it differs for the same gate a moment later: only whether it is empty counts.
     let about = format!("{id} {} {}", shown["status"], diff.is_empty());
     Ok(Turn::Asks(Question { message, yes, command, about, act }))
 }

@@ -1,4 +1,4 @@
-//! MCP over HTTP: stateless requests, so that clients survive a restart.
+//! MCP over HTTP: stateless requests, so that clients can continue after a restart of the server.
 
 use std::sync::Arc;
 
@@ -44,13 +44,14 @@ fn one(server: Planwatch) -> StreamableHttpService<Planwatch, NeverSessionManage
     StreamableHttpService::new(move || Ok(server.clone()), sessions, config)
 }
 
-/// Answers a body that is not a message with a JSON-RPC error; the library only says that it cannot be read.
+/// Answers a body that is not a message with a JSON-RPC error. The library's own answer only says that the body cannot
+/// be read.
 async fn refuse(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
-    // The size of a body was limited before.
+    // An outer layer has already limited the size of the body.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };

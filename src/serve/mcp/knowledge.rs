@@ -148,8 +148,8 @@ fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> 
     Ok(report.events.iter().map(hit).collect())
 }
 
-/// Puts a page into an object. The cursor there is the number of items so far; the one in `page` is the index of the
-/// last.
+/// Puts a page into an object. The object's cursor is the number of items so far; `page.next` is the index of the last
+/// item.
 fn counted(name: &str, mut page: result::Page) -> Value {
     page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
     let mut object = json!({});

@@ -15,12 +15,12 @@ use crate::serve::mcp::message::{self, Unread};
 
 /// A transport over two streams of bytes.
 ///
-/// If a call is cancelled in the middle of a line, the next call continues there, in reading as in writing.
+/// If a read or a write is cancelled in the middle of a line, the next one continues at that place.
 pub(super) struct Lines<R, W> {
     from: BufReader<R>,
     line: Vec<u8>,
     longest: usize,
-    /// The rest of a line that is too long is read and discarded.
+    /// Whether the rest of a line that is too long is being discarded.
     is_skipping: bool,
     has_ended: bool,
     to: Arc<Mutex<Writer<W>>>,
@@ -29,7 +29,7 @@ pub(super) struct Lines<R, W> {
 }
 
 struct Writer<W> {
-    /// None: it is closed.
+    /// `None` after the transport was closed.
     to: Option<W>,
     /// The bytes that are not written yet.
     rest: VecDeque<u8>,

@@ -14,7 +14,7 @@ const MOST_NAMED: usize = 8;
 /// The most hits that are searched for a title.
 const MOST_SEARCHED: usize = 100;
 
-/// Runs an action on a plan, found by id, else by title, else by words in the title.
+/// Runs an action on a plan, which is found by its id, or else as in [`by_title`].
 pub(super) fn plan<T>(
     call: &Call,
     typed: &str,
@@ -50,8 +50,8 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
     }
 }
 
-/// The ids of the plans with this title, else of those with all its words in their title, else of the one whose id is
-/// its slug.
+/// The ids of the plans with this title, else of those with all its words in their title, else of the plan whose id is
+/// the slug of this title.
 fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };
@@ -70,7 +70,7 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     if !found.is_empty() || !typed.chars().any(char::is_alphanumeric) {
         return Ok(found);
     }
-    // The first title of a plan names its directory, even if the heading of its text differs.
+    // A plan's id is the slug of the title that it was created with, even if the heading in its text differs.
     let made = id::slug(typed, &|_| false);
     Ok(plans.iter().filter(|it| !it.archived && it.id == made).map(|it| it.id.clone()).collect())
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-/// How many arrays and objects the parser takes inside each other.
+/// The deepest nesting of arrays and objects that the parser reads.
 const DEEPEST: usize = 128;
 
 /// RFC 8259 allows a parser to ignore it.
@@ -50,7 +50,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unread>
 
 fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     let is_text = std::str::from_utf8(bytes).is_ok();
-    // Skipping values goes to any depth, so this says only whether the bytes are JSON.
+    // `IgnoredAny` accepts any depth, so this checks only whether the bytes are JSON.
     if !is_text || serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
         let why = format!("this is not JSON: {error}");
         return Unread { id: Value::Null, code: PARSE_ERROR, why, is_notification: false };
@@ -70,7 +70,7 @@ fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     Unread { id: id.map_or(Value::Null, |it| json!(it)), code: INVALID_REQUEST, why, is_notification }
 }
 
-/// How many arrays and objects are open at once in bytes that are JSON.
+/// How deeply arrays and objects are nested in bytes that are JSON.
 fn depth(json: &[u8]) -> usize {
     let (mut open, mut most, mut is_string, mut is_escaped) = (0_usize, 0, false, false);
     for byte in json {
@@ -89,7 +89,7 @@ fn depth(json: &[u8]) -> usize {
     most
 }
 
-/// What can be read of a message of any depth: everything but its id is skipped.
+/// What can be read of a message of any depth: its keys and its id; all other values are skipped.
 #[derive(Default)]
 struct Head {
     id: Option<RequestId>,
@@ -151,7 +151,8 @@ mod tests {
     /// Bytes, and the code and the id of the answer to them.
     type Row<'a> = (&'a [u8], Option<(i64, Value)>);
 
-    /// The code and the id of the answer; none: it is a message, or gets no answer.
+    /// The code and the id of the answer; `None`: the bytes are a valid message, or an invalid notification, which gets
+    /// no answer.
     fn judged(bytes: &[u8]) -> Option<(i64, Value)> {
         let unread = read(bytes).err().filter(|it| !it.is_notification)?;
         let answer = unread.answer();

@@ -46,7 +46,7 @@ use crate::plan::words::nearest;
 use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::ipc::socket_path::SocketDirs;
-use crate::serve::mcp::elicitation::{Elicited, Said};
+use crate::serve::mcp::elicitation::{Elicited, Reply};
 use crate::serve::mcp::renewal::Renewal;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
@@ -65,7 +65,7 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 const EXECUTOR: &str = include_str!("executor.md");
 const READ_ONLY: &str = include_str!("read_only.md");
 
-/// The longest name of a client that becomes a `by`.
+/// How many characters of a client's name are recorded as `by`.
 const LONGEST_NAME: usize = 64;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ struct Inner {
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
-    /// For the one client over standard input and output; `None`: calls run in any order.
+    /// Orders the calls of the one client over standard input and output; `None`: calls run in any order.
     lane: Option<Lane>,
     /// Where live updates come from.
     source: Source,
@@ -134,7 +134,7 @@ impl Planwatch {
         self.changed(|it| it.to_make = Some(to_make))
     }
 
-    /// With an empty context for readers if there is no plans directory yet.
+    /// Adds the contexts in which calls find no plans while there is no plans directory.
     #[must_use]
     pub fn with_viewer(self, to_look: ContextFactory) -> Self {
         self.changed(|it| it.to_look = Some(to_look))
@@ -146,7 +146,8 @@ impl Planwatch {
         self.changed(|it| it.source = Source::Feed(feed))
     }
 
-    /// Adds live updates: with the first subscription, another process is followed, or this one watches.
+    /// Adds live updates: from the first subscription on, the server follows another process that watches, or watches
+    /// itself.
     #[must_use]
     pub fn with_following(self, homes: SocketDirs) -> Self {
         self.changed(|it| {
@@ -154,7 +155,7 @@ impl Planwatch {
         })
     }
 
-    /// With answers in the order of the calls, until the line is broken.
+    /// Makes calls run in the order of arrival, until the client stops reading.
     #[must_use]
     fn in_order(self, line: Arc<Line>) -> Self {
         self.changed(|it| {
@@ -168,7 +169,7 @@ impl Planwatch {
         self.inner.lane.as_ref().is_some_and(|it| it.turn.try_lock().is_err())
     }
 
-    /// Waits for the current call; none starts after it if the line is broken.
+    /// Waits for the current call. If the client has stopped reading, no other call starts after it.
     async fn finish(&self) {
         if let Some(lane) = &self.inner.lane {
             drop(lane.turn.lock().await);
@@ -275,7 +276,8 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person, renews })
     }
 
-    /// The key lasts as long as the process; earlier questions are asked again.
+    /// The key that seals confirmation requests. It lasts as long as the process; after a restart, open questions are
+    /// asked again.
     fn seal(&self, call: &Call) -> Result<RequestStateCodec, Refusal> {
         if let Some(seal) = self.seal.get() {
             return Ok(seal.clone());
@@ -298,7 +300,8 @@ fn short(name: &str) -> String {
 /// The client's name as it is recorded: one short line, or none.
 fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
     let info = rc.client_info()?;
-    // Over HTTP a client of an older protocol names itself in another request; here this is the library's own name.
+    // Over HTTP a client of an older protocol sends its name in an earlier request only; `info` then has the library's
+    // own name.
     if info == Implementation::from_build_env() {
         return None;
     }
@@ -370,8 +373,8 @@ impl ServerHandler for Planwatch {
         };
         match elicitation::ask(&question, &seal, &request, &rc).await? {
             Elicited::Answer(answer) => Ok(*answer),
-            Elicited::Said(Said::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
-            Elicited::Said(Said::Yes { note }) => {
+            Elicited::Reply(Reply::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
+            Elicited::Reply(Reply::Yes { note }) => {
                 let done = self.work(without, by, move |_, call| {
                     let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
                     done.map(|mut done| {
@@ -480,7 +483,7 @@ impl ServerHandler for Planwatch {
     }
 }
 
-/// The names of the tools of a set, as the command line calls it; none: of all sets.
+/// The names of the tools in the set that the command line calls `set`; `None`: in all sets.
 #[cfg(test)]
 pub(super) fn tool_names(set: Option<&str>) -> Vec<&'static str> {
     let sets: &[(Toolset, bool)] = match set {

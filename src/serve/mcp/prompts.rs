@@ -24,7 +24,7 @@ pub(super) fn list() -> Vec<Prompt> {
     skills::ALL.iter().map(prompt).collect()
 }
 
-/// A prompt with its text; the plan need not be there yet.
+/// A prompt with its text; the plan need not exist yet.
 pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     let wrong = |message: String| ErrorData::invalid_params(message, None);
     let name = &request.name;
@@ -34,7 +34,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
         wrong(format!("there is no prompt `{}`{near}", super::short(name)))
     })?;
     let mut arguments = request.arguments.clone().unwrap_or_default();
-    // The names that other plan tools have for it.
+    // The names that other plan tools have for the argument `plan`.
     for other in ["plan_id", "plan_name", "plan-name"] {
         if let Some(plan) = arguments.remove(other).filter(|_| skill.argument.is_some()) {
             arguments.entry("plan").or_insert(plan);
@@ -52,7 +52,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
     Ok(result.with_description(skill.description()))
 }
 
-/// Names that begin with the typed text, then the others that contain it; `plan` is the plan whose steps are meant.
+/// Names that begin with the typed text, then the others that contain it. Numbers of steps are those of `plan`.
 pub(super) fn complete(
     call: &Call,
     argument: &str,
@@ -77,7 +77,7 @@ pub(super) fn complete(
     info.map_err(|error| Refusal::new("bug", error, "complete it by hand"))
 }
 
-/// Live plans, open ones first.
+/// The plans that are not archived, active and draft ones first.
 fn plans(call: &Call) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };

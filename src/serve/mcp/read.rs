@@ -137,10 +137,10 @@ enum Detail {
     Full,
 }
 
-/// The most items of each list besides the steps.
+/// The most items of a list other than the steps. The limits of some lists are two or three times this, or half of it.
 const FEW: usize = 10;
 
-/// The room for the steps of a plan, however large its other fields are.
+/// The least room for the steps of a plan in bytes, however large the plan's other fields are.
 const FOR_STEPS: usize = 1_500;
 
 fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
@@ -210,7 +210,7 @@ enum Wanted {
     Status(String),
 }
 
-/// A status as the engine reads it, with the project's own words.
+/// Reads a status as the command line does, including the words that the project defines.
 fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
     match typed {
         None | Some("all") => Ok(Wanted::All),
@@ -324,7 +324,7 @@ fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The statistics with the newest weeks and the first items of each list.
+/// Reduces the statistics to the newest weeks and the first items of each list.
 fn counts(mut whole: Value) -> Value {
     if let Some(weeks) = whole["weeks"].as_array_mut() {
         weeks.drain(..weeks.len().saturating_sub(FEW));

@@ -1,6 +1,6 @@
-//! Renews the claims of this clone at a shared remote while an agent's server lives.
+//! Renews the claims of this clone at the registry while an agent's server runs.
 //!
-//! A thread of its own contacts the remote, so that no call waits for it. The thread starts with the first call. It
+//! A separate thread contacts the registry, so that no call waits for it. The thread starts with the first call. It
 //! checks which claims are due at each call, and at least every [`REMOTE_INTERVAL`].
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -19,7 +19,7 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// Makes the thread check soon. Without a shared remote there is no thread.
+    /// Makes the thread check soon. If claims are not shared, there is no thread.
     pub(super) fn look(&self, context: &Context, contexts: &ContextFactory) {
         if context.config.sync.is_some() {
             self.thread.get_or_init(|| begin(Arc::clone(contexts))).send(()).ok();
@@ -34,7 +34,7 @@ fn begin(contexts: ContextFactory) -> Sender<()> {
             // All calls that came meanwhile need only one check.
             called.try_iter().for_each(drop);
             if let Ok(context) = contexts() {
-                // A claim holds for a while; the next check tries again.
+                // After an error the lease still holds for a while; the next check tries again.
                 sync::renew(&context).ok();
             }
         }

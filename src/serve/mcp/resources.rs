@@ -23,7 +23,7 @@ const SCHEME: &str = "planwatch:///";
 
 const MARKDOWN: &str = "text/markdown";
 
-/// How many are listed at once.
+/// The most resources of a page.
 const PAGE: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Named {
         }
     }
 
-    /// Whether a notification may have changed its text.
+    /// Whether the resource's text may have changed, according to a notification.
     fn is_touched_by(&self, told: &Notification) -> bool {
         match (self, told) {
             (_, Notification::Changed { plan: None }) | (Self::Briefing, _) => true,
@@ -90,7 +90,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// None: it is not UTF-8, or a `%` is not followed by two digits.
+/// Decodes a part of a URI's path; `None`: it is not UTF-8, or a `%` is not followed by two hexadecimal digits.
 fn decoded(part: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let Some((first, more)) = rest.split_first() {
@@ -128,7 +128,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The briefing, live plans, and topics of decisions; a cursor is the URI of the last resource of the page before.
+/// The briefing, the plans that are not archived, and the topics of decisions. A cursor is the URI of the last resource
+/// of the page before.
 pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let all = all(context).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let start = match cursor {
@@ -235,7 +236,7 @@ fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
     Ok(format!("# Decisions: {topic}\n{}", all.iter().map(one).collect::<String>()))
 }
 
-/// The briefing tool's answer as text.
+/// What needs attention, is in progress, ready or finished, as text: at most 20 items of each.
 fn briefing(context: &Context) -> Result<String, Error> {
     const MOST: usize = 20;
     let report = status::status(context, &StatusRequest::default())?.to_json();

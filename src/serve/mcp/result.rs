@@ -11,13 +11,13 @@ use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
 use crate::store::transaction::ChangeReport;
 
-/// This many bytes of JSON are less than 2,000 tokens.
+/// The room of a page in bytes of JSON, which are less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// The room of a page for which a limit is given.
+/// The room, in bytes, of a page for which a limit is given.
 pub(super) const LONG_PAGE: usize = 40_000;
 
-/// The longest text of a step or plan that is answered whole.
+/// The longest text of a step or plan, in bytes, that is returned in full.
 pub(super) const TEXT: usize = 20_000;
 
 /// The longest message or hint of a refusal.
@@ -130,21 +130,21 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::ClaimLost { id, .. } => {
             format!("stop working on it: the step is no longer yours; get_step with `{id}` shows its state")
         }
-        other => return hints::said(&other.hint()?, Surface::Tools),
+        other => return hints::for_surface(&other.hint()?, Surface::Tools),
     };
     Some(hint)
 }
 
 /// The hints of a successful report, joined.
 pub(super) fn joined_hints(hints: &[String]) -> Option<String> {
-    let told: Vec<_> = hints.iter().filter_map(|it| hints::said(it, Surface::Tools)).collect();
+    let told: Vec<_> = hints.iter().filter_map(|it| hints::for_surface(it, Surface::Tools)).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// An answer in which no hint names a tool that the client does not have.
 pub(super) fn within(mut object: Value, all: &[&str], has: &dyn Fn(&str) -> bool) -> Value {
     let said = |it: &Value| {
-        let told = hints::said(it.as_str()?, Surface::Tools)?;
+        let told = hints::for_surface(it.as_str()?, Surface::Tools)?;
         hints::with_tools(&told, all, has).map(Value::from)
     };
     let problems = object.get_mut("problem_list").and_then(Value::as_array_mut);
@@ -178,7 +178,7 @@ pub(super) fn pick(of: &Value, notation: &str) -> Value {
     let mut picked = Map::new();
     for (name, is_required) in schema::fields(notation) {
         match of.get(name) {
-            Some(value) if is_required || says_something(value) => {
+            Some(value) if is_required || has_content(value) => {
                 picked.insert(name.to_owned(), value.clone());
             }
             _ => {}
@@ -187,7 +187,7 @@ pub(super) fn pick(of: &Value, notation: &str) -> Value {
     Value::Object(picked)
 }
 
-fn says_something(value: &Value) -> bool {
+fn has_content(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(it) => *it,
@@ -218,7 +218,7 @@ pub(super) fn line(of: &Value) -> Value {
     line
 }
 
-/// A step with everything that its worker needs; only the end of a long history.
+/// A step with everything that its worker needs; of many attempts or notes only the last ones.
 pub(super) fn step(of: &Value) -> Value {
     const ATTEMPTS: usize = 10;
     let mut step = pick(of, schema::STEP);
@@ -244,7 +244,8 @@ pub(super) fn step(of: &Value) -> Value {
     step
 }
 
-/// The beginning of a text that is longer than a limit, up to the end of a line if there is one near.
+/// The beginning of a text that is longer than a limit, up to a line end if there is one in its second half. `None` for
+/// a text that is not longer.
 pub(super) fn cut(text: &str, limit: usize) -> Option<String> {
     if text.len() <= limit {
         return None;
@@ -254,7 +255,7 @@ pub(super) fn cut(text: &str, limit: usize) -> Option<String> {
     Some(text[..line_end.unwrap_or(end)].to_owned())
 }
 
-/// Titles are one line; a very long one is cut in lists.
+/// Cuts a title that is too long for a list.
 fn shorten(object: &mut Value, key: &str) {
     const LONG: usize = 160;
     if let Some(cut) = object[key].as_str().and_then(|it| cut(it, LONG)) {
@@ -303,12 +304,13 @@ pub(super) fn page<T>(
     Ok(Page { items, next })
 }
 
-/// What names a plan in a page: a live and an archived one may have one id.
+/// The key of a plan in a page: an archived plan may have the same id as one that is not archived.
 pub(super) fn plan_key(plan: &PlanShape) -> String {
     if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
 }
 
-/// The key of a step in a page: two files may have one number, and a step only in the Steps list has no file.
+/// The key of a step in a page: two files may have the same number, and a step that is only in the Steps list has no
+/// file.
 pub(super) fn step_key(path: &str, id: &str) -> String {
     path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()
 }
@@ -339,7 +341,7 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
     let status = changed.now.get("status").cloned().or_else(|| changed.status.map(Value::from));
     let found = [("status", status), ("etag", changed.now.get("etag").cloned())];
     for (key, value) in found {
-        if let Some(value) = value.filter(says_something) {
+        if let Some(value) = value.filter(has_content) {
             object[key] = value;
         }
     }

@@ -1,9 +1,10 @@
 //! JSON Schemas of arguments and results in the keywords that every client supports, and the check of arguments.
 //!
-//! Arguments are described by the types that read them. Results are described in a short notation, because they are
-//! parts of shapes that belong to the engine: `id title? steps:step[] total:int` are four fields, of which one may be
-//! missing. A type is `str` (also if none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`,
-//! or the name of a shape, with `[]` for a list of it.
+//! Arguments are described by the types that read them, or by a notation that names fields of a request
+//! ([`arguments_of`]). Results are described in a short notation, because they are parts of shapes that belong to the
+//! engine: `id title? steps:line[] total:int` are four fields, of which one may be missing. A type is `str` (also if
+//! none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]`
+//! for a list of it.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) type Object = Map<String, Value>;
 
 /// The schema of a type of arguments: no `$defs`, no formats of numbers, no lists of types.
 ///
-/// Arguments are checked against it. Clients get it as [`common`] makes it.
+/// Arguments are checked against this schema. Clients get what [`common`] makes of it.
 pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
     Arc::new(simplified(requests::schema::<A>()))
 }
@@ -40,8 +41,8 @@ fn simplified(schema: Object) -> Object {
 pub(super) struct Argument {
     pub(super) name: &'static str,
     pub(super) field: &'static str,
-    /// A kind of this module's notation, `texts`, or words with `|` between them, for an argument that is not a field of
-    /// the request; else empty.
+    /// For an argument that is not a field of the request: a type in this module's notation, `texts`, or words with `|`
+    /// between them. Else empty.
     kind: &'static str,
     is_optional: bool,
     description: &'static str,
@@ -116,8 +117,9 @@ pub(super) fn take<T: DeserializeOwned>(given: &mut Object, name: &str) -> Resul
 
 /// The schema of arguments in the keywords that every vendor's function calling supports.
 ///
-/// No vendor's strict mode has an object with any keys, and one vendor's library fails on `additionalProperties`. So such
-/// an object is declared as a text that holds JSON; [`arguments`] takes the object itself, too.
+/// No vendor's strict mode supports objects with arbitrary keys, and one vendor's library fails on
+/// `additionalProperties`. So such an object is declared as a text that contains JSON; [`arguments`] accepts the object
+/// itself, too.
 pub(super) fn common(schema: &Object) -> Arc<Object> {
     let mut schema = Value::Object(schema.clone());
     closed(&mut schema);
@@ -203,7 +205,7 @@ fn object(notation: &str) -> Value {
         let (name, kind) =
             field.trim_end_matches('?').split_once(':').unwrap_or((field.trim_end_matches('?'), "str"));
         let is_one_value = !kind.ends_with(']') && SHAPES.iter().all(|(shape, _)| *shape != kind);
-        // Optional fields are listed by name only, so that clients know of them.
+        // Optional fields with one value are listed without a type, so that clients know their names.
         let kind = if is_required || !is_one_value { kind } else { "any" };
         properties.insert(name.to_owned(), of_kind(kind));
         required.extend(is_required.then(|| Value::from(name)));
@@ -353,7 +355,7 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
     Ok(value)
 }
 
-/// The argument that is a list of steps: a text instead may be a whole list, so it is not read as one title.
+/// The argument that is a list of steps. A text in its place may mean several steps, so it is not read as one title.
 const STEPS: &str = "steps";
 
 /// A text or number instead of an object that needs one field is read as that field.

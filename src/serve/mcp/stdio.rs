@@ -17,8 +17,9 @@ use crate::serve::mcp::Planwatch;
 use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
 
-/// The length of a line, in bytes, above which it is refused unread, so that one without an end does not fill the
-/// memory. It is far more than the limit of a file, so that a text that is too long for a file gets its own error.
+/// The longest accepted line, in bytes. A longer line is discarded and refused, so that a line without an end does not
+/// fill the memory. The limit is far above that of a file, so that a text that is too long for a file gets an
+/// error that says so.
 const MAX_LINE: usize = 128 << 20;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
@@ -63,7 +64,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
         }
     });
     server.inner.source.stop();
-    // A thread that still waits for input must not hold up the end.
+    // A thread that still waits for input must not delay the end.
     runtime.shutdown_background();
     served
 }
@@ -138,8 +139,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
                 return Poll::Pending;
             }
         }
-        // Earlier requests are started, and possibly found blocked, before more is read: requests arrive faster than
-        // they are answered, and would fill the memory.
+        // The reader yields once before each read, so that earlier requests start first and an answer that cannot be
+        // written stops the reading. Otherwise requests could arrive faster than they are answered, and fill the
+        // memory.
         if !self.has_given_way {
             self.has_given_way = true;
             cx.waker().wake_by_ref();
@@ -190,7 +192,7 @@ mod tests {
         };
         assert_eq!([read(), read(), read()], [None, Some(b"ab".to_vec()), None]);
         line.set_stuck(true);
-        assert_eq!([read(), read()], [None, None], "an answer is available");
+        assert_eq!([read(), read()], [None, None], "an answer is not yet written");
         line.set_stuck(false);
         assert_eq!(read(), Some(b"cd".to_vec()));
     }

@@ -32,7 +32,8 @@ use crate::serve::ipc::protocol::Status;
 use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::resources::{self, LIST, Seen};
 
-/// A save is several events, and is settled soon after the first; one notification is enough for them.
+/// How long events are collected: a save causes several events within this time, and one notification is enough for
+/// them.
 const GATHERING: Duration = Duration::from_millis(60);
 
 /// How many prepared subscriptions may wait for their request. There are more only if clients disconnect while they
@@ -48,7 +49,7 @@ pub(super) enum Source {
     None,
     /// This process watches.
     Feed(Feed),
-    /// The thread is started with the first subscription.
+    /// The thread is started at the first subscription.
     Thread(Arc<Watching>),
 }
 
@@ -102,7 +103,7 @@ impl Watching {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The context for watching; does not ask another daemon.
+    /// The context for watching, in which no daemon is asked whether the index is current.
     fn look(&self) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..(self.contexts)()? })
     }
@@ -143,7 +144,7 @@ impl Watching {
     }
 
     /// Follows the watching process, or watches if there is none, until the plans are removed, watching fails, or
-    /// [`Self::stop`] is called. While it follows another process, it notices the last only when that process ends.
+    /// [`Self::stop`] is called. While it follows another process, it notices `stop` only when that process ends.
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
@@ -189,7 +190,7 @@ impl Watching {
     }
 }
 
-/// Reports to the feed when watching has begun; events reach the feed without it.
+/// Reports to the feed when watching has begun; events reach the feed without this observer.
 struct Quiet<'a>(&'a Feed);
 
 impl Observer for Quiet<'_> {
@@ -326,7 +327,7 @@ fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     accepted
 }
 
-/// A subscription of the newer protocol before the client has learned of it.
+/// A subscription of the newer protocol before it is acknowledged.
 struct Prepared {
     receiver: Receiver,
     seen: Seen,
@@ -335,7 +336,7 @@ struct Prepared {
 /// Prepared subscriptions, each with the id of the task that serves its request.
 ///
 /// The library acknowledges a subscription between two calls of the handler: the first says what is accepted, the second
-/// serves it. The client may change a file as soon as it has the acknowledgement, so everything is read in the first.
+/// serves it. The client may change a file as soon as it has the acknowledgement, so the first call reads everything.
 #[derive(Default)]
 pub(super) struct Beginnings {
     prepared: Mutex<VecDeque<(Option<tokio::task::Id>, Prepared)>>,

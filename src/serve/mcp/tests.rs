@@ -12,7 +12,7 @@ use crate::serve::mcp::tool::{Call, Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// A tool list as a client gets it.
-fn told(of: Toolset, is_read_only: bool) -> Vec<Value> {
+fn tools_of(of: Toolset, is_read_only: bool) -> Vec<Value> {
     tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect()
 }
 
@@ -22,15 +22,15 @@ fn names(of: Toolset, is_read_only: bool) -> Vec<&'static str> {
 
 #[test]
 fn the_list_is_small_and_always_the_same() {
-    let list = json!(told(Toolset::All, false)).to_string();
+    let list = json!(tools_of(Toolset::All, false)).to_string();
     // As a client gets it, the list is in an object.
     assert!(list.len() + r#"{"tools":}"#.len() <= 20_000, "the list has {} bytes", list.len());
-    assert_eq!(list, json!(told(Toolset::All, false)).to_string());
+    assert_eq!(list, json!(tools_of(Toolset::All, false)).to_string());
 }
 
 #[test]
 fn every_tool_has_a_title_four_hints_and_schemas_that_all_clients_understand() {
-    for tool in told(Toolset::All, false) {
+    for tool in tools_of(Toolset::All, false) {
         let name = tool["name"].as_str().unwrap();
         assert!(!tool["title"].as_str().unwrap().is_empty(), "{name}");
         for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
@@ -49,7 +49,7 @@ fn every_tool_has_a_title_four_hints_and_schemas_that_all_clients_understand() {
 #[test]
 fn only_a_tool_that_appends_nothing_is_idempotent() {
     let idempotent = |of| {
-        let all = told(of, false).into_iter().filter(|it| it["annotations"]["idempotentHint"] == true);
+        let all = tools_of(of, false).into_iter().filter(|it| it["annotations"]["idempotentHint"] == true);
         let written = all.filter(|it| it["annotations"]["readOnlyHint"] == false);
         written.map(|it| it["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -146,7 +146,7 @@ fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, R
     }
 }
 
-/// Calls a tool, and holds what it answers to its schema.
+/// Calls a tool, and checks its answer against the tool's schema.
 #[track_caller]
 fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
     let answer = run(machine, name, arguments).unwrap_or_else(|it| panic!("{name}: {it:?}"));
@@ -310,7 +310,7 @@ fn refusals_say_what_to_do_next() {
 }
 
 #[test]
-fn a_save_that_was_kept_is_named_whatever_becomes_of_the_call() {
+fn a_preserved_save_is_reported_on_success_and_on_refusal() {
     let machine = machine();
     let kept = |of: &Value| {
         let named: Vec<_> = of["kept"].as_array().unwrap().iter().map(|it| it["why"].clone()).collect();
@@ -430,7 +430,7 @@ fn a_plan_is_made_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_plan_that_is_there_is_what_an_update_of_it_tells() {
+fn an_update_by_create_plan_returns_the_existing_plan() {
     let machine = machine();
     let update = json!({"title": "Sign in", "steps": ["Schema", "Rollout"], "if_exists": "update"});
     let done = answer(&machine, "create_plan", &update);
@@ -464,7 +464,7 @@ fn a_refused_update_writes_nothing_of_what_came_with_it() {
 }
 
 #[test]
-fn a_claim_is_the_clients_and_its_end_takes_the_claim_out() {
+fn a_claim_belongs_to_the_client_and_completion_removes_it() {
     let machine = machine();
     let claimed = answer(&machine, "claim_next_step", &json!({"plan": "auth"}));
     assert_eq!(
@@ -549,8 +549,8 @@ fn names_of_other_plan_tools_are_understood_and_empty_texts_are_not_given() {
     assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");
     let listed = answer(&machine, "list_plans", &json!({"status": "", "query": "", "cursor": ""}));
     assert_eq!(listed["plans"].as_array().map(Vec::len), Some(2));
-    // The list of tools does not grow by them, and what is needed may not be empty.
-    assert!(!json!(told(Toolset::All, false)).to_string().contains("step_id"));
+    // The list of tools does not contain these names, and they are refused next to the tool's own names.
+    assert!(!json!(tools_of(Toolset::All, false)).to_string().contains("step_id"));
     assert!(
         refusal(&machine, "get_step", &json!({"step_id": "auth:1", "step": "auth:2", "plan_id": "x"}))
             .contains("no argument")

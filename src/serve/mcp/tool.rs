@@ -36,15 +36,15 @@ pub(super) struct Call {
     pub(super) contexts: ContextFactory,
     /// The user of this machine, as the author of confirmations.
     pub(super) person: String,
-    /// This process renews claims at a shared remote.
+    /// Whether this process renews shared claims at the registry.
     pub(super) renews: bool,
 }
 
 impl Call {
-    /// Makes one of several changes, which has a name of its own among them.
+    /// Makes one of several changes of a call; `name` differs for each of them.
     ///
-    /// With an etag it is made only if the file has it. If the call has a key, the change is recorded under a key of its
-    /// own, and is not made again by a repetition of the call.
+    /// With an etag, the change is made only if the file has that etag. If the call has a key, the change is recorded
+    /// under a key of its own, and a repeated call does not make it again.
     pub(super) fn part(
         &self,
         name: &str,
@@ -58,7 +58,8 @@ impl Call {
         result::changed(repeated.map_or_else(|| change(&context), Ok)?)
     }
 
-    /// As [`Self::part`], without a key: if the call is repeated, this change is already made.
+    /// As [`Self::part`], without an etag and a key: for a dry run, or a change that a repeated call finds already
+    /// made.
     pub(super) fn unkeyed(
         &self,
         change: impl FnOnce(&Context) -> Result<ChangeReport, Error>,
@@ -93,11 +94,11 @@ pub(super) enum Turn {
 /// A question that a person must confirm.
 pub(super) struct Question {
     pub(super) message: String,
-    /// The label of the box.
+    /// The label of the check box.
     pub(super) yes: &'static str,
     /// The command to type if the client cannot ask.
     pub(super) command: String,
-    /// Its subject with the current content: an answer about other content is ignored.
+    /// The subject of the question with its current state; a reply about another state is ignored.
     pub(super) about: String,
     pub(super) act: Act,
 }
@@ -200,7 +201,7 @@ impl Tool {
         Self { run, ..self }
     }
 
-    /// Takes a `key`: a repeated call with the same key gets the first answer and changes nothing.
+    /// Adds the argument `key`: a repeated call with the same key gets the first answer and changes nothing.
     pub(super) fn keyed(self) -> Self {
         let Self { name, run, .. } = self;
         let mut input = (*self.input).clone();
@@ -239,7 +240,7 @@ impl Tool {
 
 /// Carries out a call once for its key.
 fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Result<Turn, Refusal> {
-    // By its fields in a fixed order: a client may send them in another one.
+    // The fields are put in a fixed order, because a repeated call may send them in another one.
     let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
     let request = json!(["mcp", name, call.context.by, fields]).to_string();
     let (key, answer) = idempotency::begin_or_answer(&call.context, key, &request)?;

@@ -10,9 +10,9 @@ use crate::serve::mcp::toolset::{Toolset, tools};
 /// What a vendor accepts as the schema of a tool's arguments.
 struct Rules {
     vendor: &'static str,
-    /// The words of JSON Schema that may be in it, at any depth.
+    /// The keywords of JSON Schema that are allowed below the root.
     words: &'static [&'static str],
-    /// The words at its root, if they are fewer.
+    /// The keywords that are allowed at the root.
     root_words: &'static [&'static str],
     /// Each object names its properties, so that strict modes can add `additionalProperties: false` and `required` with
     /// all of them.
@@ -55,7 +55,7 @@ const VENDORS: [Rules; 4] = [
         longest_description: 1024,
     },
     // Anthropic: docs.anthropic.com, "Tool use", "Structured outputs: JSON Schema limitations": `input_schema` is an
-    // object; strict tools have no open object. Names and properties are of [a-zA-Z0-9_-], at most 64 characters.
+    // object; strict tools have no open object. Names and properties consist of [a-zA-Z0-9_-], at most 64 characters.
     Rules {
         vendor: "Anthropic, strict",
         words: &[
@@ -82,7 +82,7 @@ const VENDORS: [Rules; 4] = [
     },
     // Google: ai.google.dev/api/caching, "Schema", a subset of OpenAPI 3.0 without `additionalProperties`, `$ref` and
     // `oneOf`; one type, not a list of them; an object has properties. google-genai reads schemas of MCP into the same type, and
-    // refuses the server's whole list for a word that it does not have.
+    // refuses the server's whole list for a keyword that the type lacks.
     Rules {
         vendor: "Gemini",
         words: &[

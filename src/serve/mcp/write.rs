@@ -47,7 +47,7 @@ type Change<'a> = Box<dyn Fn(&Context, Mode) -> Result<ChangeReport, Error> + 'a
 /// Makes several changes one after the other, the first on the condition that its file has this etag. If one of them
 /// would be refused now, none is made.
 ///
-/// The answer is the last change's, with what all of them did.
+/// The answer is that of the last change, and its `did` names what all changes did.
 fn all(call: &Call, etag: Option<&str>, changes: &[Change<'_>]) -> Result<Value, Refusal> {
     let make = |nth: usize, mode| {
         let etag = etag.filter(|_| nth == 0);
@@ -70,6 +70,7 @@ fn all(call: &Call, etag: Option<&str>, changes: &[Change<'_>]) -> Result<Value,
         }
         answer = Some(done);
     }
-    answer
-        .ok_or_else(|| Refusal::usage("there is nothing to change", "give at least one field beside the id"))
+    answer.ok_or_else(|| {
+        Refusal::usage("there is nothing to change", "give at least one field in addition to the id")
+    })
 }

@@ -45,7 +45,7 @@ impl Submission {
         self.fields.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// A field that says something. Browsers send line ends as CR and LF.
+    /// A field that is not blank. Browsers send line ends as CR and LF.
     fn some(&self, name: &str) -> Option<String> {
         let text = self.text(name).replace("\r\n", "\n");
         (!text.trim().is_empty()).then_some(text)
@@ -114,7 +114,7 @@ pub(super) async fn act(
 fn may_change(session: &Session, asked: &Submission) -> Result<(), Problem> {
     let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
     if session.opener.is_read_only {
-        return refused("read-only", "these pages are only for reading");
+        return refused("read-only", "these pages are read-only");
     }
     if !session.is_of_page(asked.text("page")) {
         let detail = "this page is from another session";
@@ -130,7 +130,7 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
         "undo" => {
             let (id, by, force) = (asked.some("id"), asked.by(), asked.is_forced());
             let report = undo::undo(context, &UndoRequest { id, by, force, ..UndoRequest::default() })?;
-            return Ok(Notice { undo: None, ..told(context, &report) });
+            return Ok(Notice { undo: None, ..notice_of(context, &report) });
         }
         "add" => added(context, asked)?,
         "text" => saved(context, asked)?,
@@ -170,7 +170,7 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
         }
         other => on_step(context, asked, other)?,
     };
-    Ok(told(context, &report))
+    Ok(notice_of(context, &report))
 }
 
 fn on_step(context: &Context, asked: &Submission, act: &str) -> Result<ChangeReport, Problem> {
@@ -236,7 +236,7 @@ fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
     })
 }
 
-/// One of the details of a step.
+/// The request that changes one of the details of a step.
 fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     let (key, value) = (asked.text("key").to_owned(), asked.text("value").trim().to_owned());
     let op = match key.as_str() {
@@ -284,22 +284,22 @@ fn claimed(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
     };
     let text = |key: &str| step[key].as_str().unwrap_or_default();
     let undo = undo_of(context, "claim", text("path"));
-    Ok(Notice { said: with_kept(context, format!("`{}`: claimed by {}", text("id"), asked.by)), undo })
+    Ok(Notice { text: with_kept(context, format!("`{}`: claimed by {}", text("id"), asked.by)), undo })
 }
 
-/// What a report says, in one sentence, and which change undoes it.
-fn told(context: &Context, report: &ChangeReport) -> Notice {
-    let said: Vec<_> = report.changes.iter().map(said).collect();
+/// What a report says, in one sentence, and the change that can be undone.
+fn notice_of(context: &Context, report: &ChangeReport) -> Notice {
+    let said: Vec<_> = report.changes.iter().map(sentence).collect();
     let hints = report.hints.iter().filter_map(|it| hints::on_page(it)).map(|it| format!(". Note: {it}"));
     let said = said.join("; ") + &hints.collect::<String>();
     let changed = report.changes.iter().find(|it| it.was_written);
     let undo = changed.and_then(|it| undo_of(context, report.verb, &it.path));
-    Notice { said: with_kept(context, said), undo }
+    Notice { text: with_kept(context, said), undo }
 }
 
 /// The id between backticks becomes a link.
-fn said(change: &Changed) -> String {
-    match change.did.strip_suffix(" taken back") {
+fn sentence(change: &Changed) -> String {
+    match change.did.strip_suffix(" undone") {
         Some(verb) => format!("“{verb}” of `{}` is undone", change.id),
         None => format!("`{}`: {}", change.id, change.did),
     }
@@ -324,7 +324,7 @@ fn with_kept(context: &Context, said: String) -> String {
 fn undo_of(context: &Context, verb: &str, path: &str) -> Option<String> {
     let wrote =
         |it: &String| path.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-    // The report of `archive --restore` has the verb that was typed.
+    // The report of `archive --restore` has the verb `archive`, and the log of undo the verb `restore`.
     let is_verb = |it: &str| it == verb || (verb == "archive" && it == "restore");
     let changes = undo::undo_list(context);
     let found = changes.into_iter().find(|it| is_verb(&it.verb) && it.paths.iter().any(wrote))?;

@@ -18,7 +18,7 @@ pub(super) struct Aims<'a> {
 impl<'a> Aims<'a> {
     /// `file` is the content of `plan.md`.
     pub(super) fn of(plan: &'a PlanShape, file: &[u8]) -> Self {
-        // What is written in another way than as a list has no boxes.
+        // A value that is not written as a list has no boxes.
         let plain = |it: &String| Aim { text: it.clone(), mark: None };
         let list = |key: &str, all: &[String]| {
             let found = aims::aims(file, key);

@@ -23,7 +23,7 @@ pub(super) fn policy() -> Extension<Policy> {
 
 static STYLE: LazyLock<String> =
     LazyLock::new(|| [style::MARKDOWN, style::DRAWINGS, include_str!("assets/style.css")].concat());
-/// Without indentation and lines of comments, which are a fifth of it.
+/// The script without indentation, blank lines and comment lines, which are a fifth of its source.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let lines = include_str!("assets/app.js").lines().map(str::trim);
     lines.filter(|it| !it.is_empty() && !it.starts_with("//")).flat_map(|it| [it, "\n"]).collect()

@@ -1,4 +1,4 @@
-//! A plan's steps as cards in columns. A card can be dragged with script, and moved with its menu without.
+//! A plan's steps as cards in columns. A card is moved with its menu or, with script, by dragging.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::page::text::{isolated, one_line};
 use crate::plan::entry::folded;
 use crate::plan::records::Priority;
 
-/// Cards of a column that is shown as a whole; the list has all steps.
+/// The most cards of a column, also after *Show all*; the list has all steps.
 const MOST: usize = 200;
 
-/// Cards of *Waiting* and *Done* before *Show all*.
+/// The most cards of *Waiting* and *Done* before *Show all*.
 const FEW: usize = 20;
 
 /// A plan with more steps than this has a filter.
@@ -130,5 +130,5 @@ fn card(visit: &Visit, step: &StepShape, usual: Priority, titles: &words::Titles
     }
 }
 
-/// How many of the steps that a step waits for are in the hint of a card.
+/// How many of the steps that a step waits for are listed in the tooltip of a card.
 pub(super) const MOST_IN_TITLE: usize = 40;

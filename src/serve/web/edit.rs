@@ -59,7 +59,7 @@ pub(super) async fn page(State(web): State<Web>, Path(id): Path<String>, visit: 
     let visit = Visit { here: page_of(&id), ..visit };
     let shown = move |context: &Context| -> Result<_, Problem> {
         if visit.is_read_only() {
-            let detail = "these pages are only for reading";
+            let detail = "these pages are read-only";
             return Err(Problem::new(StatusCode::FORBIDDEN, "read-only", detail));
         }
         let edited = Edited::read(context, &id)?;
@@ -133,7 +133,7 @@ pub(super) async fn not_saved(web: &Web, session: Session, asked: &Submission, p
             div class="banner warn" {
                 (refusal::sentence(&problem))
                 @if is_changed {
-                    p { "Your text is in the field below and not saved yet. The file is beside it as it is now: take over what you need, then save." }
+                    p { "Your text is in the field below and not saved yet. The current file is shown too: copy what you need, then save." }
                 }
             }
             @if is_changed {

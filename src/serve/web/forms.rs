@@ -10,7 +10,7 @@ use crate::plan::records::Priority;
 use crate::plan::transitions::{Verb, is_allowed, may_be_released};
 use crate::plan::words::{Status, StepStatus};
 
-/// The fields of a form that does one thing.
+/// The hidden fields of a form that has one action.
 pub(super) fn hidden(visit: &Visit, act: &str, id: &str) -> Markup {
     html! {
         (whose(visit, id))
@@ -18,7 +18,7 @@ pub(super) fn hidden(visit: &Visit, act: &str, id: &str) -> Markup {
     }
 }
 
-/// The fields of a form whose buttons say what is done.
+/// The hidden fields of a form whose buttons select the action.
 pub(super) fn whose(visit: &Visit, id: &str) -> Markup {
     html! {
         input type="hidden" name="page" value=(visit.session.page_token);
@@ -120,7 +120,7 @@ pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
         }
         @if !moves.waiting.is_empty() {
             details class="more" {
-                summary { "Do it before its time" }
+                summary { "Do it without waiting" }
                 form class="stack" method="post" action="/do" data-act="update" data-keep="" id="forced" {
                     (whose(visit, &step.id))
                     input type="hidden" name="force" value="true";
@@ -192,7 +192,7 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
             }
         }
         details class="more" {
-            summary { "Change its place" }
+            summary { "Move this step" }
             form class="stack" method="post" action="/do" data-act="renumber" data-keep="" id="renumber" {
                 (hidden(visit, "renumber", &step.id))
                 label for="after" { "After step number " span class="quiet" { "(0: first)" } }
@@ -203,7 +203,7 @@ pub(super) fn more(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// The fields of a step that `set` changes, each with a button of its own: a refusal of one does not concern the
+/// The fields of a step that `set` changes, each with its own button, so that a refusal of one does not affect the
 /// others.
 fn details(visit: &Visit, step: &StepShape) -> Markup {
     let field = |key: &str, label: &str, hint: &str, input: Markup| {

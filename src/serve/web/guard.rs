@@ -68,13 +68,13 @@ fn is_navigation(headers: &HeaderMap) -> bool {
         && headers.contains_key(SEC_FETCH_SITE)
 }
 
-/// A body is a form of a page, and not too large.
+/// Checks that a body is a form of a page, and not too large.
 fn body(request: &Request) -> Result<(), Problem> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let has_body = !request.body().is_end_stream();
     if has_body && !essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        let detail = "a change is sent as a form of a page";
+        let detail = "a change must be sent with a form of these pages";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
     }
     let length = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
@@ -84,7 +84,7 @@ fn body(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The session of the cookie. If the cookie occurs twice, both are refused: one may have been set by another path or
+/// The session of the cookie. If the cookie occurs twice, both are refused: one may have been set for another path or
 /// host.
 fn session(web: &Web, headers: &HeaderMap) -> Option<Session> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());

@@ -9,7 +9,7 @@ use crate::page::text::{clip, isolated, one_line, visible};
 use crate::plan::history::What;
 use crate::plan::time::Time;
 
-/// Events of a step's page.
+/// The most events on a step's page.
 const MOST: usize = 30;
 
 /// The events that the step's file does not record: attempts and notes are shown from the file. Empty without a

@@ -35,7 +35,7 @@ pub(super) struct Visit {
 pub(super) struct Page<'a> {
     pub(super) title: &'a str,
     pub(super) place: Place,
-    /// The plan whose changes concern the page; none: all changes do.
+    /// The plan whose changes concern the page; `None` if all changes do.
     pub(super) plan: Option<&'a str>,
     pub(super) main: Markup,
 }
@@ -51,7 +51,7 @@ const NAVIGATION: [(Place, &str, &str); 5] = [
 /// The keys of the script, for its help; as far as the terminal board has them, they are the same.
 const KEYS: [(&str, &str); 20] = [
     ("j k ↑ ↓", "next and previous card or row"),
-    ("h l ← →", "to the column beside it"),
+    ("h l ← →", "previous and next column"),
     ("g G", "first and last card or row"),
     ("Enter", "open it"),
     ("/", "search"),
@@ -67,7 +67,7 @@ const KEYS: [(&str, &str); 20] = [
     ("a", "record an attempt"),
     ("+", "add a step after this one"),
     ("e", "edit the text"),
-    ("m", "its menu"),
+    ("m", "open its menu"),
     ("u", "undo the last change"),
     ("? Esc", "this list; close it"),
 ];
@@ -120,7 +120,7 @@ impl Visit {
                 details class="menu you" {
                     summary { (isolated(&self.session.opener.by)) }
                     div class="sheet" {
-                        @if self.is_read_only() { p { "Only for reading" } }
+                        @if self.is_read_only() { p { "Read-only" } }
                         @else { a href="/undo" { "Undo changes" } }
                         form method="post" action="/sign-out" {
                             input type="hidden" name="page" value=(self.session.page_token);
@@ -141,7 +141,7 @@ impl Visit {
     pub(super) fn notice_before(&self, notice: &Notice, to: Option<&str>) -> Markup {
         html! {
             div class="notice" tabindex="-1" data-to=[to] {
-                p { (links::in_sentence(&notice.said)) }
+                p { (links::in_sentence(&notice.text)) }
                 @if let Some(id) = &notice.undo {
                     form method="post" action="/do" data-act="undo" {
                         (forms::hidden(self, "undo", id))
@@ -225,7 +225,8 @@ pub(super) fn document(page: String) -> Response {
     (assets::policy(), [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
-/// The answer to a link on another site. The browser sends no cookie for such a link, but for a click on this page.
+/// The answer to a link on another site. The browser sends no cookie for such a link, but it does for a click on this
+/// page.
 pub(super) fn stranger(to: &Uri) -> Response {
     let path = to.path_and_query().map_or("/", |it| it.as_str());
     let main = html! {

@@ -40,7 +40,7 @@ pub(super) fn in_sentence(text: &str) -> Markup {
 pub(super) struct InText<'a> {
     /// The directory of the file, relative to the plans directory.
     pub(super) directory: &'a str,
-    /// The plans and steps that are known to exist; none: all are linked.
+    /// The plans and steps that are known to exist; `None`: all are linked.
     pub(super) known: Option<&'a BTreeSet<String>>,
 }
 

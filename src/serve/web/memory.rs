@@ -1,8 +1,8 @@
-//! Answers about all plans, kept in memory while nothing has changed: after a save, several
-//! browsers and pages ask for the same one.
+//! Answers about all plans, kept in memory while nothing has changed: after a save, several browsers and pages request
+//! the same answer.
 //!
 //! An answer is reused while the commit of the index, the claim records and the configuration are the same. The
-//! daemon must attest that this commit holds every finished change. It is reused only for a short time, because
+//! daemon must attest that this commit holds every finished change. An answer is reused only for a short time, because
 //! claims lapse and steps become stale.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,7 +75,7 @@ impl<T> Memory<T> {
     }
 }
 
-/// What an answer depends on besides the time; none if it is not known that the index is current.
+/// What an answer depends on in addition to the time; `None` if it is not known that the index is current.
 fn state(context: &Context) -> Option<String> {
     let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
         return None;

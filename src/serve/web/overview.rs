@@ -25,10 +25,10 @@ use crate::plan::time::Time;
 /// Plans on a page.
 const PAGE: usize = 50;
 
-/// Items of a panel; its heading says how many there are.
+/// The most items of a panel; its heading has the number of all items.
 const FEW: usize = 8;
 
-/// Items of a panel that is shown as a whole.
+/// The most items of a panel after *Show all*.
 const MOST: usize = 500;
 
 /// How the plans are listed.
@@ -84,7 +84,7 @@ pub(super) async fn page(
 }
 
 impl OverviewQuery {
-    /// Whether only some plans are asked for, or another order or page of them.
+    /// Whether the query selects only some plans, another order or another page.
     fn is_filtered(&self) -> bool {
         let Self { q, status, tag, sort, page, all: _ } = self;
         [q, status, tag, sort].into_iter().any(|it| !it.is_empty()) || page.is_some_and(|it| it > 1)
@@ -96,7 +96,7 @@ impl OverviewQuery {
     }
 }
 
-/// What the panels show: few of each, and how many there are.
+/// What the panels show: the first items of each, and the number of all its items.
 #[derive(Debug)]
 struct Brief {
     report: StatusReport,
@@ -155,7 +155,7 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
         @let is_first = asked.is_filtered();
         @if is_first { (table(visit, asked, plans, now)) }
         @if report.interrupted.is_some() {
-            p class="banner warn" { "A change of several files was interrupted. " a href="/problems" { "The problems" } " say what is left of it." }
+            p class="banner warn" { "A change of several files was interrupted. The " a href="/problems" { "problems" } " page shows what remains." }
         }
         @if !brief.has_plans && plans.total == 0 && asked.q.is_empty() && asked.status.is_empty() {
             (nothing(plans.hidden))
@@ -330,7 +330,7 @@ pub(super) fn plan_row(plan: &PlanShape, now: Time) -> Markup {
     }
 }
 
-/// A text as a part of a query.
+/// A text, percent-encoded for a query.
 pub(super) fn query(text: &str) -> String {
     crate::page::address::encoded(text)
 }

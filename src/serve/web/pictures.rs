@@ -15,10 +15,10 @@ use crate::page::graph::{self, Graph, Kind, Layout, MOST_READABLE, MOST_WHOLE, N
 use crate::page::text::{clip, isolated, one_line};
 use crate::page::timeline::{self, Mark, Row};
 
-/// Layouts that are kept.
+/// The most layouts that are kept.
 const MOST: usize = 64;
 
-/// A layout by the key of its graph; none for one that cannot be drawn.
+/// The key of a graph and its layout; `None` if the graph cannot be laid out.
 type Kept = (String, Option<Arc<Layout>>);
 
 /// Computed layouts, the newest last: they are costly, and a save seldom changes the dependencies.
@@ -72,10 +72,10 @@ pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> 
     }
 }
 
-/// A plan with at most this many steps has no choice of what is drawn.
+/// For a plan with at most this many steps, the page does not offer to draw a part of it.
 const FEW: usize = 12;
 
-/// The step whose neighbours are asked for; its number is enough.
+/// The id of the step whose neighbours are requested, by its id or its number.
 fn around(asked: &PlanQuery, shown: &ShownPlan) -> Option<String> {
     let typed = asked.around.as_ref().map(|it| it.trim()).filter(|it| !it.is_empty())?;
     let is_meant = |it: &&StepShape| it.id == typed || it.number == typed;

@@ -27,7 +27,7 @@ pub(super) struct PlanQuery {
     pub(super) phase: Option<String>,
     /// The step whose neighbours the graph shows.
     pub(super) around: Option<String>,
-    /// All steps in one graph, where that is not too much.
+    /// If not empty, the graph shows all steps, unless there are too many.
     #[serde(default)]
     pub(super) whole: String,
     #[serde(default)]

@@ -14,7 +14,7 @@ use crate::page::text::{one_line, visible};
 use crate::plan::id::read_step_path;
 use crate::plan::problem::Severity;
 
-/// Problems of a page.
+/// The number of problems on a page.
 const PAGE: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]

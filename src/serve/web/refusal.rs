@@ -1,4 +1,4 @@
-//! What a page says when something is refused, in words of the page.
+//! The texts with which pages report refusals.
 //!
 //! The engine's hints name commands or routes, which cannot be used on a page.
 
@@ -13,13 +13,13 @@ use crate::plan::id::read_step_id;
 use crate::serve::hints;
 use crate::serve::http::problem::Problem;
 
-/// What the engine or the guard says, as a page.
+/// A refusal by the engine or the guard, as a page.
 pub(super) fn page(problem: &Problem) -> Response {
     let way = html! { p { a href="/" { "To the overview" } } };
     as_page(problem, &html! { (sentence(problem)) (way) })
 }
 
-/// As [`page`], as a notice on a page that is not replaced.
+/// The same refusal as a notice, for a page that stays open.
 pub(super) fn part(problem: &Problem) -> Response {
     as_part(problem, &sentence(problem))
 }
@@ -92,7 +92,7 @@ fn hint(problem: &Problem) -> Option<String> {
         "steps-open" => "Finish or skip them first.",
         "later-change" => "Undo that one first.",
         "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
-            "The page shows it as it is now. Look at it, then try again."
+            "The page shows its current state. Check it, then try again."
         }
         _ => {
             let advice = problem.rest.advice.as_deref();
@@ -139,7 +139,7 @@ mod tests {
             (
                 conflict(
                     "not-allowed",
-                    "`a:1` is completed; `start` does not go from there",
+                    "`a:1` is completed; `start` is not possible from this status",
                     "`planwatch reopen a:1` first",
                 ),
                 "a:1 is completed.",

@@ -22,10 +22,10 @@ use crate::plan::time::Time;
 
 const MOST: usize = 100;
 
-/// Steps of a person.
+/// The most steps that are listed for a person.
 const MOST_OF_PERSON: usize = 50;
 
-/// The names in all steps.
+/// The names of the people and agents in all steps.
 pub(super) type Names = Memory<BTreeSet<String>>;
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -1,7 +1,7 @@
 //! Who is signed in: one-time codes and sessions, in memory only. They end with the server.
 //!
-//! A session is a random value of its own. It is neither the API token nor made from it, so that what the browser keeps
-//! opens the pages and nothing else.
+//! The secret of a session is a separate random value, neither the API token nor derived from it. So the cookie in the
+//! browser gives access to the pages and nothing else.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub(super) struct Session {
 /// What was done, for the next page: pages without script are loaded again after each action.
 #[derive(Debug, Clone)]
 pub(super) struct Notice {
-    pub(super) said: String,
+    pub(super) text: String,
     /// The change that can be undone.
     pub(super) undo: Option<String>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Notice {
 #[derive(Debug)]
 struct Kept {
     session: Session,
-    /// Incremented with each session: the smallest is the oldest.
+    /// The number of sessions begun so far, this one included: the smallest belongs to the oldest session.
     nth: u64,
     notices: BTreeMap<u64, Notice>,
 }
@@ -51,7 +51,7 @@ struct State {
     n_begun: u64,
 }
 
-/// All codes and sessions of a server; clones are the same.
+/// All codes and sessions of a server; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Sessions(Arc<Mutex<State>>);
 
@@ -60,7 +60,7 @@ pub struct Sessions(Arc<Mutex<State>>);
 pub(super) enum Exchanged {
     /// The value of the cookie.
     Session(String),
-    /// It was used, or it is older than a minute, or it never was one.
+    /// The code was used before, is older than a minute, or was never made.
     Invalid,
 }
 
@@ -188,8 +188,8 @@ mod tests {
         let [one, other] = [(); 2].map(|()| sessions.find(&sessions.begin(ann()).unwrap()).unwrap());
         assert!(one.is_of_page(&one.page_token) && !one.is_of_page(&other.page_token));
         assert!(!one.is_of_page(""));
-        let nth = sessions.note(&one, Notice { said: "done".to_owned(), undo: None });
-        assert_eq!(sessions.noticed(&one, nth).unwrap().said, "done");
+        let nth = sessions.note(&one, Notice { text: "done".to_owned(), undo: None });
+        assert_eq!(sessions.noticed(&one, nth).unwrap().text, "done");
         assert!(sessions.noticed(&other, nth).is_none());
         sessions.end(&one);
         assert!(sessions.noticed(&one, nth).is_none());

@@ -16,10 +16,10 @@ use crate::plan::time::Time;
 use crate::serve::http::extract::plan_named;
 use crate::serve::http::problem::Problem;
 
-/// The newest weeks that are drawn.
+/// The most weeks that are drawn; older weeks are left out.
 const WEEKS: usize = 52;
 
-/// The workers with the most attempts.
+/// The most workers that are listed, those with the most attempts first.
 const WORKERS: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -76,12 +76,12 @@ fn main(asked: &StatsQuery, report: &StatsReport, now: Time) -> Markup {
         @if !weeks.is_empty() { (columns("Steps closed, by week", ["Week from", "Steps"], weeks)) }
         div class="charts" {
             @if !outcomes.is_empty() { (bars("Outcomes of attempts", ["Outcome", "Attempts"], &outcomes)) }
-            @if !tries.is_empty() { (bars("Tries until now", ["Tries", "Steps"], &tries)) }
+            @if !tries.is_empty() { (bars("Steps, by number of tries", ["Tries", "Steps"], &tries)) }
         }
         (workers(asked, report, now))
         @if !report.waiting.is_empty() {
             section class="panel" {
-                h2 { "Ready for longest" }
+                h2 { "Ready for the longest time" }
                 ul class="rows" { @for it in &report.waiting { li { div class="what" {
                     a class="title" href=(links::step(&it.id)) { (isolated(&it.title)) }
                     div class="facts" { span class="id" { (isolated(&it.id)) } "since " (words::ago(it.since, now)) }

@@ -57,9 +57,9 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
             div class="facts" { (words::status(Look::of(step))) (words::facts(step, Priority::Medium)) }
         }
         div class="columns of-step" {
-            // Before the text where there is only one column: what can be done, and why not.
+            // Comes before the text if the window has room for only one column.
             aside class="now" aria-label="What to do" {
-                // Of a step that waits the reason is said before what can be done.
+                // If the step waits, the reasons come before the actions, otherwise after them.
                 @if waits(shown) { (obstacles(shown)) }
                 @if !visit.is_read_only() {
                     section aria-label="Actions" class="box" {
@@ -156,7 +156,7 @@ fn waits(shown: &ShownStep) -> bool {
 
 fn obstacles(shown: &ShownStep) -> Markup {
     let step = &shown.step;
-    // What keeps it from being claimed is said first, and each dependency once.
+    // First come the reasons why it cannot be claimed. Dependencies that are among them are not listed again.
     let is_open = |id: &StepId| step.waits_for.contains(&Awaited::Step(id.clone()));
     let closed: Vec<_> = step.depends.iter().filter(|it| !is_open(it)).collect();
     html! {

@@ -99,7 +99,7 @@ pub(super) fn tick(visit: &Visit, id: &str, place: &(usize, String), ticked: boo
     }
 }
 
-/// The lines up to the heading that is the title, if the text begins with one.
+/// The number of lines up to the title's heading, that line included; 0 if the text does not begin with a title.
 fn title_lines(body: &str) -> usize {
     let blank = body.lines().take_while(|it| it.trim().is_empty()).count();
     let has_title = body.lines().nth(blank).is_some_and(|it| it.starts_with("# "));

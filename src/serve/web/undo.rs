@@ -18,7 +18,7 @@ use crate::page::text::{isolated, one_line};
 use crate::plan::time::Time;
 use crate::text::yaml::{Tree, View};
 
-/// Changes of the page.
+/// The most changes on the page.
 const MOST: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -45,7 +45,7 @@ fn last(context: &Context, visit: &Visit, changes: &[UndoItem]) -> Markup {
     html! {
         div class="notice" tabindex="-1" {
             @match (possible, changes.first()) {
-                _ if visit.is_read_only() => p { "These pages are only for reading." },
+                _ if visit.is_read_only() => p { "These pages are read-only." },
                 (Some(it), _) => {
                     p { "Undo this? " (change(context, it)) ", " (at(it, context.now)) "." }
                     (button(visit, it))
@@ -108,7 +108,7 @@ fn change(context: &Context, change: &UndoItem) -> Markup {
     }
 }
 
-/// The first file, from the plans directory.
+/// The path of the first file, relative to the plans directory.
 fn inside(context: &Context, change: &UndoItem) -> String {
     let path = change.paths.first().map(String::as_str).unwrap_or_default();
     let root = format!("{}/", context.root_name());
@@ -137,7 +137,7 @@ fn author(context: &Context, change: &UndoItem) -> Option<String> {
 fn why_not(change: &UndoItem) -> &'static str {
     match change.blocked.as_ref().map(|it| it.code) {
         Some("later-change") => "a later change to the same file has to be undone first",
-        Some("file-changed") => "its file was changed since",
-        _ => "what was there before is no longer known",
+        Some("file-changed") => "its file has changed since",
+        _ => "the earlier version is no longer stored",
     }
 }

@@ -1,4 +1,4 @@
-//! What can be pressed after an action was refused.
+//! The buttons that a page offers after an action was refused.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -28,7 +28,7 @@ pub(super) fn of_action(session: &Session, asked: &Submission, problem: &Problem
     as_page(problem, &html! { (said) p { a href=(back) { "Back to the page" } } })
 }
 
-/// What can be pressed after the refusal of an action.
+/// The buttons for what can be done instead of the refused action.
 fn ways(session: &Session, asked: &Submission, problem: &Problem) -> Markup {
     if session.opener.is_read_only {
         return html! {};
@@ -62,7 +62,7 @@ fn ways(session: &Session, asked: &Submission, problem: &Problem) -> Markup {
     html! { div class="buttons ways" { (ways) } }
 }
 
-/// The form that was sent, for this action, forced or not.
+/// The form that was sent, with a button for this action, forced or not.
 fn again(session: &Session, asked: &Submission, act: &str, label: &str, is_forced: bool) -> Markup {
     let fields = asked.fields().filter(|(name, _)| !["page", "do", "force"].contains(name));
     // The texts of the form belong to the refused action, so another action does not get them.

@@ -114,7 +114,7 @@ pub(super) fn plan_status(plan: &PlanShape) -> Markup {
     html! { span class={"status " (class)} { (words(&plan.status)) } }
 }
 
-/// Closed steps of all, as a bar and a number.
+/// The number of closed steps out of all steps, as a bar and in figures.
 pub(super) fn progress(plan: &PlanShape) -> Markup {
     let closed = plan.steps_completed + plan.steps_skipped;
     html! {

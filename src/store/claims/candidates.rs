@@ -14,17 +14,17 @@ use crate::plan::time::Time;
 use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::NamedStep;
 
-/// The longest queue: to order the steps, the steps that depend on each of them are counted.
+/// The longest queue. The limit saves time: to order a step, the steps that depend on it are counted.
 const MOST: usize = 64;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) step: NamedStep,
-    /// An earlier claim of it is recorded, and has lapsed.
+    /// An earlier claim of the step is recorded, and has lapsed.
     pub(crate) has_lapsed: bool,
 }
 
-/// Identifies how a process reads plans: two processes with the same value read the same files alike.
+/// Identifies how a process reads plans: two processes with the same value read the same files in the same way.
 pub(crate) fn reader_of(context: &Context) -> String {
     let how = format!("{} {:?}", env!("CARGO_PKG_VERSION"), context.config.words);
     blake3::hash(how.as_bytes()).to_hex()[..16].to_owned()

@@ -1,11 +1,12 @@
 //! The daemon's queue of ready steps for delegated claims, cached between claims.
 //!
-//! The event loop reports which plans changed, so no other plan is read. The cache stays valid while only the daemon's own
-//! claims changed these plans and all other claim records are unchanged. Otherwise the plans are loaded again.
+//! The event loop reports which plans changed, so no other plan is read. The cache stays valid while only the daemon's
+//! own claims changed these plans and all other claim records are unchanged. Otherwise the plans are loaded again.
 //!
-//! Processes, other working trees and branches are not part of the cache key. If the plans' state depends on them, or a step
-//! of the queue already has a record, the queue is not cached. A cached queue is never used past the first end of a lease
-//! that it depends on, nor for longer than [`HOLDS`], because of the leases of later claims.
+//! Processes, other working trees and branches are not part of the cache key. If the plans' state depends on them, or a
+//! step of the queue already has a record, the queue is not cached. A cached queue is never used past the first end of
+//! a lease that it depends on, nor for longer than [`HOLDS`] seconds, so that no lease of a later claim ends while the
+//! queue is used.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
@@ -26,7 +27,8 @@ use crate::store::resolve::NamedStep;
 /// The longest queue; it serves many claims, one after the other.
 const LONGEST: usize = 192;
 
-/// How many seconds a queue is cached: less than [`super::LONG_LEASE`], so that no lease of a later claim ends meanwhile.
+/// How many seconds a queue is cached: less than [`super::LONG_LEASE`], so that no lease of a later claim ends
+/// meanwhile.
 const HOLDS: i64 = 30;
 
 /// The directories of live plans that changed since the last call, including all changes that were complete before this
@@ -34,7 +36,7 @@ const HOLDS: i64 = 30;
 pub(crate) type Since<'a> = &'a dyn Fn() -> Option<BTreeSet<String>>;
 
 #[derive(Debug, Default)]
-pub struct Resident {
+pub struct QueueCache {
     cached: Option<CachedQueue>,
 }
 
@@ -60,10 +62,10 @@ struct CacheKey {
     /// The names of the records of unfinished claims.
     under_way: Vec<String>,
     steps: Vec<QueuedStep>,
-    /// No other step was ready.
+    /// When the queue was made, no other step was ready.
     is_whole: bool,
     at: Time,
-    /// From then on the queue may change merely because time passes.
+    /// From this time on, the queue may change merely because time passes.
     until: Time,
 }
 
@@ -79,11 +81,11 @@ struct QueuedStep {
     rank: usize,
 }
 
-impl Resident {
+impl QueueCache {
     /// Lists the ready steps in the order in which they are claimed, as [`candidates::look`] does.
     ///
-    /// The second value says that the queue was cached, so that the plans may have more ready steps than it lists.
-    /// Returns `None` if the changes since the last call are unknown, or if the plans cannot be loaded.
+    /// The second value says whether the queue was cached. The plans may have more ready steps than a cached queue
+    /// lists. Returns `None` if the changes since the last call are unknown, or if the plans cannot be loaded.
     pub(crate) fn queue(
         &mut self,
         context: &Context,
@@ -163,7 +165,7 @@ fn is_same(noted: &[SourceFile], now: &[(String, String, Time)]) -> bool {
 }
 
 impl CachedQueue {
-    /// The rest of the queue; `None` if the plans have to be loaded.
+    /// The remaining steps of the queue; `None` if the plans have to be loaded.
     fn current(&mut self, context: &Context, seen: &BTreeSet<String>) -> Option<Vec<Ready>> {
         let recorded = self.basis.recorded(context)?;
         let is_as_noted = |name: &String| {
@@ -264,11 +266,11 @@ impl CacheKey {
     }
 }
 
-/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it: the steps of a plan in the order of
-/// their numbers, and the most urgent one of the plans' first steps.
+/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it: the steps of a plan in the
+/// order of their numbers, and the most urgent one of the plans' first steps.
 ///
-/// A plan may have ready steps beyond its last one in the queue. Queue entries after that last step are more urgent than
-/// these; entries before it may not be.
+/// A plan may have more ready steps than the queue contains. Queue entries after the plan's last step in the queue are
+/// more urgent than these further steps; entries before it may be less urgent.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {
@@ -297,7 +299,8 @@ fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     found
 }
 
-/// The names of records that may appear and disappear: they concern only these steps, so they do not invalidate the queue.
+/// The names of records that may appear and disappear: they concern only these steps, so they do not invalidate the
+/// queue.
 fn names_of(steps: &[QueuedStep], under_way: &[String]) -> HashSet<String> {
     let keys = steps.iter().map(|it| &it.key).chain(under_way);
     keys.flat_map(|it| [it.clone(), unfinished(it)]).collect()

@@ -22,7 +22,7 @@ const NAMED: usize = 20;
 
 const TEMPLATE: &str = "plan({plan}): {what}";
 
-/// A step before and after, each with whether its file is in the archive.
+/// A step before and after the change. The flags say whether its file is in the archive.
 #[derive(Default)]
 struct Versions {
     old: Option<(Step, bool)>,
@@ -36,7 +36,7 @@ struct StepFact {
     what: String,
     /// The status before and after, if it changed.
     status: Option<(Option<String>, String)>,
-    /// When the newest attempt was made that the old version does not have.
+    /// The time of the newest attempt that the old version does not have.
     attempt: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Reads what commits did: git lists them, and prints the files that they changed, while earlier ones are compared.
+//! Reads what commits did: while git lists commits and prints the files that they changed, commits that were read
+//! before are compared.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,7 +12,8 @@ use crate::store::history::repository::{LogCommit, Repository};
 use crate::store::history::versions::Versions;
 use crate::store::history::{Commit, merges};
 
-/// How many commits are listed before the first one is compared, so that git's processes and the parsing run at once.
+/// How many commits are listed before the first one is compared, so that git's processes and the parsing run at the
+/// same time.
 const AHEAD: usize = 2_000;
 
 /// Reads commits in the order in which they are given.
@@ -64,7 +66,7 @@ fn named(commit: LogCommit, changes: Vec<Change>) -> Commit {
     Commit { at, oid: commit.oid, author: commit.author, subject: commit.subject, changes }
 }
 
-/// A file that becomes readable again is compared with its last readable version, so that nothing is lost between.
+/// A file that becomes readable again is compared with its last readable version, so that no change in between is lost.
 fn repair(
     context: &Context,
     repository: &Repository,

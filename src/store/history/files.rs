@@ -10,10 +10,10 @@ use crate::store::history::repository::Repository;
 use crate::store::history::versions::{Versions, place};
 use crate::store::load;
 
-/// The two states that are compared; commits by their ids.
+/// The two states that are compared. Commits are given by their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sides {
-    /// A commit and the working tree; none if there is no commit yet.
+    /// A commit and the working tree; `None` if there is no commit yet.
     WorkingTree {
         since: Option<String>,
     },
@@ -27,7 +27,7 @@ pub(crate) enum Sides {
     },
 }
 
-/// A file that differs, and when it was last saved if that is not committed.
+/// A file that differs, and when it was last saved, if it is in the working tree.
 #[derive(Debug)]
 pub(crate) struct Differing {
     pub(crate) change: FileChange,
@@ -56,7 +56,7 @@ fn in_working_tree(
     since: Option<&str>,
 ) -> Result<Vec<Differing>, Error> {
     let mut raw = repository.raw_in_working_tree(since)?;
-    // What git says of the new side does not count: the files are read below.
+    // What git reports about the new side is ignored: the files are read below.
     raw.iter_mut().for_each(|it| it.new = None);
     let mut versions = Versions::new(context, repository);
     let asked: Vec<_> = raw.iter().map(|it| versions.ask(std::slice::from_ref(it))).collect();

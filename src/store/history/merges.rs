@@ -1,4 +1,4 @@
-//! What only the resolution of a merge did: the difference between what git would have merged and the commit.
+//! The changes that only the resolution of a merge made: the difference between git's own merge and the merge commit.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use crate::plan::history::{Change, FileChange, Version, What, changes};
 use crate::store::history::repository::{LogCommit, RawChange, Repository};
 use crate::store::history::versions::{Versions, place};
 
-/// Returns the changes of those merges that have any of their own, by commit.
+/// Returns the changes that the merges themselves made, by commit. Merges without such changes may be missing.
 pub(super) fn resolutions(
     context: &Context,
     repository: &Repository,
@@ -27,7 +27,7 @@ pub(super) fn resolutions(
         let paths: Vec<_> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
         let settled = Settled { context, repository, merge: &merge, paths: &paths };
         let mut own = changes(&clean);
-        // Git's own merge can have a step twice, in a conflict or in a file that the merge removed.
+        // Git's own merge can contain a step twice, in a conflict or in a file that the merge removed.
         if !own.is_empty() && (!paths.is_empty() || clean.iter().any(|it| it.new.is_none())) {
             own = settled.without_moved(own)?;
         }
@@ -36,7 +36,7 @@ pub(super) fn resolutions(
         }
         found.insert(merge.oid, own);
     }
-    // git cannot say what it would have merged of more than two sides.
+    // git does not show its own merge of more than two parents.
     for merge in octopuses {
         let settled = Settled { context, repository, merge, paths: &[] };
         found.insert(merge.oid.clone(), settled.common()?.0);
@@ -59,7 +59,7 @@ fn remerged(
     Ok(Some(FileChange { place: place.clone(), path: path.clone(), old, new }))
 }
 
-/// Two steps that had one number on the two sides, as two files.
+/// Splits a file in two if its old and its new side are different steps with the same number.
 fn apart(files: Vec<FileChange>) -> Vec<FileChange> {
     let split = |it: FileChange| match it.are_two_steps() {
         true => vec![FileChange { new: None, ..it.clone() }, FileChange { old: None, ..it }],
@@ -82,14 +82,15 @@ struct Settled<'a> {
 }
 
 impl Settled<'_> {
-    /// Leaves out what a side had done to a step that the other side moved. Git's own merge has that at the old place.
+    /// Leaves out the changes that one side made to a step that the other side moved. Git's own merge has these changes
+    /// at the old path.
     fn without_moved(&self, mut own: Vec<Change>) -> Result<Vec<Change>, Error> {
         for parent in &self.merge.parents {
             let since = self.since(parent, &[])?;
             for moved in since.iter().filter(|it| it.what == What::Moved) {
                 let had =
                     |it: &Change| !since.iter().any(|other| (it.what, &it.path) == (other.what, &other.path));
-                // In git's own merge the step is at its old place, so it is new at this one.
+                // In git's own merge the step is at its old path, so it appears as created at the new one.
                 let is_new = own.iter().any(|it| it.what == What::Created && it.path == moved.path);
                 own.retain(|it| {
                     let is_gone = it.what == What::Removed && it.step == moved.from;
@@ -103,7 +104,8 @@ impl Settled<'_> {
         Ok(own)
     }
 
-    /// What the resolution of conflicts did: what neither side had done, and which of two values it chose.
+    /// The changes that the resolution of conflicts made: those that neither side had made, and its choices between two
+    /// values.
     fn changes(&self) -> Result<Vec<Change>, Error> {
         let (mut own, sides) = self.common()?;
         let chosen = sides.into_iter().flatten().filter(|it| matches!(it.what, What::Status | What::Title));
@@ -130,7 +132,7 @@ impl Settled<'_> {
         Ok(own)
     }
 
-    /// The changes that the merge shows against every parent, and those against each.
+    /// The changes that the merge shows relative to every parent, and its changes relative to each parent.
     fn common(&self) -> Result<(Vec<Change>, Vec<Vec<Change>>), Error> {
         let sides = self.merge.parents.iter().map(|it| self.since(it, self.paths));
         let sides: Vec<_> = sides.collect::<Result<_, _>>()?;
@@ -139,7 +141,7 @@ impl Settled<'_> {
         Ok((common, sides))
     }
 
-    /// The changes of some files since a commit; of all if there are none.
+    /// The changes of the files `paths` since a commit; of all files if `paths` is empty.
     fn since(&self, commit: &str, paths: &[String]) -> Result<Vec<Change>, Error> {
         let read = |paths: &[String]| {
             let raw = self.repository.raw_between(commit, &self.merge.oid, paths)?;
@@ -149,15 +151,15 @@ impl Settled<'_> {
         if paths.is_empty() || !some.iter().any(FileChange::may_be_two_steps) {
             return Ok(changes(&apart(some)));
         }
-        // The side can have another step under this number, and this one under another.
+        // The parent can have another step under this number, and this step under another number.
         let all = changes(&apart(read(&[])?)).into_iter();
         Ok(all.filter(|it| some.iter().any(|file| file.path == it.path)).collect())
     }
 
     /// Whether two changes have the same result; the state before differs from side to side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
-        // Without a conflict, a text that both sides changed differs from each side in other lines or keys. The merge
-        // itself added nothing to it, so these are compared, too.
+        // If both sides changed a text without a conflict, the merge differs from each side in other lines or keys.
+        // Such a difference is no change by the merge, so lines and keys are compared, too.
         let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };

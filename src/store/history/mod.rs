@@ -1,7 +1,7 @@
 //! The history of plans, from the commits of the repository around them.
 //!
 //! Each commit is read once: what it did to the plans is stored in the index by its id. Anything that depends on the
-//! present branch, such as the order, is asked of git again when `HEAD` has moved.
+//! present branch, such as the order, is read from git again when `HEAD` has moved.
 
 mod commits;
 mod files;
@@ -25,7 +25,7 @@ pub(crate) use repository::Repository;
 
 use repository::LogCommit;
 
-/// Raised when other changes are read from the same files.
+/// Increased when a new version of the code reads other changes from the same files.
 const VERSION: u32 = 3;
 
 /// What one commit did to the plans.
@@ -72,7 +72,7 @@ pub(crate) fn history(
     let stored = cache.as_ref().map(|it| (it, &scope[..]));
     let list = stored.and_then(|(cache, scope)| cache.list(scope).ok()).unwrap_or_default();
     let known = Known::try_from_slice(&list).unwrap_or_default();
-    // Without a list no commit is known.
+    // Without a list no commit is stored.
     let stored = stored.filter(|_| !known.tip.is_empty());
     let mut reader = Reader { context, repository, stored, new: HashMap::new(), most };
     let begins_at = repository.boundaries().to_vec();
@@ -97,7 +97,7 @@ fn open_cache(context: &Context) -> Option<index::History> {
     opened(context, index::History::open(Place::Directory(&directory)))
 }
 
-/// What the changes of a commit depend on besides the commit.
+/// A hash of what a commit's changes depend on, other than the commit itself.
 fn scope(context: &Context, repository: &Repository) -> Vec<u8> {
     let scope = format!("{VERSION} {} {:?}", repository.prefix(), context.config.words);
     blake3::hash(scope.as_bytes()).as_bytes().to_vec()
@@ -136,10 +136,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The order of the commits of `head`, from what is known of another commit.
+    /// The order of the commits of `head`, based on the known order for another commit.
     fn order(&mut self, known: Known, head: &str) -> Result<Vec<String>, Error> {
         let range = [head.to_owned(), format!("^{}", known.tip)];
-        // A commit that was rewritten may be gone.
+        // The other commit may be gone, for example after a rebase.
         let parents = if known.tip.is_empty() { None } else { self.repository.parents(&range).ok() };
         let Some(parents) = parents else { return self.walk(&range[..1]) };
         let mut order = self.walk(&range)?;
@@ -147,7 +147,7 @@ impl Reader<'_> {
             order.extend(known.order);
             return Ok(order);
         }
-        // After a merge, commits of several branches are in between; after a rebase, some are gone.
+        // After a merge, new commits are between the known ones; after a rebase, some known ones are gone.
         let wanted: HashSet<String> = order.into_iter().chain(known.order).collect();
         let all = self.repository.parents(&[head.to_owned()])?;
         Ok(all.into_iter().map(|it| it.0).filter(|it| wanted.contains(it)).collect())
@@ -182,7 +182,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the newest of these commits, each with its parents, leads to `tip` without a branch.
+/// Whether these commits, newest first and each with its parents, form a chain without merges that ends at `tip`.
 fn is_linear(commits: &[(String, Vec<String>)], tip: &str) -> bool {
     let next = commits.iter().skip(1).map(|it| it.0.as_str()).chain([tip]);
     !commits.is_empty() && commits.iter().zip(next).all(|(it, next)| it.1.len() == 1 && it.1[0] == next)

@@ -1,4 +1,4 @@
-//! The repository of a plans directory, as history asks it.
+//! What the history reads from the repository of a plans directory.
 
 use std::collections::HashSet;
 use std::io::BufReader;
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// More context than a file can have lines, so that a patch holds the whole file.
 const WHOLE_FILE: &str = "-U10000000";
 
-/// How diffs are printed: nothing of the user's configuration counts.
+/// Options for diffs, so that the user's configuration has no effect.
 const PLAIN: [&str; 4] = ["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"];
 
 /// A commit, and the files that it changed.
@@ -35,7 +35,7 @@ pub(super) struct LogCommit {
     pub(super) files: Vec<RawChange>,
 }
 
-/// A file before and after a change, by the ids of its blobs. Links and submodules count as no file.
+/// A file before and after a change, by the ids of its blobs. Symbolic links and submodules count as missing files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawChange {
     /// Relative to the repository's root.
@@ -59,7 +59,7 @@ impl Repository {
     pub(crate) fn open(context: &Context) -> Result<Self, Error> {
         let (git, state) = Git::with_head(context.plans.root())?;
         let inside = git.relative(context.plans.root()).unwrap_or_default();
-        // Names that are not UTF-8 do not fit any path below.
+        // If the path is not UTF-8, the prefix matches none of the paths below.
         let prefix = inside.to_string_lossy().into_owned();
         let prefix = if prefix.is_empty() { prefix } else { format!("{prefix}/") };
         let head = state.commit;
@@ -83,7 +83,7 @@ impl Repository {
         self.head.as_ref().map(ToString::to_string)
     }
 
-    /// The oldest commits of a shallow clone; none in a whole one.
+    /// The oldest commits of a shallow clone; empty in a complete one.
     pub(super) fn boundaries(&self) -> &[String] {
         &self.boundaries
     }
@@ -97,8 +97,8 @@ impl Repository {
         format!("{}{path}", self.prefix)
     }
 
-    /// Reads a range of commits: `main..feature`, `main...feature`, or one revision with all before it. The commits that
-    /// are left out begin with `^`.
+    /// Reads a range of commits: `main..feature`, `main...feature`, or one revision with all its ancestors. In the
+    /// result, `^` marks a commit that is excluded with its ancestors.
     pub(super) fn range(&self, text: &str) -> Result<Vec<String>, Error> {
         Ok(match self.git.range(text)? {
             Range::One(one) => vec![one.to_string()],
@@ -110,7 +110,7 @@ impl Repository {
         })
     }
 
-    /// Reads what `diff` compares: nothing, one revision, or two of them.
+    /// Reads the argument of `diff`: none, one revision, or a range of two.
     pub(crate) fn sides(&self, text: Option<&str>, is_staged: bool) -> Result<Sides, Error> {
         let since = match text.map(|it| self.git.range(it)).transpose()? {
             None => self.head(),
@@ -130,7 +130,7 @@ impl Repository {
         Ok(if is_staged { Sides::Staged { since } } else { Sides::WorkingTree { since } })
     }
 
-    /// The plans directory; nothing if it is the whole repository.
+    /// The plans directory; empty if that is the whole repository.
     fn paths(&self) -> Vec<PathBuf> {
         let path = self.prefix.trim_end_matches('/');
         if path.is_empty() { Vec::new() } else { vec![path.into()] }
@@ -163,7 +163,7 @@ impl Repository {
     }
 
     /// The merges with files that differ from what git would have merged. A git before 2.35 finds none. The old blobs
-    /// cannot be read.
+    /// cannot be read, because git does not store them; see [`Self::remerged`].
     pub(super) fn remerges(&self, merges: &[String]) -> Result<Vec<LogCommit>, Error> {
         if merges.is_empty() || self.git.require(2, 35, "").is_err() {
             return Ok(Vec::new());
@@ -195,7 +195,7 @@ impl Repository {
     pub(super) fn parents(&self, range: &[String]) -> Result<Vec<(String, Vec<String>)>, Error> {
         let mut call = self.call(&["rev-list", "--parents"]);
         for it in range {
-            // The ids were resolved before; `^` leaves out a commit and all before it.
+            // The ids were resolved before; `^` excludes a commit and its ancestors.
             oid(it.trim_start_matches('^'))?;
             call = call.arg(it);
         }
@@ -226,7 +226,7 @@ impl Repository {
         self.contents(&oids)
     }
 
-    /// The files that differ between two commits; of these paths, if there are any.
+    /// The files that differ between two commits; only those at `paths`, unless that is empty.
     pub(super) fn raw_between(
         &self,
         old: &str,
@@ -256,9 +256,9 @@ impl Repository {
         Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
     }
 
-    /// The files of the working tree that differ from a commit, or that it does not have.
+    /// The files of the working tree that differ from a commit, or that the commit does not have.
     pub(super) fn raw_in_working_tree(&self, since: Option<&str>) -> Result<Vec<RawChange>, Error> {
-        // Before the first commit those in the index, too.
+        // Before the first commit, the files in the index are new, too.
         let cached: &[&str] = if since.is_none() { &["--cached"] } else { &[] };
         let words = ["ls-files", "-z", "--others", "--exclude-standard"];
         // Both processes run at once.
@@ -274,7 +274,7 @@ impl Repository {
     }
 }
 
-/// Commits while git lists them.
+/// Yields commits while git is still listing them.
 pub(super) struct LogCommits(Option<LogReader<BufReader<Stream>>>);
 
 impl Iterator for LogCommits {
@@ -293,7 +293,7 @@ impl Iterator for LogCommits {
 pub(super) fn content(oid: &str, found: Found) -> Result<Vec<u8>, GitError> {
     match found {
         Found::Missing => Err(GitError::NotFetched { oid: oid.to_owned() }),
-        // It is then reported like every file that is too large.
+        // The file is then reported like every file that is too large.
         Found::TooLarge(_) => Ok(vec![b'\n'; MAX_FILE + 1]),
         found => Ok(found.blob().unwrap_or_default()),
     }
@@ -324,7 +324,7 @@ fn commit(entry: LogEntry) -> LogCommit {
     }
 }
 
-/// A path that is not UTF-8 is no plan's.
+/// A path that is not UTF-8 belongs to no plan.
 fn raw(change: git::RawChange) -> Option<RawChange> {
     let path = String::from_utf8(change.path).ok()?;
     let blob = |mode: u32, oid: &Oid| {

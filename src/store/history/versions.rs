@@ -1,4 +1,4 @@
-//! The versions of files: git prints them and threads parse them while earlier ones are used.
+//! The versions of files: git prints them and threads parse them, while earlier versions are already used.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
@@ -20,13 +20,13 @@ const AT_ONCE: usize = 1_000;
 /// How many versions a thread parses at once: waking another thread costs more than parsing most of them.
 const SHARE: usize = 16;
 
-/// How many shares wait to be parsed, and to be used; it bounds the memory.
+/// How many shares can wait to be parsed, and how many to be used; this limits the memory.
 const WAITING: usize = 16;
 
-/// A version, which is set after all those that were asked for before it.
+/// A slot for a version. It is filled after the slots of all versions that were requested before.
 type Slot = Rc<OnceCell<Rc<Version>>>;
 
-/// A file of a change whose versions were asked for.
+/// A file of a change whose versions were requested.
 pub(super) struct FileVersions {
     place: Place,
     path: String,
@@ -34,7 +34,7 @@ pub(super) struct FileVersions {
     new: Option<Slot>,
 }
 
-/// Gives versions in the order in which they were asked for.
+/// Returns versions in the order in which they were requested.
 pub(super) struct Versions<'a> {
     context: &'a Context,
     repository: &'a Repository,
@@ -42,8 +42,8 @@ pub(super) struct Versions<'a> {
     wanted: Vec<Wanted>,
     /// Versions that have not arrived yet, the next one first.
     expected: VecDeque<Slot>,
-    /// For each path, the old version of the last change: usually the new version of the next older change. Versions
-    /// that are no longer used are dropped.
+    /// For each path, the old version of the change that was requested last. It is usually the new version of the next
+    /// older change. Versions that are no longer used are dropped.
     last: HashMap<String, (String, Slot)>,
     parser: Option<Parser>,
 }
@@ -60,7 +60,7 @@ impl<'a> Versions<'a> {
         self.get(asked)
     }
 
-    /// Asks for the versions of one change, newer changes before older ones.
+    /// Requests the versions of one change. Newer changes must be requested before older ones.
     pub(super) fn ask(&mut self, files: &[RawChange]) -> Vec<FileVersions> {
         let mut asked = Vec::with_capacity(files.len());
         for file in files {
@@ -93,7 +93,7 @@ impl<'a> Versions<'a> {
     fn send(&mut self) {
         let start = || Parser::start(self.repository.git(), &self.context.config.words);
         let parser = self.parser.get_or_insert_with(start);
-        // A parser that has ended has given its error.
+        // If the parser has ended, its error is in `parsed`.
         parser.ask.send(std::mem::take(&mut self.wanted)).ok();
     }
 
@@ -113,7 +113,8 @@ impl<'a> Versions<'a> {
             if let Some(version) = slot.get() {
                 return Ok(Rc::clone(version));
             }
-            // Only when git has nothing left to print: otherwise a process would be started for each version.
+            // The request is sent only when git has nothing left to print: otherwise each version would need a process
+            // of its own.
             if !self.wanted.is_empty() && self.wanted.len() == self.expected.len() {
                 self.send();
             }
@@ -126,20 +127,20 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// What a file of the repository is, and its path below the plans directory.
+/// The kind of a file of the repository, and its path below the plans directory.
 pub(super) fn place(repository: &Repository, file: &RawChange) -> Option<(Place, String)> {
     let path = repository.inside(&file.path)?;
     Some((Place::of(&path)?, path))
 }
 
-/// A blob, and what it is read as.
+/// A blob, and the file as which it is parsed.
 struct Wanted {
     oid: String,
     place: Place,
     path: String,
 }
 
-/// What is parsed at once. After an error nothing follows.
+/// The versions that a thread parses at once. An error is always the last item.
 type Share = Vec<Result<(Wanted, Vec<u8>), GitError>>;
 
 /// The threads that parse.

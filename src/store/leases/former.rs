@@ -1,9 +1,9 @@
 //! Records of a claimed step under its former numbers.
 //!
-//! A working tree may renumber a claimed step while another one still has it under its old number, and the record is
-//! named by the number. So the old number has a file beside the records, `<key>.was`, which names the record of each claim
-//! on a step that had this number. Such an entry counts in a working tree only if the step with the old number is the one that was
-//! claimed, because another step may have got the number.
+//! A working tree may renumber a claimed step while another working tree still has the step under its old number, and
+//! the record is named by the number. Therefore the old number has a file next to the records, `<key>.was`, which names
+//! the record of each claim on a step that had this number. Such an entry counts in a working tree only if the step
+//! with the old number is the one that was claimed, because another step may have received the number.
 //!
 //! An entry is written before the record gets its new name, and it counts only while that record has the same claim. A
 //! renumbering that is killed in between therefore leaves the claim in force under the old number, or under both.
@@ -34,7 +34,7 @@ pub(super) fn former(key: &str) -> String {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Was {
     pub(super) step: String,
-    /// Its file then, relative to the plans directory.
+    /// Its file at that time, relative to the plans directory.
     pub(super) file: String,
     pub(super) claim: String,
     /// The step whose record has the claim.
@@ -75,8 +75,8 @@ impl LocatedRecord {
         Self { key, record, is_gone: false }
     }
 
-    /// Whether a new record under this key does not replace it.
-    pub(super) fn is_beside(&self, key: &str) -> bool {
+    /// Whether this record remains when a new record is written under `key`.
+    pub(super) fn remains_after_write(&self, key: &str) -> bool {
         self.is_gone || self.key != key
     }
 }
@@ -84,9 +84,9 @@ impl LocatedRecord {
 impl Leases<'_> {
     /// Whether a step of this tree is the one that had the claim under this number.
     ///
-    /// It is if its claim or attempts name the claim, and it is not if those of another step do. Otherwise its title
-    /// decides. In the tree that renumbered the step, another title means another step. In other trees the title may
-    /// have been edited, so there the step counts as the same unless another step has the title.
+    /// It is that step if its own claim or attempts name the claim, and it is not if those of another step do.
+    /// Otherwise its title decides. In the tree that renumbered the step, another title means another step. In other
+    /// trees the title may have been edited, so there the step counts as the same unless another step has the title.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
         if has_claim(step, claim) {
@@ -99,7 +99,8 @@ impl Leases<'_> {
         step.title == same.title || !is_here && others().all(|it| it.title != same.title)
     }
 
-    /// Reads a file of entries; returns the claims that hold steps of these plans, each as a record of its step.
+    /// Reads a file of entries. Returns the claims of steps of these plans, each as a record under the step's number in
+    /// this tree.
     pub(super) fn held_formerly(
         &self,
         plans: &Plans,
@@ -147,7 +148,7 @@ impl Locked<'_> {
         self.found_in(step, None)
     }
 
-    /// As [`Self::found`], of a step as this plan had it.
+    /// As [`Self::found`], for a step as it is in this plan.
     fn found_in(&self, step: &Step, plan: Option<&Plan>) -> Option<LocatedRecord> {
         let key = self.leases.key(&step.id);
         let own = self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
@@ -168,7 +169,7 @@ impl Locked<'_> {
         named.next().or(own)
     }
 
-    /// As [`Self::found`], of a step as its plan has it now.
+    /// As [`Self::found`], for the step with this id in the present files.
     pub(super) fn found_by_id(&self, id: &StepId) -> Option<LocatedRecord> {
         let key = self.leases.key(id);
         let own = || self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
@@ -199,7 +200,7 @@ impl Locked<'_> {
         Some(LocatedRecord { key, record, is_gone: true })
     }
 
-    /// Adds an entry to a number, and drops those of ended claims.
+    /// Adds an entry to the file of a number, and drops the entries of ended claims.
     pub(super) fn remember(&self, was: Was) -> std::io::Result<()> {
         let (Some(records), Some(id)) = (&self.records, read_step_id(&was.step)) else { return Ok(()) };
         let key = self.leases.key(&id);
@@ -246,7 +247,7 @@ impl Locked<'_> {
         self.other_keys(&found.record).for_each(|it| self.drop_entry(&it, &found.record.claim));
     }
 
-    /// The lines of the log that end a claim under all numbers of its step.
+    /// The lines of the log that record the end of a claim under all numbers of its step.
     pub(super) fn closed_under_all(&self, record: &Record, closed: Closed) -> Vec<Closed> {
         let keys: Vec<_> = [closed.key.clone()].into_iter().chain(self.other_keys(record)).collect();
         let also = |own: &str| keys.iter().filter(|it| *it != own).cloned().collect::<Vec<_>>();
@@ -329,7 +330,7 @@ impl Locked<'_> {
                 self.drop_entry(&key, &record.claim);
                 written.insert(key);
             } else {
-                // It stays under its earlier number.
+                // The record stays under its earlier number.
                 written.insert(found.key.clone());
             }
         }
@@ -338,7 +339,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Records in the log of a number which step had it, and copies its lines to the new number.
+    /// Records in the log lines of an old number which step had the number, and copies the lines to the new number.
     fn log_moved(&self, from: &StepId, to: Option<(&StepId, &String)>, same: &Same) {
         let from = self.leases.key(from);
         let lines = self.lines(&from);
@@ -388,7 +389,7 @@ impl Locked<'_> {
         records.put(&former(&found.key), &bytes_of(&entries))
     }
 
-    /// Whether this tree may end the claim: it was made here, or its own tree or step was removed.
+    /// Whether this tree may end the claim: it was made here, or its working tree or its step was removed.
     pub(super) fn is_ours(&self, found: &LocatedRecord) -> bool {
         let place = &found.record.place;
         found.is_gone || place.worktree == self.leases.place.worktree || self.leases.is_removed(place)

@@ -18,7 +18,7 @@ use crate::plan::time::Time;
 use crate::store::claims::LONG_LEASE;
 use crate::text::typed::shell_word;
 
-/// The records while no other process writes them.
+/// The records, locked so that no other process writes them.
 pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
     /// `None` if records cannot be written here, or must not be.
@@ -27,10 +27,10 @@ pub(crate) struct Locked<'a> {
     closing: Mutex<()>,
 }
 
-/// Whether records that all working trees see are needed.
+/// Whether the records must be shared with all working trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// A claim: refused if more than one working tree could claim the same step.
+    /// A claim: refused if there are several working trees and their shared records cannot be locked.
     Wanted,
     /// Any other change, or a claim with `--force`.
     Waived,
@@ -58,7 +58,7 @@ impl<'a> Locked<'a> {
                 return Ok(Self { leases, records: Some(records), closing: Mutex::default() });
             }
             Ok(None) => "another process holds its lock".to_owned(),
-            Err(error) => said(&error),
+            Err(error) => error_text(&error),
         };
         let path = shared.dir().display().to_string();
         if sharing == Sharing::Wanted && context.plans.count_worktrees(worktree) > 1 {
@@ -80,7 +80,7 @@ impl<'a> Locked<'a> {
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// As [`Leases::annotate`], with the locks held: the maker of an unfinished claim is dead.
+    /// As [`Leases::annotate`], with the locks held, so the process that began an unfinished claim is dead.
     pub(crate) fn annotate(&self, plans: Plans) -> Plans {
         let unfinished = if self.records.is_some() { Unfinished::Interrupted } else { Unfinished::Held };
         self.leases.annotate_as(plans, unfinished, None)
@@ -90,7 +90,7 @@ impl<'a> Locked<'a> {
         self.leases.has_record(step)
     }
 
-    /// The steps on which other live runs of this working tree work.
+    /// The run records of the claims that live runs of this working tree have made.
     pub(crate) fn at_work(&self) -> Vec<RunRecord> {
         let live = self.leases.runs().into_iter().filter(|(_, is_live)| *is_live);
         live.filter_map(|(it, _)| it.run).collect()
@@ -118,13 +118,14 @@ impl<'a> Locked<'a> {
         records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
     }
 
-    /// Makes the prepared claim count; only then may it be returned.
+    /// Puts the prepared claim into force; only then may it be returned to the caller.
     pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(step);
         let before = self.found_by_id(step);
-        // If the file lost its claim, only the record shows it. The record is replaced now, so the claim is logged first.
+        // If the file lost its claim, only the record shows it. The record is replaced now, so the claim is logged
+        // first.
         if let Some(found) = &before {
             self.close(&found.key, &found.record, Ended::TakenOver);
         }
@@ -136,7 +137,7 @@ impl<'a> Locked<'a> {
         self.forget_closed(step);
         if let Some(found) = before {
             self.inherit(&key, step, &found.record);
-            if found.is_beside(&key) {
+            if found.remains_after_write(&key) {
                 self.remove(&found);
             }
         }
@@ -161,7 +162,7 @@ impl<'a> Locked<'a> {
         let dir =
             self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
         let hint = "the next `planwatch claim` can claim the step";
-        Error::failed("io-error", format!("`{dir}` cannot be written: {}", said(error)), hint)
+        Error::failed("io-error", format!("`{dir}` cannot be written: {}", error_text(error)), hint)
     }
 
     /// The step's file already has the claim. It is not in force: the next claim finds it unfinished.
@@ -250,7 +251,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Logs an ended claim. A line for a closed step prevents other branches from repeating it.
+    /// Logs an ended claim. A line for a closed step prevents workers on other branches from repeating the step.
     pub(super) fn close(&self, key: &str, record: &Record, ended: Ended) {
         let closed = Closed {
             key: key.to_owned(),
@@ -270,10 +271,10 @@ impl<'a> Locked<'a> {
         self.closed_under_all(record, closed).iter().for_each(|it| self.log(it));
     }
 
-    /// Logs the end of a step that was closed without a claim, or with one that has no record on this machine.
+    /// Logs that a step was closed without a claim, or under a claim that has no record on this machine.
     fn close_unrecorded(&self, key: String, step: &Step, claim: Option<&str>) {
         let context = self.leases.context;
-        // Lines are distinguished by the claim's id; this replaces it.
+        // Lines are distinguished by the claim's id. This id is used if there is no claim.
         let made_up =
             || format!("u{}", &blake3::hash(format!("{key} {}", context.now).as_bytes()).to_hex()[..7]);
         let closed = Closed {
@@ -316,7 +317,7 @@ impl<'a> Locked<'a> {
         move |it| claims.contains(&it.claim)
     }
 
-    /// Logs the claims of a step as ended with the step open, because its closing was undone.
+    /// Changes the log lines of a step: its claims ended with the step open, because its closing was undone.
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
         let is_of = self.are_of(step);
@@ -347,7 +348,7 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) key: Option<&'a str>,
 }
 
-/// Notes which process works on a run's step, so that it can be ended if the run is found dead.
+/// Notes which process works on a run's step, so that the process can be ended if the run is found dead.
 pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker: &Process) {
     let Ok(locked) = Locked::take(context, Sharing::Waived) else { return };
     let key = locked.leases.key(step);
@@ -358,9 +359,9 @@ pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker:
     }
 }
 
-/// Records how a change of a step changed its claim, if that is recorded.
+/// Records how a change of a step changed its claim, if the claim has a record.
 ///
-/// The change is already made. A claim that cannot be updated now lapses at the end of its lease.
+/// The change is already made. If the record cannot be updated now, the claim lapses at the end of its lease.
 pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
@@ -397,7 +398,7 @@ pub(crate) fn reopened(context: &Context, step: &StepId) {
 }
 
 /// The text of a system error without its number.
-pub(super) fn said(error: &std::io::Error) -> String {
+pub(super) fn error_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }

@@ -1,12 +1,13 @@
 //! The log of ended claims: a line for each, in files by the first digits of the step's key.
 //!
-//! A claim of one step reads one of these files, and parses only the lines that concern its steps: a line begins with the
-//! key and the step, and the rest is parsed only if these match.
+//! For a few steps, only the files of their keys are read, and only the lines about these steps are parsed: a line
+//! begins with the key and the step, and the rest is parsed only if these match.
 //!
 //! # When a line is dropped
-//! A line is kept while the claim may be restored or a late result may arrive: until a week after its lease. If the step was
-//! closed, the line also prevents other branches from repeating it. It is dropped when its branch is deleted, or after that week
-//! when every working tree of the repository shows the step closed or does not have it. If something cannot be read, the line stays.
+//! If the step was left open, a line is kept while the claim may be restored or a late result may arrive: until a week
+//! after its lease. If the step was closed, the line also prevents workers on other branches from repeating the step.
+//! Such a line is dropped when its branch is deleted, or, after that week, when every working tree of the repository
+//! shows the step closed or does not have it. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ pub(crate) fn log_of(key: &str) -> String {
     format!("{UNSPLIT}-{}", key.get(..2).unwrap_or("00"))
 }
 
-/// A line of the log. The first fields are found by [`head`].
+/// A line of the log. [`head`] relies on the order of the first two fields.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Closed {
     pub(super) key: String,
@@ -65,7 +66,7 @@ pub(super) struct Closed {
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// Identifies the step, if it has got another number since.
+    /// Identifies the step, if it has received another number since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<Same>,
     /// The keys of other numbers under which the log has the end of this claim.
@@ -123,7 +124,8 @@ impl Leases<'_> {
         is_there && (is_recent || !self.is_closed_everywhere(closed, seen))
     }
 
-    /// Whether every working tree shows the step closed, or does not have it; if that is unknown it counts as open.
+    /// Whether every working tree shows the step closed, or does not have it; if that is unknown, the step counts as
+    /// open.
     fn is_closed_everywhere(&self, closed: &Closed, seen: &mut Seen) -> bool {
         let known = || self.worktree.as_ref().and_then(|it| self.context.plans.worktrees(it));
         let Some(worktrees) = seen.worktrees.get_or_insert_with(known) else { return false };
@@ -142,7 +144,8 @@ impl Leases<'_> {
 }
 
 impl Locked<'_> {
-    /// Adds a line, and removes lines that are no longer needed if the file has grown.
+    /// Adds a line. Whenever the file has grown by another [`SHORTEN`] bytes, also removes lines that are no longer
+    /// needed.
     pub(super) fn log(&self, closed: &Closed) {
         let Some(records) = self.log_records() else { return };
         let (name, line) = (log_of(&closed.key), line_of(closed));
@@ -255,7 +258,7 @@ mod tests {
         Machine::with(&files)
     }
 
-    /// What ended so many seconds ago on a branch.
+    /// The line of a claim that ended `ago` seconds ago on a branch.
     fn ended(leases: &Leases<'_>, ago: i64, branch: &str) -> Closed {
         let until = leases.context.now.plus_seconds(-ago);
         Closed {
@@ -354,7 +357,7 @@ mod tests {
         let read: Vec<_> =
             leases.about(&plans, records).into_iter().filter_map(|it| files.get(&it)).collect();
         assert_eq!(read.len(), 1);
-        // Of all bytes less than one in a hundred is read, and of the lines in these one is parsed.
+        // Less than a hundredth of all bytes is read, and only one of the lines in these bytes is parsed.
         let all: usize = files.values().map(Vec::len).sum();
         assert!(read[0].len() * 100 < all, "{} of {all}", read[0].len());
         let parsed = lines_of(read[0], |_, step| Leases::may_be_closed_elsewhere(&plans, step));

@@ -24,7 +24,7 @@ pub(super) fn add(context: &Context, claims: &mut Claims, plans: &Plans) {
     }
 }
 
-/// A record that cannot be read holds its step; only its name says which that is.
+/// A record that cannot be read still holds its step. Only the record's name identifies the step.
 fn add_unreadable(state: &SyncState, claims: &mut Claims, plans: &Plans, records: &BTreeMap<Name, Sighting>) {
     let is_unreadable = |name: &Name| records.get(name).is_some_and(|it| it.record.is_none());
     if !records.keys().any(is_unreadable) {

@@ -94,7 +94,7 @@ impl Locked<'_> {
         records.put(key, &bytes_of(&Record { was, ..record })).ok();
     }
 
-    /// The line that ends work on a step, for the other names of its plan.
+    /// The log lines that record the end of work on a step under the other names of its plan.
     pub(super) fn closed_under_other_names(&self, step: &Step, closed: &Closed) -> Vec<Closed> {
         let line = |OtherId { step: other, moved_in }: OtherId| Closed {
             key: self.leases.key(&other),

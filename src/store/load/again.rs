@@ -1,7 +1,7 @@
 //! Reads a plan again after a few of its files changed, for example while one of them is edited.
 //!
-//! Files are compared by their stamps, as with the index; one whose stamp is too young to be trusted is read. The texts
-//! are parsed in [`crate::plan::reread`].
+//! Files are compared by their stamps, as with the index; a file whose stamp is too young to be trusted is read. The
+//! texts are parsed in [`crate::plan::reread`].
 
 use std::collections::HashMap;
 
@@ -43,14 +43,15 @@ impl KeptPlan {
     }
 }
 
-/// Reads a plan; files that are as they were in `earlier` are not read again. None if there is no plan in the directory.
+/// Reads a plan. Files that have not changed since `earlier` are not read again. None if there is no plan in the
+/// directory.
 pub(super) fn read_again(
     context: &Context,
     key: &Key,
     bodies: Bodies,
     earlier: Option<KeptPlan>,
 ) -> Option<(Plan, KeptPlan)> {
-    // Before the files are listed, so that no stamp seems older than it is.
+    // The time is taken before the files are listed, so that no stamp seems older than it is.
     let read_at = i64::try_from(context.plans.now_ns()).unwrap_or(i64::MAX);
     let found = walk_named(context, key).0?.into_found();
     let reader = reader(context);
@@ -75,12 +76,13 @@ pub(super) fn read_again(
     let is_linked = |it: &&PlanEntry| rows.get(&it.path).is_some_and(|it| it.is_linked);
     names.linked = found.iter().filter(is_linked).map(|it| it.path.clone()).collect();
     read::report_names(&mut plan, &names);
-    // If this is true, no cycles are searched for after each keystroke; that search takes longer than this check.
+    // If this is true, the plan needs no search for dependency cycles after each keystroke. The search takes longer
+    // than this check.
     plan.waits_inside = plan.is_waiting_inside();
     Some((plan, KeptPlan { bodies, reader, files: rows, kept }))
 }
 
-/// The files of a plan; what only their names say is added to `names`.
+/// The files of a plan. Entries that matter only because of their names are added to `names`.
 fn listed(
     context: &Context,
     found: &[PlanEntry],

@@ -21,7 +21,7 @@ pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
 /// The result of reading a plan's directory.
 pub(super) struct Seen {
     pub(super) key: Key,
-    /// The place of its head among those of the index.
+    /// The position of its head among those of the index.
     pub(super) at: Option<usize>,
     pub(super) row_state: RowState,
     /// If summaries are wanted.
@@ -32,7 +32,7 @@ pub(super) struct Seen {
 
 /// Which directories are compared.
 pub(super) enum Where<'a> {
-    /// Every directory that may be a plan, and other entries beside them.
+    /// Every directory that may be a plan, and the other entries of the plans directory.
     All(Vec<PlanDir>, Scan),
     Named(&'a [Key]),
 }
@@ -59,7 +59,7 @@ pub(super) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Compares directories in several threads, and returns what could not be read beside them.
+    /// Compares directories in several threads. Returns what could not be read elsewhere in the plans directory.
     pub(super) fn at(
         self,
         place: Where<'_>,
@@ -96,7 +96,7 @@ impl Comparison<'_> {
             }
             _ => None,
         };
-        // In this thread, because freeing another thread's memory waits for that thread.
+        // The summary is made in this thread, because freeing another thread's memory waits for that thread.
         let summary = match (&mut row_state, at, self.summaries) {
             (RowState::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
                 plan.take().map(|it| Ok(it.summarize()))
@@ -114,7 +114,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Decodes the plans that have not changed from the index.
+/// Decodes unchanged plans from the data of the index.
 pub(super) struct FromIndex<'scope, 'a> {
     snapshot: &'a Snapshot<'a>,
     /// `None` if no plans are wanted, or only summaries or changed plans, which come with [`Seen`].
@@ -150,7 +150,7 @@ impl<'scope, 'a: 'scope> FromIndex<'scope, 'a> {
     fn put(&mut self, head: &'a Head) -> Result<(), IndexError> {
         let Some(decoding) = &mut self.decoding else { return Ok(()) };
         let data = self.snapshot.data(head)?;
-        self.snapshot.judged(decoding.put(head, data))
+        self.snapshot.checked(decoding.put(head, data))
     }
 }
 
@@ -190,7 +190,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         match (plan, summary, &mut self.unchanged, old) {
             (Some(plan), ..) => self.fresh.plans.push(*plan),
             (None, Some(summary), Some(index), _) => {
-                self.fresh.summaries.push(index.snapshot.judged(summary)?);
+                self.fresh.summaries.push(index.snapshot.checked(summary)?);
             }
             (None, Some(summary), None, _) => self.fresh.summaries.push(summary?),
             (None, None, Some(index), Some(old)) => index.put(old)?,
@@ -210,7 +210,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     pub(super) fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
         if let Some(FromIndex { snapshot, decoding }) = self.unchanged {
             let made = decoding.map_or(Ok(Vec::new()), Decoding::finish);
-            self.fresh.plans.append(&mut snapshot.judged(made)?);
+            self.fresh.plans.append(&mut snapshot.checked(made)?);
         }
         self.trouble.extend(beside);
         self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));

@@ -8,10 +8,10 @@ use super::parallel;
 use crate::index::{Head, IndexError};
 use crate::plan::model::Plan;
 
-/// Up to this many plans are decoded before a thread would have started.
+/// Decoding up to this many plans takes less time than starting a thread.
 const FEW: usize = 64;
 
-/// How many may wait to be decoded; it bounds the memory.
+/// How many may wait to be decoded; this limits the memory.
 const WAITING: usize = 64;
 
 type Job<'a> = (&'a Head, Vec<u8>);
@@ -51,7 +51,7 @@ impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
         Ok(())
     }
 
-    /// Waits for all plans, in no order.
+    /// Waits for all plans, which come in no particular order.
     pub(super) fn finish(self) -> Result<Vec<Plan>, IndexError> {
         let (jobs, threads) = match self {
             Self::Here(plans) => return Ok(plans),

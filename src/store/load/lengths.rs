@@ -18,7 +18,7 @@ impl Lengths for Context {
     }
 }
 
-/// The lengths of a plan's files in the index; an index is not created for that.
+/// The lengths of a plan's files in the index; no index is created for this.
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
@@ -31,7 +31,7 @@ pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     files().unwrap_or_default().into_iter().filter(is_current).map(length).collect()
 }
 
-/// The plan's directory of a path, and the rest of it.
+/// The plan's directory in a path, and the rest of the path.
 pub(super) fn place(relative: &Path) -> Option<(Key, String)> {
     let mut parts = relative.components().map(|it| match it {
         Component::Normal(name) => name.to_str(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 
-/// Up to this many items are done before a thread would have started.
+/// Doing up to this many items takes less time than starting a thread.
 const FEW: usize = 8;
 
 /// How many threads wait for the disk at once.
@@ -14,7 +14,7 @@ const FEW_THREADS: usize = 4;
 /// How many items a thread takes at once. Waking the consuming thread costs more than most items do.
 const SHARE: usize = 8;
 
-/// How many shares may wait to be consumed; it bounds the memory.
+/// How many shares may wait to be consumed; this limits the memory.
 const WAITING: usize = 8;
 
 /// From this many items on, each thread reserves memory first if the results are [`Results::Plans`].
@@ -61,8 +61,8 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     })
 }
 
-/// Works on a few I/O-bound items in several threads, as far as these can be started; returns the results in the order of
-/// the items.
+/// Works on a few I/O-bound items in several threads, or in fewer if not all of them can be started; returns the
+/// results in the order of the items.
 pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let some = || {

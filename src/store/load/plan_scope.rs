@@ -22,8 +22,9 @@ const MANY: usize = 64;
 
 /// Loads a plan from its files, and what its steps wait for; for a program, all plans.
 ///
-/// With its dependents, all plans are loaded unless a daemon names the dependents and these are at most [`MANY`]. With
-/// [`IndexCheck::Lazy`], a plan of many files is taken from the index, which is faster than reading it.
+/// If `with_dependents` is set, all plans are loaded, unless a daemon names the dependents and there are at most
+/// [`MANY`] of them. With [`IndexCheck::Lazy`], a plan of many files is taken from the index, which is faster than
+/// reading it.
 pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check: IndexCheck) -> Plans {
     if check == IndexCheck::Lazy && context.plans.names(Path::new(id.as_str())).len() > MANY {
         return all(context, check);
@@ -36,7 +37,7 @@ pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check:
             _ => return all(context, check),
         }
     }
-    let names = named.map_or_else(|| Names::Listed(keys(context)), Names::Told);
+    let names = named.map_or_else(|| Names::Listed(keys(context)), Names::Given);
     reached(context, id, names, &waiting).unwrap_or_else(|| all(context, check))
 }
 
@@ -62,8 +63,8 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
     Some(Plans::judged(around.plans))
 }
 
-/// As [`load`], for a caller that knows the directories on which an answer depends. A program comes without its plans, and
-/// directories beyond the first 64 are left out.
+/// As [`load`], for a caller that knows the directories on which an answer depends. A program comes without its plans,
+/// and directories beyond the first 64 are left out.
 ///
 /// `kept` has what was read earlier; afterwards it has what was read now.
 pub(crate) fn near(
@@ -73,7 +74,7 @@ pub(crate) fn near(
     kept: &mut KeptPlans,
 ) -> Plans {
     let waiting = std::mem::take(&mut directories.waiting);
-    let names = Names::Told(directories);
+    let names = Names::Given(directories);
     let (loaded, plans) = (BTreeSet::new(), Vec::new());
     let mut around = Around { context, names, loaded, plans, kept: Some(kept) };
     around.load_spellings(id);
@@ -84,9 +85,10 @@ pub(crate) fn near(
     Plans::judged(plans)
 }
 
-/// Adds the steps outside of the plan `own` that these depend on to `seen`, and returns those that are new there.
+/// Adds to `seen` the steps of plans other than `own` on which `steps` depend, and returns those that were not in it.
 ///
-/// Each is followed once: a plan may name all of its steps in each of them. All steps of `own` are followed anyway.
+/// Each step is followed once, because each step of a plan may name all of the plan's steps. All steps of `own` are
+/// followed anyway.
 fn unseen<'a>(
     seen: &mut HashSet<StepId>,
     own: &PlanId,
@@ -102,7 +104,7 @@ fn unseen<'a>(
     new
 }
 
-/// Every directory that may be a plan, by name alone.
+/// Every directory that may be a plan, judging only by its name.
 fn keys(context: &Context) -> Vec<Key> {
     let of = |directory: &str, is_archived| {
         let names = context.plans.names(Path::new(directory)).into_iter();
@@ -111,11 +113,11 @@ fn keys(context: &Context) -> Vec<Key> {
     of("", false).chain(of("_archive", true)).collect()
 }
 
-/// What is known of the existing directories.
+/// What is known about the existing directories.
 enum Names {
-    /// Each of them.
+    /// All of them, from a listing.
     Listed(Vec<Key>),
-    Told(Dependents),
+    Given(Dependents),
 }
 
 struct Around<'a> {
@@ -136,17 +138,17 @@ impl Around<'_> {
         };
         let wanted = match &self.names {
             Names::Listed(keys) => keys.iter().filter(is_wanted).cloned().collect(),
-            Names::Told(told) => {
+            Names::Given(given) => {
                 let exact =
                     [false, true].map(|is_archived| Key { is_archived, name: id.as_str().to_owned() });
                 let exact = exact.into_iter().filter(|it| PlanId::is_plan_name(&it.name));
-                exact.chain(told.odd.iter().filter(is_wanted).cloned()).collect()
+                exact.chain(given.odd.iter().filter(is_wanted).cloned()).collect()
             }
         };
         self.load_all(wanted, Bodies::Drop);
     }
 
-    /// Loads the plans whose names are this one on a file system that ignores case.
+    /// Loads the plans whose names equal this id on a file system that ignores case.
     fn load_spellings(&mut self, id: &PlanId) {
         let folded = plans::folded_name(id.as_str());
         let is_wanted = |key: &&Key| {
@@ -156,7 +158,7 @@ impl Around<'_> {
         };
         let wanted = match &self.names {
             Names::Listed(keys) => keys.iter().filter(is_wanted).cloned().collect(),
-            Names::Told(told) => told.spellings.clone(),
+            Names::Given(given) => given.spellings.clone(),
         };
         self.load_all(wanted, Bodies::Keep);
     }
@@ -177,7 +179,7 @@ impl Around<'_> {
             }
             let plans = || self.plans.iter().filter(|it| it.id == next.plan);
             let steps: Vec<_> = plans().filter_map(|it| it.find(&next)).collect();
-            // A long range is followed as if it were all steps of its plan, once.
+            // A long range counts as all steps of its plan. These are followed once.
             if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(next.plan.clone()) {
                 open.extend(unseen(&mut seen, id, plans().flat_map(|it| &it.steps)));
             }

@@ -15,8 +15,8 @@ use crate::store::leases::Leases;
 
 /// Which plans are loaded, how the index is checked for that, and whether claims are added.
 ///
-/// The plans are always those that the files hold now. A narrow scope costs less and gives the same answers about the plan
-/// or step that it names.
+/// The plans are always those that the files contain now. A narrow scope costs less and gives the same answers about
+/// the plan or step that it names.
 #[derive(Clone, Copy)]
 pub(crate) struct LoadQuery<'a, S = Scope<'a>> {
     scope: S,
@@ -53,7 +53,7 @@ pub(crate) struct Loaded<P = Plans> {
     /// after a [scan](LoadQuery::scan) of all plans, or if [all problems](LoadQuery::with_other_problems)
     /// were asked for.
     pub(crate) problems: Vec<Problem>,
-    /// The commit of the index that holds just these plans, if there is one.
+    /// The commit of the index that holds exactly these plans, if there is one.
     pub(crate) commit: Option<Generation>,
 }
 
@@ -82,8 +82,8 @@ impl LoadQuery<'_, All> {
 impl<'a> LoadQuery<'a> {
     /// A plan, and what its steps wait for, directly or through others; of a program, all plans. With recorded claims.
     ///
-    /// The plan and its steps, including problems, are the same as with all plans loaded. The other plans may be incomplete.
-    /// The plan's own texts are included, unless all plans had to be loaded.
+    /// The plan and its steps, including problems, are the same as when all plans are loaded. The other plans may be
+    /// incomplete. The plan's own texts are included, unless all plans had to be loaded.
     pub(crate) fn plan(id: &'a PlanId) -> Self {
         Self::new(Scope::Plan { id, with_dependents: false }, ClaimView::Recorded)
     }
@@ -100,11 +100,11 @@ impl<'a> LoadQuery<'a> {
         Self::new(Scope::PlanAndNamed(id), ClaimView::None)
     }
 
-    /// A step with its plan's own file and all that the step waits for; without recorded claims. Other plans that those
-    /// name are loaded whole.
+    /// A step with its plan's own file and all that the step waits for; without recorded claims. Other plans that these
+    /// steps name, and the plan's program, are loaded whole.
     ///
-    /// The step, including problems, is the same as with the whole plan loaded. If there is no such step, the whole plan is
-    /// loaded.
+    /// The step, including problems, is the same as when the whole plan is loaded. If there is no such step, the whole
+    /// plan is loaded.
     pub(crate) fn step(id: &'a StepId) -> Self {
         Self::new(Scope::Step(id, None), ClaimView::None)
     }
@@ -125,13 +125,14 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { check: IndexCheck::Lazy, ..self }
     }
 
-    /// Compares all files with the index, even if a daemon attests it, so that every [problem](Loaded::problems) is found.
+    /// Compares all files with the index, even if a daemon attests the index, so that every [problem](Loaded::problems)
+    /// is found.
     pub(crate) fn scan(self) -> Self {
         Self { check: IndexCheck::Scan, ..self }
     }
 
-    /// Finds every [problem](Loaded::problems). Compares all files with the index, unless a daemon attests that all problems are
-    /// in the index.
+    /// Finds every [problem](Loaded::problems). Compares all files with the index, unless a daemon attests that all
+    /// problems are in the index.
     pub(crate) fn with_other_problems(self) -> Self {
         Self { check: IndexCheck::AttestedComplete, ..self }
     }

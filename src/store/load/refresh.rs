@@ -41,30 +41,32 @@ pub(crate) enum Wanted {
     /// Only the plans that differ from the index.
     Changed,
     Plans,
-    /// Less to read, to decode and to hold than plans.
+    /// Summaries need less reading, decoding and memory than plans.
     Summaries,
     PlansAndFiles,
 }
 
 impl Wanted {
-    /// Threads reserve memory only while summaries are loaded, which the refreshes of a long-running daemon never do.
+    /// Threads reserve memory only while summaries are loaded. The refreshes of a long-running daemon never load
+    /// summaries.
     pub(super) fn results(self) -> Results {
         if self == Self::Summaries { Results::Plans } else { Results::Little }
     }
 }
 
-/// How the index is checked against the files before anything is taken from it. The result is always what the files hold.
+/// How the index is checked against the files before anything is taken from it. The result is always what the files
+/// hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexCheck {
-    /// A daemon that sees every change says which commit of the index is current. Without a daemon all files are compared
-    /// with the index, and it is updated.
+    /// A daemon that sees every change says which commit of the index is current. Without a daemon all files are
+    /// compared with the index, and it is updated.
     Attested,
-    /// The same, but nothing is taken from the index while there are problems that belong to no plan. So every problem is
-    /// found.
+    /// The same, but nothing is taken from the index while there are problems that belong to no plan, so that every
+    /// problem is found.
     AttestedComplete,
     /// As `Attested`, where the daemon has already been asked.
     AttestedBy(Option<Generation>),
-    /// As `Attested`, for callers that load often: a few changed plans are not written into the index.
+    /// As `Attested`, for callers that load often: if only a few plans changed, they are not written into the index.
     Lazy,
     /// All files are compared with the index, and it is updated.
     Scan,
@@ -84,12 +86,13 @@ impl<'a> Refresh<'a> {
         Self { wanted, check, only: None, texts: None }
     }
 
-    /// Compares these directories alone.
+    /// Compares only these directories.
     pub(crate) fn of_plans(keys: &'a [Key], wanted: Wanted) -> Self {
         Self { only: Some(keys), ..Self::new(wanted, IndexCheck::Scan) }
     }
 
-    /// Compares all files. If the index is empty, the texts of each plan are passed on before its row is written.
+    /// Compares all files. If the index is empty, the texts of each plan are passed to `texts` before its row is
+    /// written.
     pub(crate) fn with_texts(texts: &'a dyn Fn(Texts)) -> Self {
         Self { texts: Some(texts), ..Self::new(Wanted::Nothing, IndexCheck::Scan) }
     }
@@ -132,11 +135,11 @@ impl<'a> Refresh<'a> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
-    /// Without the problems between plans, and in no order; empty unless plans are wanted.
+    /// Without the problems between plans, and in no particular order; empty unless plans are wanted.
     pub(crate) plans: Vec<Plan>,
     /// The same for summaries.
     pub(crate) summaries: Vec<PlanSummary>,
-    /// The files of the plans by path, in no order; if files are wanted.
+    /// The files of the plans by path, in no particular order; empty unless files are wanted.
     pub(crate) files: Vec<(String, FileRow)>,
     /// Problems that belong to no plan. They are found only by a comparison with the files, and only in the directories
     /// that were compared.
@@ -155,12 +158,13 @@ pub(crate) struct Fresh {
     pub(crate) before: Option<Generation>,
 }
 
-/// What an index has of a commit that a daemon attests.
+/// The result of loading, from the index, a commit that a daemon attests.
 enum FromCommit {
     Loaded(Box<Fresh>),
     /// The index shows another commit by now.
     OtherCommit,
-    /// The index is damaged, or was read with other words. The comparison with the files finds that again.
+    /// The index is damaged, or its plans were read with other words in the configuration. The comparison with the
+    /// files finds that again.
     Unusable,
 }
 
@@ -226,7 +230,7 @@ fn from_snapshot(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> 
     })
 }
 
-/// Opens the index on disk; none if this process reads files alone, or if it cannot be opened.
+/// Opens the index on disk; none if this process reads only files, or if it cannot be opened.
 pub(crate) fn open_index(context: &Context) -> Option<Index> {
     if context.reading == Reading::Files {
         return None;
@@ -257,23 +261,22 @@ pub(crate) fn opened<T>(context: &Context, found: Result<(T, Opened), IndexError
     }
 }
 
-/// Compares the files with the index. Continues with a new index if the old one is damaged, and without one if there can be
-/// none. If only the index is wanted and other processes wrote into it meanwhile, it is compared again.
+/// Compares the files with the index. Continues with a new index if the old one is damaged, and without one if none can
+/// be created. If nothing but the update is wanted and other processes wrote into the index meanwhile, it is compared
+/// again.
 fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) -> Fresh {
     let mut changed = BTreeSet::new();
     for n in 1..=MOST_ATTEMPTS {
         let Some(it) = &mut index else { break };
         match attempt(context, Some(it), refresh) {
-            Ok((fresh, IndexWrite::BesideOthers))
-                if refresh.wanted == Wanted::Nothing && n < MOST_ATTEMPTS =>
-            {
+            Ok((fresh, IndexWrite::Concurrent)) if refresh.wanted == Wanted::Nothing && n < MOST_ATTEMPTS => {
                 changed.extend(fresh.changed);
             }
             Ok((mut fresh, held)) => {
                 fresh.changed.append(&mut changed);
                 return match held {
                     IndexWrite::At(commit) => Fresh { index, commit, ..fresh },
-                    IndexWrite::Not | IndexWrite::BesideOthers => fresh,
+                    IndexWrite::Not | IndexWrite::Concurrent => fresh,
                 };
             }
             Err(error) => index = after(context, index, &error),
@@ -303,7 +306,7 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
 enum IndexWrite {
     At(Option<Generation>),
     /// Another process wrote meanwhile, perhaps from an older comparison.
-    BesideOthers,
+    Concurrent,
     Not,
 }
 
@@ -312,7 +315,7 @@ impl IndexWrite {
     fn by(context: &Context, written: Result<Option<Generation>, IndexError>) -> Result<Self, IndexError> {
         match written {
             Ok(Some(commit)) => Ok(Self::At(Some(commit))),
-            Ok(None) => Ok(Self::BesideOthers),
+            Ok(None) => Ok(Self::Concurrent),
             Err(error @ IndexError::Damaged { .. }) => Err(error),
             Err(error) => {
                 (context.on_notice)(Notice::IndexInMemory { why: error.to_string() });

@@ -69,7 +69,7 @@ impl<'a> ReadContext<'a> {
     }
 }
 
-/// The directory below the plans directory, with `/`.
+/// The path of the directory relative to the plans directory.
 pub(super) fn directory(key: &Key) -> String {
     if key.is_archived { format!("_archive/{}", key.name) } else { key.name.clone() }
 }
@@ -153,8 +153,8 @@ impl Walked {
     }
 }
 
-/// Compares a directory with its row, and reads it if they differ or a stamp is doubtful. `bodies` says whether texts are
-/// loaded.
+/// Compares a directory with its row, and reads it if they differ or a stamp is doubtful. `bodies` says whether texts
+/// are loaded.
 pub(super) fn look(how: ReadContext<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> RowState {
     if head.is_some_and(|it| it.is_current_for(how.reader, &walked.stamps())) {
         return RowState::Same;
@@ -177,8 +177,8 @@ pub(super) fn look(how: ReadContext<'_>, walked: Walked, head: Option<&Head>, bo
     }
 }
 
-/// Carries over what earlier rows recorded for the same files, and adds rows for plan files that disappeared a moment ago.
-/// Sorted by name.
+/// Carries over what the old rows recorded for the same files, and adds rows for plan files that disappeared a moment
+/// ago. Sorted by name.
 fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
     let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
     let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
@@ -245,8 +245,8 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
     read::read_plan(&id, key.is_archived, sources, &context.config.words, bodies)
 }
 
-/// Returns the files with their stamps if their content and modification times match the row. Only files with a changed or
-/// doubtful stamp are read.
+/// Returns the files with their stamps if their content and modification times match the row. Only files with a changed
+/// or doubtful stamp are read.
 fn same_content(how: ReadContext<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
     let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
     let names = directory(key).len() + 1;

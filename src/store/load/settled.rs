@@ -1,7 +1,7 @@
-//! Plans on which a decision depends: none of their files is in the middle of a save.
+//! Loads the plans on which a decision depends, and makes sure that none of their files is in the middle of a save.
 //!
-//! Only files that were modified a moment ago are read a second time. The decision is made on the bytes that were checked:
-//! if a file has changed since it was loaded, the plans are loaded again.
+//! Only files that were modified a moment ago are read a second time. The decision is made on the bytes that were
+//! checked: if a file has changed since it was loaded, the plans are loaded again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -28,7 +28,7 @@ const LOADS: usize = 5;
 /// The files on which a decision depends.
 #[derive(Clone, Copy)]
 pub(crate) enum DecisionFiles<'a> {
-    /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
+    /// All loaded files of one plan; of the other plans, their own files and the steps for which this plan waits.
     Plan(&'a PlanId),
     /// As for `Plan`, but not the step's own file: it is checked when it is changed.
     Step(&'a StepId),
@@ -165,7 +165,8 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
         };
         saves.refuse_cut_short(&found)?;
     }
-    // Steps without a file may be many, and few directories were modified a moment ago.
+    // There may be many steps without a file, so each directory is checked first: few directories were modified a
+    // moment ago.
     let mut young = HashMap::new();
     for path in files.not_there.iter().map(Path::new) {
         let dir = path.parent().unwrap_or(path);
@@ -173,7 +174,7 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
             match context.plans.read(path) {
                 Ok(_) => return Ok(Some(path.to_string_lossy().into_owned())),
                 Err(DiskError::NotFound { .. }) => saves.refuse_vanished(path)?,
-                // It is there, and is reported as what cannot be read.
+                // The file exists. That it cannot be read is reported elsewhere.
                 Err(_) => {}
             }
         }
@@ -181,7 +182,7 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
     Ok(None)
 }
 
-/// The rows of each plan's files in the index, read once.
+/// The lengths of each plan's files in the index, read once.
 struct Remembered<'a> {
     context: &'a Context,
     known: Mutex<HashMap<Key, LengthsOf>>,

@@ -20,7 +20,7 @@ pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IndexState {
     Current,
-    Behind {
+    Outdated {
         n_plans: usize,
     },
     Missing,
@@ -40,7 +40,7 @@ pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
         (None, _) => IndexState::Unusable,
         (Some(_), None) => IndexState::Missing,
         (Some(_), Some(_)) if found.changed.is_empty() => IndexState::Current,
-        (Some(_), Some(_)) => IndexState::Behind { n_plans: found.changed.len() },
+        (Some(_), Some(_)) => IndexState::Outdated { n_plans: found.changed.len() },
     };
     (state, len)
 }

@@ -1,6 +1,6 @@
 //! One step with everything that a decision about it depends on: its plan's own file, and the steps that it waits for.
 //!
-//! The other steps are not read, so a write costs the same in a plan of ten steps and of a thousand.
+//! The other steps are not read, so a write costs the same in a plan of ten steps as in one of a thousand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,8 @@ fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     Ok(Plans::judged(plans))
 }
 
-/// Loads a step's plan with this step and all that it waits for, and the other plans that those name.
+/// Loads a step's plan with only this step and the steps that it waits for, and the other plans that these steps and
+/// the plan name.
 pub(super) fn load(context: &Context, id: &StepId, own: Option<Overlay<'_>>) -> Result<Plans, Error> {
     let (directory, is_archived) =
         directory_of(context, &id.plan, Side::LiveFirst).ok_or_else(|| missing(context, &id.plan))?;

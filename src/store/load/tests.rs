@@ -15,7 +15,7 @@ fn gone(relative: &str) -> Trouble {
     Trouble { relative: relative.into(), error: DiskError::NotFound { path: relative.into() } }
 }
 
-/// The trouble is made by hand, because an administrator, who may run the tests, can list every directory.
+/// The error is constructed by hand, because the tests may run as root, who can list every directory.
 #[test]
 fn a_directory_that_cannot_be_listed_is_a_plan_with_a_problem() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
@@ -31,7 +31,7 @@ fn a_directory_that_cannot_be_listed_is_a_plan_with_a_problem() {
         let mut scan = disk::Scan { entries: Vec::new(), trouble: vec![trouble] };
         let found = found_in(&context, &mut scan);
         assert_eq!(found.first().map(|it| it.path.as_str()), expected, "{:?}", scan.trouble);
-        // What is no problem of a plan is reported beside the plans.
+        // A problem that belongs to no plan is reported separately.
         assert_eq!(scan_problems(&context, scan.trouble).is_empty(), expected.is_some());
         let mut sources = PlanSources::default();
         found.iter().for_each(|it| drop(take(&context, it, &mut sources)));

@@ -3,8 +3,8 @@
 //! A value is a blob, or, where the host only allows branches, a commit without files whose message is the value. The
 //! object is stored in this clone before it is pushed, so the same push can be repeated.
 //!
-//! Records are fetched into `refs/planwatch/remote/`, which other commands of git neither fetch nor push. `ls-remote` with
-//! a pattern would make the server send all its refs; a fetch with a refspec does not.
+//! Records are fetched into `refs/planwatch/remote/`, which other commands of git neither fetch nor push. `ls-remote`
+//! with a pattern would make the server send all its refs; a fetch with a refspec does not.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
 /// How often a push is tried if it collides with another one or gets no answer.
 const TRIES: u64 = 3;
 
-/// The limit of records that a clone reads.
+/// The largest number of records that a clone reads.
 const MOST: usize = 50_000;
 
 pub(crate) struct GitRefs {
@@ -159,7 +159,7 @@ impl GitRefs {
     }
 }
 
-/// A commit has some lines before its message.
+/// How many bytes a commit may have before its message.
 const HEADER: usize = 512;
 
 fn body_of(found: Found) -> Option<String> {
@@ -193,7 +193,7 @@ fn local(error: &GitError) -> RegistryError {
     RegistryError::Local(error.to_string())
 }
 
-/// For calls that change nothing.
+/// The error of a call that changes nothing.
 fn unreachable(error: RemoteError) -> RegistryError {
     match error {
         RemoteError::Silent(text) => RegistryError::Unreachable(text),
@@ -254,7 +254,7 @@ mod tests {
         Call::new(directory, words).run().unwrap();
     }
 
-    /// A client of the registry: a clone of its own.
+    /// A client of the registry, with a clone of its own.
     fn client(top: &Path, name: &str, namespace: Namespace) -> GitRefs {
         git(top, &["init", "-q", name]);
         let repository = Git::at(&top.join(name)).unwrap();

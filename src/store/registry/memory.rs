@@ -12,9 +12,9 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Unreachable,
-    /// It is carried out, and its answer is lost.
+    /// The call is carried out, but its answer is lost.
     AnswerLost,
-    /// It is lost itself.
+    /// The request is lost.
     RequestLost,
 }
 
@@ -27,7 +27,7 @@ struct Inside {
     n_calls: usize,
 }
 
-/// One client; clones are clients of the same registry.
+/// A client; its copies are clients of the same registry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory(Arc<Mutex<Inside>>);
 

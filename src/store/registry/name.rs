@@ -1,7 +1,7 @@
 //! The names of records: `claims/<plans directory>/<plan>/<step>`.
 //!
-//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a disk that ignores case. The depth
-//! is always the same, so no name is a directory of another one.
+//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a disk that ignores
+//! case. The depth is always the same, so no name is also the directory of another name.
 
 use std::fmt;
 

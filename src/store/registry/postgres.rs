@@ -5,7 +5,7 @@
 //! determines the age of a record. `synchronous_commit` is on, since a server that is killed loses
 //! acknowledged claims without it.
 //!
-//! `address` reads the URL and decides about TLS, `session` has the connection, of which each process has one for a database.
+//! `address` reads the URL and decides about TLS, `session` has the connection: each process has one for each database.
 
 mod address;
 mod session;
@@ -71,7 +71,7 @@ enum Done {
     Listed(Vec<Listed>),
 }
 
-/// The channel of the notifications about one registry. Their names are global to a database.
+/// The channel of the notifications about one registry. The names of channels are global to a database.
 fn channel(repo: &str) -> String {
     format!("planwatch_{}", &blake3::hash(repo.as_bytes()).to_hex()[..16])
 }
@@ -99,14 +99,14 @@ impl ClaimRegistry for Postgres {
         let job = Job::Change { repo: self.repo.clone(), changes: changes.to_vec(), together };
         match self.session.call(job)? {
             Done::Changed(answers) => Ok(answers),
-            _ => Err(RegistryError::Local("the answer is of another question".to_owned())),
+            _ => Err(RegistryError::Local("the answer belongs to another request".to_owned())),
         }
     }
 
     fn list(&self) -> Result<Vec<Listed>, RegistryError> {
         match self.session.call(Job::List { repo: self.repo.clone() })? {
             Done::Listed(all) => Ok(all),
-            _ => Err(RegistryError::Local("the answer is of another question".to_owned())),
+            _ => Err(RegistryError::Local("the answer belongs to another request".to_owned())),
         }
     }
 
@@ -120,7 +120,8 @@ impl ClaimRegistry for Postgres {
     }
 }
 
-/// The parameters of a statement with their types: a pooler between here and the server may not know prepared statements.
+/// The parameters of a statement with their types: a pooler between here and the server may not support prepared
+/// statements.
 type Typed<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 async fn affects(
@@ -131,7 +132,7 @@ async fn affects(
     Ok(client.execute_typed(statement, of).await? > 0)
 }
 
-/// Makes one change. A repeated one is done if the record has the new value.
+/// Makes one change. A repeated change counts as done if the record has the new value.
 async fn make(
     client: &impl GenericClient,
     repo: &str,
@@ -218,9 +219,9 @@ async fn make_all(
     Ok(answers)
 }
 
-/// Whether other clients should list at once. Renewals do not notify: they are too many, and commits that
-/// notify wait for one lock of the server.
-fn is_news(change: &Change) -> bool {
+/// Whether other clients should list at once. Renewals do not notify: there are too many of them, and commits that
+/// notify wait for a single lock of the server.
+fn must_notify(change: &Change) -> bool {
     match change {
         Change::Create { .. } | Change::Delete { .. } => true,
         Change::Replace { name, new, is_take_over, .. } => {
@@ -232,7 +233,7 @@ fn is_news(change: &Change) -> bool {
 
 async fn notify(client: &Client, repo: &str, changes: &[Change], answers: &[Answer]) {
     let news =
-        changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && is_news(change));
+        changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && must_notify(change));
     if let Some((change, _)) = news {
         let (channel, name) = (channel(repo), change.name().to_string());
         // The change is made. A client that misses the notification sees it in the next listing.

@@ -107,7 +107,7 @@ impl Record {
         }
     }
 
-    /// The same claim in another state, or later.
+    /// The same claim in another state, or with a later time.
     pub(crate) fn again(&self, state: State, at: Time, nonce: u128) -> Self {
         Self { at: at.whole_seconds(), nonce: format!("{nonce:032x}"), state, ..self.clone() }
     }

@@ -1,11 +1,11 @@
-//! What every registry must do: a table of changes by two clients, with the answers.
+//! What every registry must do: a table of changes by two clients, with the expected answers.
 //!
 //! A registry passes if [`check`] passes with two clients of one empty registry.
 
 use super::{Answer, Change, ClaimRegistry, Listed, Name, Revision, Together, Value};
 use crate::plan::id::read_step_id;
 
-/// Two clients of one registry, and the values that they have.
+/// Two clients of one registry.
 struct Trial<'a> {
     one: &'a dyn ClaimRegistry,
     other: &'a dyn ClaimRegistry,
@@ -19,7 +19,7 @@ fn value(registry: &dyn ClaimRegistry, text: &str) -> Value {
     let body = format!("{{\"v\":1,\"nonce\":\"{text}\"}}");
     let value = registry.value(body.clone(), 3600).unwrap();
     assert_eq!((&value.body, value.ttl), (&body, 3600));
-    // A value can be made again after a crash.
+    // The same value can be made again after a crash.
     assert_eq!(registry.value(body, 3600).unwrap(), value);
     value
 }
@@ -112,7 +112,8 @@ impl Trial<'_> {
     }
 }
 
-/// Checks a registry by two of its clients. If they are of different registries, only that is checked.
+/// Checks a registry with two clients. If `is_shared` is false, they are clients of different registries, and only
+/// their separation is checked.
 pub(crate) fn check(one: &dyn ClaimRegistry, other: &dyn ClaimRegistry, is_shared: bool) {
     let trial = Trial { one, other };
     if !is_shared {

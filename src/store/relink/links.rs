@@ -17,8 +17,9 @@ use crate::store::{knowledge, load};
 /// The most files that a hint names.
 const MOST_NAMED: usize = 6;
 
-/// The directories of files that are written once, or by people alone.
-const BESIDE: [&str; 4] = [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
+/// The directories of files that are written once, or only by people.
+const READ_ONLY_DIRECTORIES: [&str; 4] =
+    [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
 
 /// What gets another name.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,8 @@ pub(crate) enum Renamed<'a> {
 }
 
 impl Renamed<'_> {
-    /// Returns a file with links that follow; none if it has no such link. `own` is the plan in whose directory it is.
+    /// Returns a file with changed links; none if no link in it leads to what is renamed. `own` is the plan whose
+    /// directory contains the file.
     fn followed(self, file: &[u8], own: Option<&PlanId>) -> Option<Vec<u8>> {
         match self {
             Self::Plan { old, new } => references::followed_links(file, old, new),
@@ -44,10 +46,10 @@ impl Renamed<'_> {
     }
 }
 
-/// Adds to `ops` the edits by which the links of live plans and steps follow a plan or a step to its new name.
+/// Adds to `ops` the edits that change links in live plans and steps when a plan or a step is renamed.
 ///
-/// Returns a hint that names the files whose links stay: those that cannot be edited, and decisions and the like, which
-/// planwatch never rewrites.
+/// Returns a hint that names the files whose links stay as they are: those that cannot be edited, and those in
+/// [`READ_ONLY_DIRECTORIES`], which planwatch does not rewrite.
 pub(crate) fn follow_links(
     context: &Context,
     plans: &Plans,
@@ -76,9 +78,11 @@ pub(crate) fn follow_links(
             (Some((before, after)), None) => ops.push(FileOp::Change { path, before, after }),
         }
     }
-    let beside = BESIDE.iter().flat_map(|it| knowledge::sources(context, it));
+    let read_only = READ_ONLY_DIRECTORIES.iter().flat_map(|it| knowledge::sources(context, it));
     let links = |bytes: &[u8]| renamed.followed(bytes, None).is_some();
-    left.extend(beside.filter(|it| it.content.as_ref().is_ok_and(|it| links(&it.bytes))).map(|it| it.path));
+    left.extend(
+        read_only.filter(|it| it.content.as_ref().is_ok_and(|it| links(&it.bytes))).map(|it| it.path),
+    );
     let shown: Vec<_> = left.iter().map(|it| shown_path(&context.root_name(), it)).collect();
     let them = if shown.len() == 1 { "it" } else { "them" };
     let said = || {

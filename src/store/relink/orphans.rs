@@ -25,7 +25,8 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// Finds live steps that wait for a gone step, or may do so, and cannot be updated. The caller writes `rewritten` steps.
+    /// Finds live steps that wait or may wait for a gone step, and cannot be updated. The caller writes `rewritten`
+    /// steps.
     ///
     /// `troubles` are files that could not be read.
     pub(crate) fn of(
@@ -56,7 +57,8 @@ impl Orphans {
         left
     }
 
-    /// As [`Self::of`], if no other step has to be updated: a step that cannot be read may be claimed.
+    /// As [`Self::of`], if no other step has to be updated. A gone step that cannot be read still needs force, because
+    /// it may be claimed.
     pub(crate) fn of_own(gone: &[Gone]) -> Self {
         let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
         let why = problems.find(|it| it.code.refuses_writing()).cloned();
@@ -92,13 +94,11 @@ impl Orphans {
         let unseen = few(&self.unseen.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>(), MOST_NAMED);
         match (self.steps.is_empty(), self.unseen.is_empty()) {
             (true, true) => None,
-            (false, true) => {
-                Some(format!("`depends` of {named} could not be re-pointed; correct it by hand"))
-            }
+            (false, true) => Some(format!("`depends` of {named} could not be updated; correct it by hand")),
             (true, false) => Some(format!("{unseen} could not be read; correct `depends` there by hand")),
-            (false, false) => Some(format!(
-                "`depends` of {named} and in {unseen} could not be re-pointed; correct it by hand"
-            )),
+            (false, false) => {
+                Some(format!("`depends` of {named} and in {unseen} could not be updated; correct it by hand"))
+            }
         }
     }
 }
@@ -107,7 +107,8 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
     steps.iter().map(|it| format!("`{it}`")).collect()
 }
 
-/// Names live steps of other plans that wait for steps of this plan; also unreadable ones that contain its name.
+/// Returns the live steps of other plans that wait for steps of this plan, and the unreadable ones that contain its
+/// name.
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
     let waits =
@@ -134,8 +135,8 @@ fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Pr
     gone.iter().any(|it| may_name(context, (&step.id.plan, &step.path), &it.id)).then_some(problem)
 }
 
-/// Whether the bytes of a plan's file that cannot be parsed contain the step's number, and its plan's name if that is another
-/// plan.
+/// Whether a file of `plan` that cannot be parsed contains the number of the gone step and, if that step is of another
+/// plan, the name of its plan.
 ///
 /// A file whose bytes cannot be read may contain anything.
 fn may_name(context: &Context, (plan, path): (&PlanId, &str), gone: &StepId) -> bool {
@@ -186,12 +187,12 @@ mod tests {
         };
         let none = Plans::new(Vec::new());
         assert_eq!(hint(&none, &[]), "");
-        assert_eq!(hint(&plans, &[]), "`depends` of `p:2` could not be re-pointed; correct it by hand");
+        assert_eq!(hint(&plans, &[]), "`depends` of `p:2` could not be updated; correct it by hand");
         let locked = [locked];
         assert_eq!(hint(&none, &locked), "`plans/q` could not be read; correct `depends` there by hand");
         assert_eq!(
             hint(&plans, &locked),
-            "`depends` of `p:2` and in `plans/q` could not be re-pointed; correct it by hand"
+            "`depends` of `p:2` and in `plans/q` could not be updated; correct it by hand"
         );
     }
 }

@@ -34,8 +34,8 @@ pub(crate) enum Fenced {
     Lost { claim: String },
 }
 
-/// Ends the record of a step before its file is written. The record of another claim than `claim` is left
-/// alone.
+/// Ends the record of a step before its file is written. If `claim` is given, the record of any other claim is left
+/// unchanged.
 pub(crate) fn fence(
     context: &Context,
     step: &StepId,
@@ -96,7 +96,7 @@ fn is_untouched(context: &Context, file: &FileBefore) -> bool {
     context.plans.read(Path::new(&file.path)).is_ok_and(|it| read::etag(&it.bytes) == file.left)
 }
 
-/// The file of a step was written after the fence; it has this etag now.
+/// Notes that the file of a step was written after the fence, and has this etag now.
 pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
     let Some((state, own)) = SyncState::of(context).and_then(|it| it.own(step).map(|own| (it, own))) else {
         return;
@@ -192,7 +192,8 @@ pub(crate) struct StatusChange<'a> {
 }
 
 impl<'a> StatusChange<'a> {
-    /// None if claims are not shared, if nothing is written, or if the status stays. Ids that name no step are left out.
+    /// None if claims are not shared, if nothing is written, or if the status stays. Ids that name no step are left
+    /// out.
     pub(crate) fn of(
         context: &Context,
         mode: Mode,
@@ -217,8 +218,8 @@ pub(crate) fn has_records(context: &Context, plan: &PlanId) -> bool {
     SyncState::of(context).is_some_and(|it| it.all_own().iter().any(|it| it.step.plan == *plan))
 }
 
-/// Ends the records that a change of status ends, then calls `write`. Afterwards it deletes the records of steps that are pending
-/// again, and renews those of the others.
+/// Ends the records that a change of status ends, then calls `write`. Afterwards it deletes the records of steps that
+/// are pending again, and renews those of the others.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,
@@ -258,7 +259,7 @@ fn own_of(context: &Context, step: &StepId) -> Option<Own> {
     state.own(step)
 }
 
-/// Removes another clone's record of a step, as a person asked for with `--force`. Returns whose it was.
+/// Removes another clone's record of a step, which needs `--force`. Returns the holder of the record.
 pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<Option<String>, Error> {
     let Some(sync) = Sync::of(context)? else { return Ok(None) };
     let name = sync.state.name_of(step);

@@ -16,8 +16,8 @@ use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
 
-/// Undoes a claim and its end: restores the file, if it is unchanged since. Otherwise sets the step to pending, and adds a
-/// note with the late result.
+/// Undoes a claim and its end: restores the file if it is unchanged since this clone wrote it. Otherwise sets the step
+/// to pending, and adds a note with the late result.
 pub(crate) fn take_back(
     context: &Context,
     step: &StepId,
@@ -55,7 +55,7 @@ fn release(context: &Context, id: &StepId, claim: &str) -> Result<(), Error> {
     let mut writing = Transaction::begin(context, "claim", Mode::Write)?;
     step_file::update(context, &mut writing, &NamedStep::of(&step), &|now| {
         let step = now.step;
-        let mut update = StepUpdate { did: "taken back".to_owned(), ..StepUpdate::default() };
+        let mut update = StepUpdate { did: "undone".to_owned(), ..StepUpdate::default() };
         if !is_of(step, claim) {
             return Ok(update);
         }

@@ -19,7 +19,8 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of records whose work is on the branch, and of lapsed ones whose step is closed there.
+    /// The deletions of records whose work is on the branch, and of lapsed ones whose step is closed there, but neither
+    /// closed nor reopened in the files here.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
@@ -98,8 +99,8 @@ impl Sync<'_> {
         Ok(shown)
     }
 
-    /// A step that was reopened here after the branch's version does not count as closed. Its file here has all
-    /// attempts of that version, and more.
+    /// Returns which of `steps` are closed on the branch, but neither closed nor reopened in the files here. The file
+    /// of a step that was reopened here has all attempts of the branch's version, and more.
     fn closed_on(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         let path = |it: &StepId| format!("{}/step-{}.md", it.plan, it.number);
         let dir = self.state.dir();

@@ -1,9 +1,9 @@
 //! The state after the last listings: the records, when each value was first listed, and which records have
 //! lapsed.
 //!
-//! Clocks of machines differ, so no time of another machine is compared. A record has lapsed if two listings
-//! at least its ttl apart showed the same value, by this machine's monotonic clock. After a restart the
-//! measurement starts again. A registry with a clock decides itself.
+//! Clocks of machines differ, so no time of another machine is compared. A record has lapsed if two listings at least
+//! its ttl apart showed the same value, by this machine's monotonic clock. After a restart the measurement starts
+//! again. A registry with a clock decides itself which records have lapsed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub(crate) struct Seen {
 
 /// A change between two listings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct RegistryChange {
     pub(crate) record: Record,
     pub(crate) what: What,
 }
@@ -83,10 +83,10 @@ impl Seen {
     }
 
     /// What changed since an earlier state.
-    pub(crate) fn news_since(&self, earlier: &Self) -> Vec<News> {
+    pub(crate) fn changes_since(&self, earlier: &Self) -> Vec<RegistryChange> {
         let is_same = self.registry == earlier.registry;
         let before = |name: &Name| earlier.records.get(name).filter(|_| is_same);
-        let mut news = Vec::new();
+        let mut changes = Vec::new();
         for (name, now) in &self.records {
             let Some(record) = now.record.clone() else { continue };
             let old = before(name).and_then(|it| Some((it, it.record.as_ref()?)));
@@ -101,12 +101,12 @@ impl Seen {
                 _ if record.state == State::Claimed => Some(What::Claimed),
                 _ => Some(What::Ended(record.state)),
             };
-            news.extend(what.map(|what| News { record, what }));
+            changes.extend(what.map(|what| RegistryChange { record, what }));
         }
         let gone = earlier.records.iter().filter(|(name, _)| is_same && !self.records.contains_key(name));
         let released = gone.filter_map(|(_, it)| it.record.clone().filter(|it| it.state == State::Claimed));
-        news.extend(released.map(|record| News { record, what: What::Released }));
-        news
+        changes.extend(released.map(|record| RegistryChange { record, what: What::Released }));
+        changes
     }
 }
 
@@ -213,8 +213,9 @@ mod tests {
         let (a, b) = (moment("a", 0), moment("a", HOUR));
         let none = Seen::default().after("id", Vec::new(), &a);
         let claimed = look(&none, vec![listed(1, State::Claimed)], &a);
-        let what =
-            |now: &Seen, then: &Seen| now.news_since(then).into_iter().map(|it| it.what).collect::<Vec<_>>();
+        let what = |now: &Seen, then: &Seen| {
+            now.changes_since(then).into_iter().map(|it| it.what).collect::<Vec<_>>()
+        };
         assert_eq!(what(&claimed, &none), [What::Claimed]);
         assert_eq!(what(&claimed, &claimed), []);
         let renewed = look(&claimed, vec![listed(2, State::Claimed)], &b);

@@ -193,7 +193,8 @@ pub(crate) fn holder(record: Option<&Record>) -> String {
     }
 }
 
-/// The steps of this clone with a change that the registry has not confirmed, without those that a process is changing now.
+/// The steps of this clone with a change that the registry has not confirmed, without those that a process is changing
+/// now.
 pub(crate) fn unsettled(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let is_busy = |it: &Own| {

@@ -1,7 +1,7 @@
 //! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
-//! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone: it is written before the
-//! registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
+//! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone: it is written
+//! before the registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
 
 use std::collections::HashSet;
 
@@ -40,13 +40,14 @@ pub(crate) struct Own {
     /// An earlier claim of this clone that it replaces at the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) was: Option<String>,
-    /// The process that is making a change, or has ended the work at the registry and is about to write the step's file.
+    /// The process that is making a change, or has ended the work at the registry and is about to write the step's
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writer: Option<Process>,
     /// Claimed with `--offline`: the registry was not asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_offline: bool,
-    /// Another clone has taken the step over. It stays known while the step's file has the claim.
+    /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_lost: bool,
     /// The step's file before the claim, to restore it if the claim is lost.
@@ -115,7 +116,7 @@ impl Own {
         !self.is_lost && (self.wanted.is_some() || self.is_offline)
     }
 
-    /// The change that brings the registry to the wanted state; none if it is there already.
+    /// The change that brings the registry to the wanted state; none if the registry has that state already.
     pub(crate) fn change(&self) -> Option<Change> {
         let name = self.name.clone();
         match (self.wanted.as_ref()?, &self.held) {
@@ -147,7 +148,7 @@ impl Own {
             held: Some(held?),
             ..self
         };
-        // A process has ended the work at the registry and has not written the file yet.
+        // If the work has ended, the writer stays: it has not written the step's file yet.
         let is_ended = own.state().is_some_and(State::has_ended);
         Some(Self { writer: own.writer.clone().filter(|_| is_ended), file: None, ..own })
     }
@@ -195,7 +196,7 @@ impl SyncState {
         &self.dir
     }
 
-    /// The records of this clone, of this plans directory.
+    /// The records of this clone for this plans directory.
     pub(crate) fn all_own(&self) -> Vec<Own> {
         self.own_where(|it| it != LAST && !it.ends_with(OPEN))
     }
@@ -265,7 +266,11 @@ impl SyncState {
 
     fn failed(&self, error: &std::io::Error) -> Error {
         let message = format!("`{}` cannot be written: {error}", self.own.dir().display());
-        Error::failed("io-error", message, "claims are shared with other machines only if it can")
+        Error::failed(
+            "io-error",
+            message,
+            "claims can be shared with other machines only if this directory can be written",
+        )
     }
 
     /// The last listing; an empty one if it was of another registry.

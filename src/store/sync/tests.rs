@@ -7,9 +7,9 @@ use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
 use crate::plan::id::{StepId, read_step_id};
-use crate::store::registry::ClaimRegistry;
 use crate::store::registry::memory::{Fault, Memory};
 use crate::store::registry::record::State;
+use crate::store::registry::{ClaimRegistry, RegistryError};
 
 const IN_PROGRESS: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: ann}\n---\n# One\n";
 
@@ -67,6 +67,32 @@ fn a_claim_without_an_answer_leaves_no_record_that_nobody_holds() {
         let looked = sync.look().unwrap();
         assert_eq!(sync.settle(&looked.seen).unwrap()[0].what, "confirmed");
         assert_eq!((records(&registry), sync.state.all_own().len()), (0, 0), "{fault:?}");
+    }
+}
+
+#[test]
+fn errors_name_what_did_not_answer() {
+    let (machine, registry) = (machine(), Memory::default());
+    let mut context = context(&machine);
+    let refs = context.config.sync.clone().unwrap();
+    let claims = ClaimsAt::Url("postgres://planwatch@db.example.org/plans".to_owned());
+    let database = SyncConfig { claims, ..refs.clone() };
+    let no_branch = |is_refusal| RegistryError::NoBranch { why: "gone".to_owned(), is_refusal };
+    for (config, place) in [(refs, "the remote `origin`"), (database, "the claims database")] {
+        context.config.sync = Some(config);
+        let sync = sync(&context, &registry, "a");
+        let said = |error: RegistryError| {
+            let error = sync.error(&error);
+            (error.code(), error.to_string())
+        };
+        registry.fail(&[Fault::Unreachable]);
+        let error = sync.look().err().unwrap();
+        assert_eq!(error.to_string(), format!("{place} does not answer: cut off"));
+        let refused = RegistryError::Refused("no".to_owned());
+        assert_eq!(said(refused), ("remote-refused", format!("{place} refuses: no")));
+        let silent = "the remote `origin` does not answer: gone".to_owned();
+        assert_eq!(said(no_branch(false)), ("remote-unreachable", silent));
+        assert_eq!(said(no_branch(true)), ("remote-refused", "the remote `origin` refuses: gone".to_owned()));
     }
 }
 
@@ -150,7 +176,7 @@ fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
     registry.wait(400);
     b.look().unwrap();
     assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Won { .. })));
-    // The first owner learns it at its next renewal, and its end is fenced.
+    // The first owner learns of the take-over at its next renewal, and its end is fenced.
     assert_eq!(a.renew(&|_| true).unwrap().len(), 1);
     assert!(a.state.own(&step()).unwrap().is_lost);
 }

@@ -23,7 +23,7 @@ pub(super) fn key(
     let column = sheet.root_column();
     let start = sheet.root().span().start;
     if !entries.is_empty() && !sheet.lines.is_first_on_line(start) {
-        return Err(EditError::new(LAYOUT, start, "the first key does not stand on a line of its own"));
+        return Err(EditError::new(LAYOUT, start, "the first key is not on a line of its own"));
     }
     let eol = sheet.lines.eol_before(at);
     let entry = sheet.renderer(eol, at).entry(key, value, column);
@@ -46,7 +46,8 @@ fn line_for(sheet: &Sheet<'_>, entries: &[Entry<'_>], key: &str, order: &[&str])
     }
 }
 
-/// After the nearest key before it in the table; else before the nearest one after it; else at the end.
+/// The place of a new key: after the nearest key that precedes it in the table; else before the nearest key that
+/// follows it there; else at the end. It is never after `attempts`.
 fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Option<usize>) -> Neighbour {
     let rank = order.iter().position(|it| *it == key).filter(|_| key != "attempts");
     let earlier = rank.and_then(|it| order[..it].iter().rev().find_map(|it| find(it)));
@@ -113,12 +114,12 @@ fn in_braces(sheet: &Sheet<'_>, key: &str, value: &NewValue, order: &[&str]) -> 
             let at = entry_start(entries[nth]);
             Splice { range: at..at, text: format!("{entry}, ") }
         }
-        Neighbour::After(nth) => behind(sheet, entry_end(entries[nth]), &entry),
+        Neighbour::After(nth) => after_member(sheet, entry_end(entries[nth]), &entry),
     }
 }
 
 /// Inserts after a member of a flow collection, before the comma that may follow it.
-pub(super) fn behind(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
+pub(super) fn after_member(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
     let text = sheet.text();
     if !text[..end].ends_with([':', '?']) {
         return Splice { range: end..end, text: format!(", {member}") };

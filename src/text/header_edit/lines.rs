@@ -66,7 +66,7 @@ impl<'a> Lines<'a> {
         is_comment.then(|| text.len() - text.trim_start_matches(' ').len())
     }
 
-    /// Skips lines of comments that stand deeper than a column.
+    /// Skips comment lines that are indented by more than `column`.
     pub(super) fn skip_deeper_comments(&self, mut line: usize, column: usize) -> usize {
         while line < self.text.len() && self.comment_column(line).is_some_and(|it| it > column) {
             line = self.end(line);

@@ -1,6 +1,6 @@
 //! Items of the list of a key.
 
-use super::insert::{behind, is_merged};
+use super::insert::{after_member, is_merged};
 use super::page::{Sheet, Splice};
 use super::refusal::{ALIAS, LAYOUT, NO_SUCH_ITEM, WRONG_TYPE};
 use super::render::{flow, spaces};
@@ -9,7 +9,8 @@ use crate::text::front_matter::MAX_FRONT_MATTER;
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// A list that differs in more items is rewritten, in a large front matter earlier: each part parses it again.
+/// A list that differs in more items is rewritten as a whole. In a large front matter the limit is lower, because each
+/// change of an item parses the front matter again.
 const MAX_PARTS: usize = 16;
 
 /// Splits setting a list into changes of the differing items, so that the others keep their bytes.
@@ -189,5 +190,5 @@ fn append_flow(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Splice {
         let member = format!(",{}{indent}{}", lines.eol_of(last.start), flow(item));
         return Splice { range: last.end..last.end, text: member };
     }
-    behind(sheet, last.end, &flow(item))
+    after_member(sheet, last.end, &flow(item))
 }

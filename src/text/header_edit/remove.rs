@@ -77,7 +77,7 @@ impl Greedy {
         }
     }
 
-    /// The end of the lines from `at` on that would be taken in.
+    /// The end of the lines from `at` on that the block scalar would take in.
     fn end_of_content(&self, sheet: &Sheet<'_>, at: usize) -> usize {
         let lines = sheet.lines;
         let mut end = at;
@@ -123,21 +123,22 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
         let gap = own.end..next.start;
         let ends_line = !sheet.lines.on_one_line(gap.start, gap.end);
         if ends_line && !sheet.lines.is_first_on_line(own.start) {
-            return sheet.lines.before_blanks(own.start)..behind_comma(sheet, own.end);
+            return sheet.lines.before_blanks(own.start)..after_comma(sheet, own.end);
         }
-        return own.start..if has_comment(gap) { behind_comma(sheet, own.end) } else { next.start };
+        return own.start..if has_comment(gap) { after_comma(sheet, own.end) } else { next.start };
     }
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => {
-            // If the author wrote a comma after the last member, there is one afterwards, too. After an indicator it is the
-            // other comma, which does not become part of a word.
-            let own_end = behind_comma(sheet, own.end);
+            // If the author wrote a comma after the last member, there is one afterwards, too. If the member before
+            // ends in an indicator, the comma after that member is the one that stays: directly after the indicator, a
+            // comma would become part of a word.
+            let own_end = after_comma(sheet, own.end);
             let is_indicator = text[..end].ends_with([':', '?']);
-            if own_end > own.end && is_indicator { behind_comma(sheet, end)..own_end } else { end..own.end }
+            if own_end > own.end && is_indicator { after_comma(sheet, end)..own_end } else { end..own.end }
         }
         // The comma of the member before may stay as the last one.
         _ => {
-            let end = behind_comma(sheet, own.end);
+            let end = after_comma(sheet, own.end);
             let lines = sheet.lines;
             let is_alone =
                 lines.is_first_on_line(own.start) && lines.after_blanks(end) == lines.text_end(end);
@@ -146,7 +147,7 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     }
 }
 
-fn behind_comma(sheet: &Sheet<'_>, end: usize) -> usize {
+fn after_comma(sheet: &Sheet<'_>, end: usize) -> usize {
     let text = sheet.text();
     let comma = text.len() - text[end..].trim_start().len();
     if text[comma..].starts_with(',') { comma + 1 } else { end }

@@ -7,7 +7,7 @@ use crate::text::yaml::{Kind, Style, Tree};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Renderer<'a> {
     pub(super) eol: &'a str,
-    /// How far the dashes of a list stand right of their key.
+    /// By how many columns the dashes of a list are indented relative to their key.
     pub(super) dash_step: usize,
     /// Texts of several lines may be block scalars.
     pub(super) has_literals: bool,
@@ -18,7 +18,7 @@ impl Renderer<'_> {
         Self { eol: "\n", dash_step: 2, has_literals: true }
     }
 
-    /// A key with its value; the first line is not indented, the others are for a key at `column`.
+    /// A key with its value; the first line is not indented, the others are indented for a key at `column`.
     pub(super) fn entry(&self, key: &str, value: &NewValue, column: usize) -> String {
         format!("{}:{}", scalar::inline(key, Place::Flow), self.after_key(value, column))
     }

@@ -352,7 +352,7 @@ fn a_key_that_some_reader_finds_too_long_is_refused() {
                 (error.code, error.reason.as_str()),
                 ("value-invalid", "a key has more than 1000 bytes as it is written in YAML")
             );
-            assert_eq!(error.by_hand, "choose a shorter key, or hold the text in a value");
+            assert_eq!(error.by_hand, "choose a shorter key, or put the text into a value");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::text::yaml::resolve::plain_kind;
 use crate::text::yaml::{self, Kind, Tree, View};
 use serde_json::Value;
 
-/// How long a key may be as it is written: without a `?` YAML takes 1024 characters, some readers as many bytes.
+/// The longest key, as it is written: without a `?`, YAML allows 1024 characters, and some readers only 1024 bytes.
 const MAX_KEY: usize = 1000;
 
 /// The limit of expanded aliases in a typed value.
@@ -60,7 +60,7 @@ impl NewValue {
                 let tree = typed(text).map_err(|it| not_a_value(text, it))?;
                 let nodes = tree.root().subtree_size(MAX_NODES);
                 let is_small = nodes <= MAX_NODES || tree.aliases().next().is_none();
-                let too_much = || EditError::new(VALUE_INVALID, 0, "its aliases stand for too much");
+                let too_much = || EditError::new(VALUE_INVALID, 0, "its aliases expand to too much");
                 is_small.then_some(()).ok_or_else(too_much)?;
                 check_typed_keys(tree.root())
             }
@@ -100,7 +100,7 @@ impl NewValue {
     }
 }
 
-/// A word may stand in quotes, if it means a text without them too.
+/// A word may be written in quotes if it would be a text without them, too.
 fn word_matches(word: &str, view: View<'_>) -> bool {
     let kind = plain_kind(word);
     view.kind() == kind && (kind == Kind::Null || view.text() == Some(word))
@@ -109,7 +109,7 @@ fn word_matches(word: &str, view: View<'_>) -> bool {
 pub(super) fn typed(text: &str) -> Result<Tree, String> {
     let tree = yaml::parse_node(text).map_err(|it| it.message)?;
     if tree.has_document_marks() {
-        return Err("a value cannot hold document marks".to_owned());
+        return Err("a value cannot contain document markers".to_owned());
     }
     Ok(tree)
 }
@@ -161,6 +161,6 @@ fn check_key_len(len: usize) -> Result<(), EditError> {
         return Ok(());
     }
     let reason = format!("a key has more than {MAX_KEY} bytes as it is written in YAML");
-    let by_hand = "choose a shorter key, or hold the text in a value".to_owned();
+    let by_hand = "choose a shorter key, or put the text into a value".to_owned();
     Err(EditError { by_hand, ..EditError::new(VALUE_INVALID, 0, reason) })
 }

@@ -24,7 +24,7 @@ pub(super) fn check(old: File<'_>, new: File<'_>, change: &Change) -> Result<(),
     if means_it && old_body == new_body && begins_alike(old.0, new.0) {
         return Ok(());
     }
-    let reason = format!("the edit of `{}` would not have meant what it should", change.key());
+    let reason = format!("the edit of `{}` would not have had the intended meaning", change.key());
     Err(EditError::new(BUG, 0, reason))
 }
 

@@ -84,7 +84,7 @@ fn what_is_not_strict_json_is_refused_with_its_place() {
     check_refused("{\n  \"a\": 1, /* x */\n  \"b\": 2\n}", 2, 11, "comment");
     check_refused("{\n  \"a\": 1,\n}\n", 3, 1, "trailing comma");
     check_refused("", 1, 1, "empty");
-    check_refused("[]", 1, 1, "no JSON object");
+    check_refused("[]", 1, 1, "not a JSON object");
     check_refused("{\"mcpServers\": []}", 1, 16, "`mcpServers` is not an object");
     check_refused("{\"mcpServers\": {},\n \"mcpServers\": {}}", 2, 2, "twice");
     check_refused("{\"mcpServers\": {\"planwatch\": 1, \"planwatch\": 2}}", 1, 33, "twice");

@@ -1,4 +1,5 @@
-//! Where the destinations of links stand in a Markdown text, so that one can be written over and nothing else changes.
+//! Where the destinations of links are in a Markdown text, so that a destination can be replaced without any other
+//! change.
 
 use std::ops::Range;
 
@@ -6,7 +7,7 @@ use super::{Event, LinkType, Options, Parser, Tag};
 
 /// Returns the destinations of inline links, images and link definitions, in the order of the text.
 ///
-/// One that is written with escapes or entities is left out: its bytes are not what it means.
+/// A destination with escapes or entities is left out, because its bytes differ from the address that it means.
 pub fn destinations(text: &str) -> Vec<Range<usize>> {
     if !text.contains("](") && !text.contains("]:") {
         return Vec::new();

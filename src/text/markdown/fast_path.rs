@@ -51,11 +51,11 @@ enum State {
     Paragraph(usize),
     List,
     /// A blank line after a list, which another item would continue.
-    BehindList,
+    AfterList,
 }
 
 struct List {
-    /// A point for every numbered list.
+    /// The list mark; `.` for a numbered list.
     mark: u8,
     at: usize,
     /// The column of the last item's text, where a nested list would begin.
@@ -83,7 +83,7 @@ impl Reader<'_> {
         if let Some(fence) = fence(line) {
             return self.code(at, next, fence);
         }
-        if line.starts_with("| ") && matches!(self.state, State::Between | State::BehindList) {
+        if line.starts_with("| ") && matches!(self.state, State::Between | State::AfterList) {
             return self.table(at, next);
         }
         if self.may_be_more && (text.contains('|') || text.contains("]:")) {
@@ -105,9 +105,9 @@ impl Reader<'_> {
         }
         match self.state {
             State::Paragraph(_) => {}
-            // Without a blank line it would belong to the last item.
+            // Without a blank line before it, this line would belong to the last item.
             State::List => return None,
-            State::Between | State::BehindList => {
+            State::Between | State::AfterList => {
                 self.end_block(at);
                 self.state = State::Paragraph(at);
             }
@@ -119,8 +119,8 @@ impl Reader<'_> {
         match self.state {
             State::Paragraph(_) => self.end_block(at),
             // Its last items continue to the next line with a text.
-            State::List => self.state = State::BehindList,
-            State::Between | State::BehindList => {}
+            State::List => self.state = State::AfterList,
+            State::Between | State::AfterList => {}
         }
     }
 
@@ -152,7 +152,7 @@ impl Reader<'_> {
     fn heading(&mut self, at: usize, line: &str) -> Option<()> {
         let level = line.bytes().take_while(|it| *it == b'#').count();
         let text = line[level..].strip_prefix(' ')?;
-        // Trailing marks are not text, and the parser counts from after a backslash.
+        // Trailing marks are not text, and the parser's range of a text excludes a leading backslash.
         let is_usual = !text.starts_with([' ', '#']) && !text.ends_with([' ', '#']) && !text.contains('\\');
         if level > 6 || text.is_empty() || !is_usual {
             return None;
@@ -168,7 +168,7 @@ impl Reader<'_> {
     /// Reads an item's line, whose text begins `behind` its mark.
     fn item(&mut self, at: usize, indent: usize, (mark, behind): (u8, usize)) -> Option<()> {
         match self.state {
-            State::BehindList => return None,
+            State::AfterList => return None,
             State::Paragraph(_) => self.end_block(at),
             State::Between | State::List => {}
         }
@@ -241,9 +241,9 @@ impl Reader<'_> {
         is_over.then_some(at)
     }
 
-    /// Reads fenced code whose first line ends before `from`, up to the line that closes it in the same words.
+    /// Reads fenced code whose first line ends before `from`, up to the closing line, which must equal `fence`.
     fn code(&mut self, start: usize, from: usize, fence: &str) -> Option<usize> {
-        if matches!(self.state, State::List | State::BehindList) && self.lists.is_empty() {
+        if matches!(self.state, State::List | State::AfterList) && self.lists.is_empty() {
             return None;
         }
         self.end_block(start);

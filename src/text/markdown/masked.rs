@@ -1,4 +1,4 @@
-//! A Markdown text without its code and comments, byte for byte as long.
+//! A Markdown text without its code and comments, with the same length in bytes.
 
 use std::ops::Range;
 

@@ -230,7 +230,7 @@ impl Reader<'_> {
     }
 
     fn plain_item(&mut self, from: usize, lead: u32) -> Option<NodeId> {
-        // No further than the item: a line may hold a hundred thousand of them.
+        // Looks no further than the end of the item, because a line may hold a hundred thousand items.
         let rest = &self.bytes[from..];
         let len = rest.iter().position(|it| matches!(it, b',' | b']' | b'}' | b'\n'))?;
         let limit = from + len;

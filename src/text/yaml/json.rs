@@ -9,7 +9,7 @@ const MORE_BYTES: usize = 256 << 10;
 
 /// With its aliases written out, a value is larger than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its aliases stand for more than {MORE_NODES} values or {MORE_BYTES} bytes")]
+#[error("its aliases expand to more than {MORE_NODES} values or {MORE_BYTES} bytes")]
 pub struct JsonError;
 
 impl View<'_> {
@@ -39,7 +39,7 @@ impl View<'_> {
     }
 }
 
-/// What may still be spent on one text; shared by all of its values, so that many small bombs are one large one.
+/// What may still be spent on one text. All of its values share it, so that many small bombs count as a large one.
 #[derive(Debug)]
 pub struct Budget {
     nodes: usize,

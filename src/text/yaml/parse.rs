@@ -165,7 +165,7 @@ impl<'a> Builder<'a> {
     fn document(&mut self, explicit: bool, range: &Range<usize>) -> Result<(), YamlError> {
         self.documents += 1;
         if self.documents > 1 {
-            return Err(invalid(range.start, "it holds more than one YAML document".to_owned()));
+            return Err(invalid(range.start, "it contains more than one YAML document".to_owned()));
         }
         self.tree.has_marks |= explicit;
         self.gap.at = self.gap.at.max(if explicit { range.end } else { range.start });
@@ -423,7 +423,7 @@ fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
     }
 }
 
-/// Whether a line ends a document; in no scalar a line may begin so.
+/// Whether a line ends a document; no line of a scalar may begin like this.
 fn has_end_mark(yaml: &str) -> bool {
     let is_mark = |it: &str| it.strip_prefix("...").is_some_and(|it| it.starts_with([' ', '\t', '\r', '\n']));
     yaml.split_inclusive(['\n', '\r']).any(is_mark)

@@ -1,9 +1,9 @@
 //! Texts that other readers accept and the scanner does not: a copy is repaired, and the tree's offsets are mapped
 //! back.
 //!
-//! Only where the repair cannot change the meaning. Known cases are continuation lines of a quoted scalar that are not
-//! indented (libyaml accepts them; writers that wrap titles produce them), a comment directly after a quote or
-//! bracket, and an indented comment below an empty block scalar with an indentation indicator.
+//! A text is repaired only if the repair cannot change its meaning. Known cases are continuation lines of a quoted
+//! scalar that are not indented (libyaml accepts them; writers that wrap titles produce them), a comment directly after
+//! a quote or bracket, and an indented comment below an empty block scalar with an indentation indicator.
 
 use super::{NONE, Tree, YamlError};
 

@@ -19,8 +19,8 @@ const VERBS: [&str; 11] = [
     "squash p 1 2 --title Both",
 ];
 
-/// Commands that end, move or hide the claim of another worker with the plan or the whole list, and those that its owner alone
-/// may give up.
+/// More commands that are refused while another worker has the claim: those that give the claim up, and those on the
+/// plan, its list or several steps, which would end, move or hide the claim.
 const REFUSED: [&str; 6] = [
     "release p:1",
     "reopen p:1",
@@ -30,7 +30,7 @@ const REFUSED: [&str; 6] = [
     "done p:1 p:2",
 ];
 
-/// Commands that anyone may run beside the worker.
+/// Commands that anyone may run while another worker has the claim.
 const ALLOWED: [&str; 9] = [
     "note p:1 look",
     "set p:1 tags+=db",

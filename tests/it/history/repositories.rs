@@ -204,7 +204,7 @@ fn the_merge_driver_of_a_clone_changes_nothing_in_its_history() {
     let ran = place.file("ran");
     let driver = format!("touch {}; cp %B %A", ran.display());
     place.git_at(&place.work(), 0, &["config", "merge.planwatch.driver", &driver]);
-    // It is also read without the index.
+    // `lines` also reads the log without the index.
     assert_eq!(lines(&place, "log"), before);
     assert!(!ran.exists(), "a driver ran");
 }
@@ -256,11 +256,12 @@ fn a_partial_clone_fetches_nothing() {
     clone.git_at(&clone.file("clone"), 0, &["log", "-p", "--quiet"]);
     let answer = clone.run("-C clone log --json");
     assert_eq!(answer.code, 0, "{answer:?}");
-    // With the plan that was made here.
+    // The events include the plan that was created in the clone.
     assert_eq!(answer.json()["events"].as_array().unwrap().len(), 4);
 }
 
-/// Skips visibly where this version of git cannot make such a repository.
+/// Creates a repository with an option. Returns false, and prints that the test is skipped, if this version of git
+/// cannot do it.
 #[expect(clippy::print_stderr, reason = "what is skipped is visible")]
 fn made(place: &Place, option: &str) -> bool {
     let mut git = place.git_command();

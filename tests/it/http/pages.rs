@@ -54,14 +54,14 @@ fn a_code_signs_in_once_and_opens_only_the_pages() {
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     );
     assert_eq!(page.headers.iter().filter(|it| it.0 == "content-security-policy").count(), 1);
-    // The cookie is not the API's token, and that opens no page.
+    // The cookie is not the API's token, and the token opens no page.
     assert_eq!(server.ask("GET", "/api/plans", &cookie, "").status, 401);
     let token = place.text("plans/.planwatch/token");
     assert!(!cookie.contains(token.trim()));
     assert_eq!(server.ask("GET", &format!("/?token={}", token.trim()), "", "").status, 401);
     let bearer = format!("Authorization: Bearer {}\r\n", token.trim());
     assert_eq!(server.ask("GET", "/", &bearer, "").status, 401);
-    // As a form it signs in, and leads to no other host.
+    // Sent in a form, the token signs in. `to` cannot lead to another host.
     let form = format!("token={}&to=//evil.example/", token.trim());
     let by_token = server.ask("POST", "/login", FORM, &form);
     assert_eq!((by_token.status, by_token.header("location")), (303, Some("/")));
@@ -93,7 +93,7 @@ fn pages_are_only_for_requests_of_their_own_site() {
     assert_eq!(ask(&code(&place, ""), "Purpose: prefetch\r\n").status, 403);
     assert_eq!(ask("/", "Origin: http://127.0.0.1:1\r\n").status, 403);
     assert_eq!(ask("/", "Origin: null\r\n").status, 403);
-    // The script is told by the status alone.
+    // The page's script gets only the status, without a page.
     let part = server.ask("GET", "/", "X-Planwatch-Part: 1\r\n", "");
     assert_eq!((part.status, part.body.as_str()), (401, ""));
     assert_eq!(ask("/image/feature-auth/plan.md", "").status, 404);
@@ -148,7 +148,7 @@ fn a_person_confirms_and_pages_for_reading_change_nothing() {
     assert!(page.status == 200 && !page.body.contains("action=\"/do\""), "{page:?}");
     let body = format!("page={}&id=feature-auth:0&do=start", page_token(&page));
     let refused = act(&server, &reading, &body);
-    assert!(refused.status == 403 && refused.body.contains("only for reading"), "{refused:?}");
+    assert!(refused.status == 403 && refused.body.contains("pages are read-only"), "{refused:?}");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn every_action_has_a_notice_with_its_undo() {
         let headers = format!("{cookie}X-Planwatch-Part: 1\r\n");
         let done = act(&server, &headers, &format!("page={token}&back=/%3Fq%3Dx%23plans&{body}"));
         assert!(done.status == 200 && done.body.contains("data-act=\"undo\""), "{body}: {done:?}");
-        // The page that follows shows it again.
+        // The next page shows the offer to undo again.
         let to = done.body.split("data-to=\"").nth(1).and_then(|it| it.split('"').next());
         let to = to.expect("it says where").replace("&amp;", "&");
         assert!(to.starts_with("/?q=x&notice=") && to.ends_with("#plans"), "{to}");
@@ -396,13 +396,13 @@ fn what_can_be_undone_is_told_as_long_as_it_can_be() {
     let page = server.ask("GET", "/undo", &cookie, "");
     assert!(page.body.contains("started <a"), "{page:?}");
     let id = field(&page, "id");
-    // Who only reads is asked nothing.
+    // A read-only session gets no form.
     let reading = signed_in(&place, &server, "--read-only");
     let read = server.ask("GET", "/undo?last=1", &format!("{reading}X-Planwatch-Part: 1\r\n"), "");
     assert!(!read.body.contains("<form"), "{read:?}");
     let edited = place.text("plans/feature-auth/step-0.md") + "\nmore\n";
     place.write("plans/feature-auth/step-0.md", &edited);
-    assert!(last().contains("Nothing can be undone.") && last().contains("was changed since"), "{}", last());
+    assert!(last().contains("Nothing can be undone.") && last().contains("has changed since"), "{}", last());
     let undo = format!("page={}&back=/&id={id}&do=undo", page_token(&page));
     let refused = act(&server, &part, &undo);
     assert!(refused.status == 409 && refused.body.contains("href=\"/undo\""), "{refused:?}");
@@ -452,7 +452,7 @@ fn a_refusal_says_in_words_of_the_page_what_can_be_pressed() {
         closed.contains(">Waits for</h2><p class=\"none\">Nothing.</p><h2>Dependencies</h2>"),
         "{closed}"
     );
-    // Without script it is a page with the same buttons, and a way back.
+    // Without script, the refusal is a page with the same buttons and a link back.
     let page =
         act(&server, &cookie, &format!("page={token}&back=/plan/feature-auth&id=feature-auth:1&do=done"));
     assert!(
@@ -509,7 +509,7 @@ fn pages_name_what_a_step_waits_for_and_put_it_before_the_text() {
     let at = |what: &str| step.find(what).unwrap_or_else(|| panic!("there is no {what}"));
     assert!(at("id=\"update\"") < at("id=\"text\"") && at("id=\"head-waits\"") < at("id=\"text\""));
     assert!(at("id=\"text\"") < at("id=\"head-about\""));
-    // What waits is not completed by the main button.
+    // The main button does not complete a step that waits.
     assert!(!step.contains("class=\"primary\">Done"), "{step}");
     for path in ["/plan/feature-auth", "/plan/feature-auth?view=list"] {
         let page = server.ask("GET", path, &cookie, "").body;

@@ -78,7 +78,7 @@ fn a_board_shows_few_of_what_is_done_and_all_of_what_can_be_worked_on() {
         [cards("?by=bob"), cards("?by=ann"), cards("?q=READY"), cards("?q=31"), cards("?q=none")],
         [20, 20, 30, 1, 0]
     );
-    // What all steps have from their plan is not repeated on each card.
+    // A priority that all steps have from their plan is not repeated on each card.
     assert!(!page("").contains("high priority"), "{}", page(""));
 }
 

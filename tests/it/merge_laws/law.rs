@@ -42,12 +42,12 @@ pub(crate) fn check(path: &str, base: &[u8], ours: &[u8], theirs: &[u8]) -> Resu
     let trees = versions.map(header);
     let [Some(before), Some(own), Some(other), now] = &trees else { return Ok(true) };
     let Some(now) = now else { return Err("the result cannot be read".to_owned()) };
-    // In other files a list of this name is a value as any other. What a person took out of a list is gone if the other side
-    // changed nothing in the front matter.
+    // In other files a list of this name is an ordinary value. An entry that a person removed from a list is gone if
+    // the other side changed nothing in the front matter.
     let is_log =
         FileKind::of(path).0 != FileKind::Other && [ours, theirs].iter().all(|it| !has_header_of(it, base));
     let sides = if is_log { &[ours, theirs][..] } else { &[] };
-    // A person may write a text in place of such a list; it is then merged as any value.
+    // A person may write a text instead of such a list; it is then merged as an ordinary value.
     let is_list = |key: &str| {
         [before, own, other].iter().all(|it| it.root().get(key).is_none_or(|it| it.kind() == Kind::List))
     };

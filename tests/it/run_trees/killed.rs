@@ -167,7 +167,7 @@ fn ctrl_c_does_not_stop_git_in_the_middle_of_the_merge() {
     while !place.file("../merging").exists() {
         std::thread::yield_now();
     }
-    // As a terminal does: to all processes of the group.
+    // Like a terminal, sends the signal to all processes of the group.
     let group = format!("-{}", child.id());
     assert!(Command::new("kill").args(["-s", "INT", "--", &group]).status().unwrap().success());
     place.write("../go", "");

@@ -89,7 +89,7 @@ fn nothing_is_merged_if_head_has_moved() {
         (place.git("log -1 --format=%s"), place.file("file-1").exists()),
         ("Mine\n".to_owned(), false)
     );
-    // Its work is not built upon, and not forgotten.
+    // The next run does not start before the work on the branch is merged.
     let ran = run(&place, GOOD, "");
     ended(&ran, 4);
     assert!(ran.stderr.contains("error[run-not-merged]") && ran.stderr.contains(branch), "{}", ran.stderr);
@@ -168,7 +168,7 @@ fn a_run_that_could_not_merge_does_not_begin() {
 fn a_repository_that_a_worker_made_is_not_removed_with_its_tree() {
     needs_new_git!();
     let make = "git init -q lib; echo work > lib/work; git -C lib add work; git -C lib -c user.name=a -c user.email=a@example.org commit -qm work";
-    // Left to be committed, and committed by the worker.
+    // The worker leaves `lib` for the run to commit, or commits it.
     for (more, code) in [("", 1), ("git add lib; git commit -qm lib;", 0)] {
         let place = repository(&[""]);
         let ran = run(&place, &format!("{make}; {more} {GOOD}"), "");

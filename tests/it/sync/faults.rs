@@ -32,7 +32,7 @@ fn a_claim_that_cannot_be_settled_is_taken_back_and_its_record_removed_later() {
         team.fault(fault);
         refused(&a.run("claim p:1"), "remote-unreachable");
         assert_eq!(a.step(1), before);
-        // Every command says so, and reading verbs settle nothing.
+        // Every command reports the unsettled claim, and reading verbs do not settle it.
         let list = a.run("list p");
         assert!(
             list.code == 0 && list.stderr.contains("p:1") && list.stderr.contains("planwatch sync"),
@@ -126,7 +126,7 @@ fn a_claim_that_is_killed_leaves_no_step_that_nobody_can_have() {
         team.fault(fault);
         assert_eq!(a.run("claim p:1").code, -1);
         assert!(a.step(1).contains("status: in_progress"));
-        // The claim is in the file, so it becomes known, or is given back by its owner.
+        // The claim is in the file, so `sync` records it at the remote, and its owner can release it.
         a.run("sync").ok_code();
         assert_eq!(team.records(), ["p/1 claimed ann"], "{fault}");
         a.run("release p:1").ok();
@@ -140,7 +140,7 @@ fn a_refused_end_puts_the_claim_back_at_once() {
     let a = team.clone_of("a");
     let (_, claim) = a.claim("p:1");
     team.calls();
-    // A message that the file cannot hold is found before anything is pushed.
+    // The file cannot be written because of conflict markers. This is detected before anything is pushed.
     let broken = a.step(1).replace("# Step 1", "# Step 1\n<<<<<<< ours\n=======\n>>>>>>> theirs");
     a.write("plans/p/step-1.md", &broken);
     assert_ne!(a.run(&format!("done p:1 --claim {claim}")).code, 0);

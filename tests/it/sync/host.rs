@@ -50,7 +50,7 @@ fn the_best_place_that_the_host_allows_is_used() {
     let a = team.clone_of("a");
     refused(&a.run("sync init"), "remote-refused");
     assert!(!team.path("a/planwatch.toml").exists());
-    // A host that takes the permission away later refuses claims, and is not taken for silent.
+    // If a host withdraws the permission later, its refusal of a claim is not reported as a missing answer.
     let team = Team::new();
     team.write("hub.git/hooks/pre-receive", "#!/bin/sh\nexit 1\n");
     team.executable("hub.git/hooks/pre-receive");

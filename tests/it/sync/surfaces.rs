@@ -37,7 +37,8 @@ fn http_claims_and_ends_work_for_all_machines() {
     let (one, other) = (http(&a), http(&b));
     let claimed = one.json("POST", "/api/claim", &json!({}));
     assert_eq!(claimed["step"]["id"], "p:1", "{claimed}");
-    // The process that answers also renews, so that the claim of a dead one does not hold for hours.
+    // The server renews the claim while it runs, so the claim is short: after the server dies, it does not hold for
+    // hours.
     assert_eq!(claimed["claim"]["until_elsewhere"], claimed["claim"]["until"], "{claimed}");
     assert_eq!(team.records(), ["p/1 claimed ann"]);
     let before = b.step(1);
@@ -72,7 +73,7 @@ fn a_refused_end_with_a_key_puts_the_claim_back() {
     let key = "Idempotency-Key: one\r\n";
     let answer = server.json_with("POST", "/api/steps/p:1/done", key, &json!({"message": "made"}));
     assert!(answer.status >= 400, "{answer:?}");
-    // The key is used up by the first attempt, so there was no trial before it.
+    // A request with a key has no dry run before it, so the end was pushed before the file was refused.
     assert_eq!(team.calls().len(), 2, "an end, and the claim again");
     assert_eq!((team.records(), a.step(1)), (vec!["p/1 claimed ann".to_owned()], broken));
 }
@@ -84,7 +85,8 @@ fn mcp_claims_and_ends_work_for_all_machines() {
     let (mut one, mut other) = (mcp(&a, &[]), mcp(&b, &[]));
     let claimed = called(&mut one, "claim_next_step", &json!({"worker": "ann"}));
     assert_eq!(claimed["step"]["id"], "p:1", "{claimed}");
-    // The server renews while it lives, so that the claim of a dead one does not hold for hours.
+    // The server renews the claim while it runs, so the claim is short: after the server dies, it does not hold for
+    // hours.
     assert!(claimed["claim"]["until"].is_string(), "{claimed}");
     assert_eq!(claimed["claim"]["until_elsewhere"], claimed["claim"]["until"], "{claimed}");
     let before = b.step(1);
@@ -206,7 +208,7 @@ fn records_follow_the_steps_of_a_list_to_their_new_numbers() {
     let mut after = vec![(id_of("Step 1"), before[0].1.clone()), (id_of("Step 2"), before[1].1.clone())];
     after.sort_by_key(|it| it.0.to_string());
     assert!(before != after && claims(&a) == after, "{after:?} {:?}", claims(&a));
-    // They are this clone's own, and others see them there.
+    // The records still belong to this clone, and other clones see them under the new numbers.
     a.run("sync").ok_code();
     b.run("sync").ok_code();
     assert_eq!((claims(&a), claims(&b)), (after.clone(), after));

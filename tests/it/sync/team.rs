@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use crate::support::{Place, Ran, read};
 
-/// Stands before git on the PATH. It writes down each call that contacts the remote, and does what `fault` says, once.
+/// A wrapper that precedes git on the PATH. It logs each call that contacts the remote, and simulates the fault in the
+/// file `fault`: `offline` and `refused` until it is healed, the others at the next push.
 const GIT: &str = r#"#!/bin/sh
 for word in "$@"; do
   case $word in push|fetch|ls-remote) call=$word; break;; esac
@@ -116,7 +117,7 @@ impl Team {
         std::fs::set_permissions(self.path(relative), PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    /// What happens at the next push, or until [`Self::heal`].
+    /// Sets the fault of the next push; `offline` and `refused` last until [`Self::heal`].
     pub(super) fn fault(&self, fault: &str) {
         self.write("fault", fault);
     }
@@ -125,7 +126,7 @@ impl Team {
         std::fs::remove_file(self.path("fault")).ok();
     }
 
-    /// The calls that contacted the remote since the last question.
+    /// The calls that contacted the remote since this method was last called.
     pub(super) fn calls(&self) -> Vec<String> {
         let path = self.path("calls");
         let calls = std::fs::read_to_string(&path).unwrap_or_default();
@@ -226,7 +227,7 @@ impl Clone<'_> {
         self.git("push -q origin HEAD");
     }
 
-    /// The registry last confirmed the records of this clone before the machine was started.
+    /// Makes the records of this clone look as if the registry had last confirmed them before the machine was started.
     pub(super) fn let_renewals_be_due(&self) {
         let directory = self.team.path(&format!("{}/.git/planwatch/sync", self.name));
         for entry in std::fs::read_dir(directory).unwrap().flatten() {
@@ -239,7 +240,7 @@ impl Clone<'_> {
         }
     }
 
-    /// What this clone saw of other machines counts as lapsed.
+    /// Marks the claims of other machines that this clone has seen as lapsed.
     pub(super) fn let_lapse(&self) {
         let path = self.team.path(&format!("{}/.git/planwatch/seen", self.name));
         let mut seen: Value = serde_json::from_str(&read(&path)).unwrap();

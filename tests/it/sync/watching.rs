@@ -104,7 +104,7 @@ fn a_claim_is_renewed_only_while_its_owner_may_be_at_work() {
     worker.kill().and_then(|()| worker.wait()).expect("it ends");
     assert_eq!(at("2026-11-21T15:59:00Z"), [false, true]);
     assert_eq!(at("2026-11-21T16:01:00Z"), [false, false]);
-    // Its owner still has it, and a sign of life renews it.
+    // The owner still has the claim, and a command of the owner renews it.
     assert!(b.run("note p:3 text").code == 0 && b.run("done p:3").code == 0);
 }
 
@@ -143,7 +143,7 @@ fn the_watching_process_settles_nothing() {
     b.let_renewals_be_due();
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
-    assert!(b.run("list p").stderr.contains("unsettled"), "{:?}", b.run("list p"));
+    assert!(b.run("list p").stderr.contains("not confirmed"), "{:?}", b.run("list p"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// The command that shows what a screen has no room for; none if it is this one.
+    /// The command that shows the lines that do not fit on the screen; `None` if this command has `--all`.
     pub(crate) fn more(&self) -> Option<String> {
         let days = self.days.map(|it| format!(" --days {it}")).unwrap_or_default();
         let branches = if self.branches { " --branches" } else { "" };

@@ -20,12 +20,12 @@ impl DryRun {
 /// The key of a request that is sent again when its answer was lost.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Key {
-    /// Run once for this key: for a day, the same command with the same key changes nothing
+    /// Idempotency key: repeating the command with it within a day changes nothing
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 }
 
-/// Who does it.
+/// The name to record.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct By {
     /// Name to record (default: PLANWATCH_BY, else git's user.name)
@@ -33,7 +33,7 @@ pub(crate) struct By {
     pub(crate) by: Option<String>,
 }
 
-/// What all moves have in common.
+/// Arguments of all verbs that change a status.
 #[derive(Debug, Args)]
 pub(crate) struct Move {
     /// Steps or plans, as in `auth:2`, `auth`, or `2` in the current plan (can be repeated)

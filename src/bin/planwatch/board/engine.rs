@@ -86,7 +86,7 @@ pub(crate) enum Reply {
         text: String,
         /// The step as it is now, if it changed since it was shown.
         step: Option<Box<StepShape>>,
-        /// The request, if it had words: they can be corrected or sent again.
+        /// The request, if it had a text, so that the text can be corrected or sent again.
         again: Option<Request>,
     },
     Ask(Prompt),
@@ -104,7 +104,7 @@ pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<R
     let read = move || {
         while let Ok(mut next) = wanted.recv() {
             while let Ok(later) = wanted.try_recv() {
-                // A plan that is not named again is still to be read.
+                // If the later request names no plan, the plan of the earlier one must still be read.
                 let (plans, plan) = (next.plans || later.plans, later.plan.clone().or(next.plan));
                 next = ReadRequest { plans, plan, ..later };
             }
@@ -157,7 +157,7 @@ fn load(contexts: &ContextFactory, wanted: &ReadRequest) -> Loaded {
     loaded
 }
 
-/// The engine's sentence and its hint, with the keys for what the hint names.
+/// The error message and its hint, with the keys for the commands that the hint names.
 pub(crate) fn sentence(failure: &Failure) -> String {
     let with_keys = |it: &str| format!(" · {it}{}", questions::keys_of(it));
     let hint = failure.hint.as_deref().map(with_keys).unwrap_or_default();
@@ -173,7 +173,8 @@ pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Re
 }
 
 fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender<Input>) {
-    // A key that is typed before the screen shows the last change means the version after that change.
+    // Maps a version to the version that the board's own change made of it. A key that is typed before the screen shows
+    // such a change is meant for the newer version.
     let mut own: HashMap<(String, String), String> = HashMap::new();
     while let Ok(mut request) = requests.recv() {
         while let Some(later) =
@@ -184,13 +185,15 @@ fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender
         let reply = contexts().and_then(|context| perform(context, &request));
         let reply = with_words(reply.unwrap_or_else(|error| refused(&error)), &request);
         match (request.etag, &reply) {
-            // Files that an undo restored, or another program changed, are no continuation of the versions before.
+            // An undo or another program may have replaced the files, so older versions are no longer mapped to newer
+            // ones.
             (_, Reply::Refused { .. }) => own.clear(),
             _ if request.action == Action::Undo => own.clear(),
             (Some(before), Reply::Done { steps, .. }) => {
                 let after = steps.iter().find(|it| it.id == request.id).and_then(|it| it.etag.clone());
                 if let Some(after) = after.filter(|it| *it != before) {
-                    // The file may be back at an earlier version, so what followed that one is forgotten.
+                    // The file may be back at an earlier version, so that version must no longer be mapped to a later
+                    // one.
                     own.remove(&(request.id.clone(), after.clone()));
                     own.insert((request.id, before), after);
                 }
@@ -212,7 +215,8 @@ fn refused(error: &Error) -> Reply {
     Reply::refused(sentence(&Failure::of(error)))
 }
 
-/// A refused request that had words is handed back, for the step as it is now, so that they are not lost.
+/// Adds the request to a refusal if the request had a text, so that the text is not lost. If the refusal contains the
+/// current version of the step, the request gets that version.
 fn with_words(reply: Reply, request: &Request) -> Reply {
     let Reply::Refused { text, step, .. } = reply else { return reply };
     let now = step.as_ref().and_then(|it| it.etag.clone());
@@ -221,7 +225,7 @@ fn with_words(reply: Reply, request: &Request) -> Reply {
     let hint = match (&step, &again) {
         (None, _) => "",
         (Some(_), None) => " · press the key again to change it",
-        (Some(_), Some(_)) => " · press Enter to send your words again",
+        (Some(_), Some(_)) => " · press Enter to send your text again",
     };
     Reply::Refused { text: format!("{text}{hint}"), step, again }
 }
@@ -271,8 +275,8 @@ fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
     Ok(reply_of(&report))
 }
 
-/// The context of a request, on the condition that the step is as it was shown. `claim` and `add` check under the lock whether
-/// they are possible, and take no text of the user's away.
+/// The context of a request. Changes of an existing step or plan require that it is still the version that was shown.
+/// `claim` and `add` do not: they check under the lock whether they are possible, and overwrite no text of the user.
 fn with_expected(context: Context, asked: &Request) -> Context {
     let is_checked =
         matches!(asked.action, Action::Move(_) | Action::Attempt | Action::Note | Action::Confirm);
@@ -280,7 +284,7 @@ fn with_expected(context: Context, asked: &Request) -> Context {
     Context { expected: etag.map(|it| Expected::new(vec![it])), ..context }
 }
 
-/// `partly: the index is missing` is an outcome and its notes.
+/// Splits a text such as `partly: the index is missing` into the outcome and its notes.
 pub(crate) fn outcome_and_notes(text: &str) -> (String, Option<String>) {
     match text.split_once(':') {
         Some((outcome, notes)) if !notes.trim().is_empty() => {
@@ -316,7 +320,7 @@ fn undo_question(context: &Context) -> Reply {
         (None, all) => format!("{} files", all.len()),
     };
     let label = match item.by.as_str() {
-        // Work of others is not undone by mistake.
+        // The question names the other person, so that their work is not undone by mistake.
         by if !by.is_empty() && by != context.by => {
             format!("{by} {} {what}, {at}: undo it?", undo::done_words(&item.verb))
         }

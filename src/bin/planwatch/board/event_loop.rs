@@ -1,4 +1,5 @@
-//! The board's loop: waits for a message without a timeout, handles all that wait, draws once.
+//! The board's loop: waits for a message, handles all messages that have arrived, and draws once. It wakes up without a
+//! message only while the output of a worker is shown.
 //!
 //! A thread reads the terminal. It waits for an acknowledgement after each batch, so that it does not read the keyboard
 //! while an editor does.
@@ -35,7 +36,7 @@ pub(crate) enum Input {
     Lost,
     Signal(i32),
     Panic,
-    /// Something changed; what is shown may be old.
+    /// Something changed; what is shown may be outdated.
     Changed,
     /// As above, with a line to show.
     Event(String),
@@ -73,12 +74,12 @@ struct Threads {
     acknowledge: SyncSender<()>,
     /// What was typed and not handled yet.
     typed: VecDeque<Event>,
-    /// What was read last for the screen.
+    /// What was last requested for the screen.
     asked: ReadRequest,
     worker: Option<Worker>,
 }
 
-/// What the loop and the thread of the signals tell each other.
+/// State that the loop and the signal thread share.
 #[derive(Default)]
 pub(crate) struct SignalState {
     /// Another program has the terminal.
@@ -95,9 +96,11 @@ pub(crate) fn signals(inbox: Sender<Input>) -> Arc<SignalState> {
     let listen = move || {
         for signal in signals.forever() {
             match signal {
-                // The keyboard sends it only while another program has the terminal, and it is meant for that program.
+                // The terminal sends SIGINT only while another program uses it, and the signal is meant for that
+                // program.
                 SIGINT => continue,
-                // The other program is stopped by the same signal. If this one went on, the shell would wait for it.
+                // The other program is stopped by the same signal. If the board continued to run, the shell would wait
+                // for it.
                 SIGTSTP if shared.is_released.load(Ordering::SeqCst) => {
                     foreground::stop_self();
                     continue;
@@ -117,7 +120,7 @@ pub(crate) fn signals(inbox: Sender<Input>) -> Arc<SignalState> {
 /// Reads the terminal, a batch at a time.
 fn read(inbox: Sender<Input>) -> SyncSender<()> {
     let (acknowledge, acknowledged) = sync_channel::<()>(1);
-    // A mouse that only moves is no reason to draw.
+    // A movement of the mouse alone does not change the screen.
     let is_motion = |it: &Event| matches!(it, Event::Mouse(mouse) if mouse.kind == MouseEventKind::Moved);
     let read = move || loop {
         let Ok(first) = event::read() else {
@@ -160,8 +163,8 @@ impl Board<'_> {
             let Some(first) = self.receive(&threads) else { continue };
             let mut next = Some(first);
             while let Some(input) = next {
-                // Watching begins after the first look, so that the plans are seen as early as possible. An allocator that
-                // returns memory makes that look 1.4 times slower.
+                // Watching begins after the first read, so that the plans are shown as early as possible. Until then
+                // the allocator keeps free memory, because returning it to the system makes this read 1.4 times slower.
                 if matches!(input, Input::Loaded(_)) && following.is_none() {
                     malloc::give_back();
                     let (session, inbox) = (self.session.clone(), self.inbox.clone());
@@ -200,7 +203,7 @@ impl Board<'_> {
         self.terminal.draw(|frame| view::draw(model, frame, is_coloured)).map(drop)
     }
 
-    /// Asks for what the screen shows, if that is not what was read last.
+    /// Requests what the screen shows, unless it was the last request and is not outdated.
     fn request_reads(&self, threads: &mut Threads, is_stale: bool) {
         let model = &self.model;
         let own = ReadRequest {
@@ -211,7 +214,7 @@ impl Board<'_> {
         };
         if is_stale || own != threads.asked {
             let plans = is_stale || own.all != threads.asked.all;
-            // Another step of the same plan needs the step alone.
+            // If only another step of the same plan is selected, the plan is not read again.
             let plan = own.plan.clone().filter(|_| plans || own.plan != threads.asked.plan);
             threads.reader.send(ReadRequest { plans, plan, ..own.clone() }).ok();
             threads.asked = own;
@@ -254,8 +257,8 @@ impl Board<'_> {
         None
     }
 
-    /// Handles what was typed. The keys after one that opens a plan wait until the plan is read, so that they do the
-    /// same however fast they come.
+    /// Handles what was typed. Keys typed after a key that opens a plan wait until the plan is read, so that their
+    /// effect does not depend on the typing speed.
     fn take_typed(&mut self, threads: &mut Threads) -> Option<End> {
         while !self.model.is_reading()
             && let Some(event) = threads.typed.pop_front()
@@ -303,7 +306,7 @@ impl Board<'_> {
         None
     }
 
-    /// Gives the terminal to something else for a while.
+    /// Releases the terminal while `what` runs.
     fn without_terminal<T>(&mut self, what: impl FnOnce(&Self) -> T) -> T {
         self.signals.is_released.store(true, Ordering::SeqCst);
         terminal::leave();
@@ -312,7 +315,7 @@ impl Board<'_> {
         // Nothing is written to a terminal that is gone.
         if !self.signals.is_lost.load(Ordering::SeqCst) {
             terminal::enter(self.model.is_mouse_on).ok();
-            // What was on the screen before is not known any more.
+            // The previous content of the screen is unknown now.
             self.terminal.clear().ok();
         }
         done
@@ -355,7 +358,7 @@ impl Board<'_> {
         self.request_reads(threads, true);
     }
 
-    /// Runs any verb as a command of its own, in front of the board.
+    /// Runs any verb in a new process, which uses the terminal instead of the board.
     fn command(&mut self, threads: &mut Threads, words: &[String]) {
         let (program, plans) = (std::env::current_exe(), self.plans.clone());
         let ran = self.without_terminal(|board| {

@@ -1,4 +1,4 @@
-//! What keys, pasted text and the mouse do to the model, and what they ask of the rest.
+//! What keys, pasted text and the mouse change in the model, and what they request from the rest of the board.
 
 use planwatch::plan::transitions::Verb;
 use planwatch::text::typed;
@@ -10,7 +10,8 @@ use super::model::{Column, Focus, Hit, Model, Severity};
 use super::prompt::{Prompt, PromptKind};
 use super::questions;
 
-/// The keys at the foot of the screen while they are about a step, the most important first: as many are shown as fit.
+/// The keys that the foot of the screen lists while they act on a step, the most important first. As many are shown as
+/// fit.
 const STEP_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
@@ -28,7 +29,7 @@ const STEP_FOOT: [&str; 14] = [
     "+ add",
 ];
 
-/// As above, while they are about a plan.
+/// As above, while they act on a plan.
 const PLAN_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
@@ -97,7 +98,7 @@ pub(crate) fn keys(is_plan: bool) -> Vec<(&'static str, &'static str)> {
     STEP_KEYS.iter().map(|(key, what)| (*key, of_plan(key).unwrap_or(what))).collect()
 }
 
-/// What a key asks of the rest.
+/// What a key requests from the rest of the board.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     Quit,
@@ -113,7 +114,8 @@ pub(crate) enum Effect {
 }
 
 pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
-    // Esc and a key that follow each other quickly arrive as one key with Alt. They must not be words or a verb.
+    // Esc and a key that follow each other quickly arrive as one key with Alt. They must act neither as text nor as a
+    // command.
     if key.modifiers.contains(KeyModifiers::ALT) {
         return None;
     }
@@ -140,7 +142,8 @@ pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
     }
 }
 
-/// While the list of keys is open, the keys that move scroll it, and any other closes it. Drawing limits how far.
+/// While the list of keys is open, the keys that move scroll it, and any other closes it. Drawing limits the position
+/// to the end of the list.
 fn scrolled(code: KeyCode, at: usize) -> Option<usize> {
     Some(match code {
         KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
@@ -233,7 +236,7 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
     None
 }
 
-/// The step that is selected, else the plan, and the version that is shown. What is not shown is not changed.
+/// The id and the shown version of what keys change: the selected step or the selected plan. `None` if it is not shown.
 fn target(model: &Model) -> Option<(String, Option<String>)> {
     if !model.is_plan_target() {
         return model.selected().map(|it| (it.id.clone(), it.etag.clone()));
@@ -262,7 +265,7 @@ fn ask_words(model: &mut Model, action: Action) {
     }
 }
 
-/// A key while words are asked for.
+/// Handles a key while a prompt is open.
 fn typed(model: &mut Model, code: KeyCode, is_control: bool) -> Option<Effect> {
     let prompt = model.prompt.as_mut()?;
     match code {
@@ -285,7 +288,7 @@ fn cancel(model: &mut Model) {
     }
 }
 
-/// A search is seen while it is typed.
+/// Applies a search while it is typed.
 fn searched(model: &mut Model) {
     let prompt = model.prompt.as_ref().filter(|it| it.kind == PromptKind::Search);
     if let Some(text) = prompt.map(|it| it.text().to_owned()) {
@@ -321,7 +324,7 @@ fn entered(model: &mut Model) -> Option<Effect> {
     }
 }
 
-/// Pasted text is words and never keys.
+/// Inserts pasted text into the prompt; it never acts as keys.
 pub(crate) fn paste(model: &mut Model, text: &str) {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match &mut model.prompt {
@@ -394,7 +397,7 @@ fn focus_of(hit: &Hit) -> Focus {
     }
 }
 
-/// A card that is dropped on a column; the engine decides whether that is possible.
+/// Requests the change of status that dropping a card on a column means; the engine decides whether it is possible.
 fn dropped(model: &mut Model, id: &str, to: Column) -> Option<Effect> {
     let step = model.steps().iter().find(|it| it.id == id).filter(|it| Column::of(it) != to)?;
     let request = |action| Request { action, id: id.to_owned(), text: None, etag: step.etag.clone() };

@@ -20,7 +20,7 @@ use crate::context::{self, Session};
 /// The delay before looking for another watching process after the last one has ended.
 const BETWEEN: Duration = Duration::from_secs(2);
 
-/// The thread that follows.
+/// The thread that follows the changes.
 pub(crate) struct Following {
     state: Arc<Mutex<State>>,
     thread: Option<JoinHandle<()>>,
@@ -47,7 +47,8 @@ pub(crate) fn follow(session: Session, plans: PathBuf, inbox: Sender<Input>) -> 
 }
 
 impl Drop for Following {
-    /// Waits for the watcher of this process, which removes its socket. A follower of another process just ends.
+    /// Waits until the watcher of this process has removed its socket. A thread that follows another process is not
+    /// waited for.
     fn drop(&mut self) {
         let stopper = {
             let mut state = lock(&self.state);
@@ -64,7 +65,7 @@ impl Drop for Following {
 fn follow_once(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<State>) -> Option<()> {
     let look = || Ok(super::quiet(session.look_again(plans)?, inbox));
     let now = look().ok()?;
-    if let Some(client) = Client::connect(&now.plans, &context::homes()) {
+    if let Some(client) = Client::connect(&now.plans, &context::socket_dirs()) {
         let ready = &mut |_: &Status| send(inbox, Input::Changed);
         client.follow_changes(ready, &mut |it| match it {
             Notification::Event(event) => send(inbox, Input::Event(line(&event))),
@@ -79,7 +80,7 @@ fn follow_once(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &M
             }
             state.stopper = Some(own.stopper());
         }
-        let end = event_loop::watch(&look, &context::homes(), own, &mut Forwarder(inbox));
+        let end = event_loop::watch(&look, &context::socket_dirs(), own, &mut Forwarder(inbox));
         lock(state).stopper = None;
         if matches!(end, Ok(End::Gone | End::BrokenOff | End::Stopped) | Err(_)) {
             return None;
@@ -106,7 +107,7 @@ impl Observer for Forwarder<'_> {
     }
 
     fn changed(&mut self, _: Option<&PlanId>) {
-        // If the board has ended, the next event breaks off.
+        // This fails only if the board has ended; then the next event stops the watcher.
         self.0.send(Input::Changed).ok();
     }
 

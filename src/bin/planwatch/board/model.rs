@@ -137,7 +137,7 @@ impl Model {
         }
     }
 
-    /// Takes what was read. What is selected stays selected as long as it exists.
+    /// Stores what was read. The selection stays as long as the selected item exists.
     pub(crate) fn apply_loaded(&mut self, loaded: Loaded) {
         self.now = loaded.now;
         self.is_loaded = true;
@@ -159,8 +159,8 @@ impl Model {
         }
     }
 
-    /// Takes the list of plans. The selected plan stays in it as long as there is one of its name, also where it was closed: what
-    /// is highlighted, what is shown and what keys change is always the same plan.
+    /// Stores the list of plans. The selected plan stays in it as long as a plan with its id exists, even if it is
+    /// closed: the plan that is highlighted, the one that is shown and the one that keys change are always the same.
     fn put_plans(&mut self, plans: Vec<PlanShape>, read: Option<&ShownPlan>) {
         let own = self.plan_id.clone();
         let is_selected = |it: &PlanShape| Some(&it.id) == own.as_ref();
@@ -168,7 +168,7 @@ impl Model {
         let closed = match read {
             _ if plans.iter().any(is_selected) => None,
             Some(read) if is_selected(&read.plan) => Some(read.plan.clone()),
-            // Another plan was read, so nothing is known of this one yet.
+            // Another plan was read, so it is not known yet whether the selected one still exists.
             Some(_) => self.selected_plan().cloned(),
             None => None,
         };
@@ -188,7 +188,7 @@ impl Model {
         }
     }
 
-    /// Whether the selected plan is still being read, while keys are about its steps.
+    /// Whether the selected plan is still being read and keys would act on its steps.
     pub(crate) fn is_reading(&self) -> bool {
         let is_wanted = self.plan_id.is_some() && self.plan.is_none() && !self.is_missing;
         self.is_loaded
@@ -198,14 +198,14 @@ impl Model {
             && self.help.is_none()
     }
 
-    /// Whether the selected plan has steps, which the list says before they are read.
+    /// Whether the selected plan has steps; until they are read, according to the list of plans.
     pub(crate) fn has_steps(&self) -> bool {
         let of_list =
             || self.selected_plan().is_some_and(|it| it.steps_total > 0 && it.kind != PlanKind::Program);
         self.plan.as_ref().map_or_else(of_list, |it| !it.steps.is_empty())
     }
 
-    /// Whether keys are about the plan, not about one of its steps.
+    /// Whether keys act on the plan, not on one of its steps.
     pub(crate) fn is_plan_target(&self) -> bool {
         self.focus == Focus::Plans || self.plan.as_ref().is_some_and(|it| it.steps.is_empty())
     }
@@ -227,7 +227,7 @@ impl Model {
         }
     }
 
-    /// Asks for the words of a request; those that it has already can be changed.
+    /// Asks for the text of a request; a text that it already has can be edited.
     pub(crate) fn ask_words(&mut self, request: Request) {
         let (label, is_needed) = match request.action {
             Action::Move(Verb::Fail) => ("why does it fail", false),
@@ -235,7 +235,7 @@ impl Model {
             Action::Note => ("note", true),
             Action::Attempt => ("attempt (outcome: notes)", true),
             Action::Add => ("title of the new step", true),
-            _ => ("words", false),
+            _ => ("text", false),
         };
         let label = format!("{label} · {}", request.id);
         let text = request.text.clone().unwrap_or_default();
@@ -250,8 +250,8 @@ impl Model {
         }
     }
 
-    /// Sorts the plans: what needs attention comes first, the most urgent at the top, then work in progress, then what can be
-    /// worked on; children stand below their program, in the same order.
+    /// Sorts the plans: what needs attention comes first, the most urgent at the top, then work in progress, then what
+    /// can be worked on; children are below their program, in the same order.
     fn order(&mut self) {
         let urgency = |it: &PlanShape| {
             let rank = match () {
@@ -327,7 +327,7 @@ impl Model {
         let shown = self.shown();
         let is_there = shown.iter().any(|it| Some(&it.id) == self.step_id.as_ref());
         if !is_there {
-            // The first step of the first of these columns that has one.
+            // The first step of the first column in this list that is not empty.
             let best = [Column::Doing, Column::Ready, Column::Stuck, Column::Waiting, Column::Done];
             let first = best.iter().find_map(|column| shown.iter().find(|it| Column::of(it) == *column));
             let first = first.map(|it| it.id.clone());
@@ -344,12 +344,12 @@ impl Model {
         self.plan.as_ref().map(|it| &it.plan).or_else(of_list)
     }
 
-    /// The text of the search in lower case, if it is for this part.
+    /// The text of the search in lower case, if the search is for this part of the screen.
     fn search_in(&self, part: Focus) -> Option<String> {
         (self.search_in == part && !self.search.is_empty()).then(|| self.search.to_lowercase())
     }
 
-    /// Changes what is searched. The selection moves to what is found, so that no key changes a step that is not shown.
+    /// Changes the text of the search. The selection moves to a match, so that no key changes a step that is not shown.
     pub(crate) fn search(&mut self, text: &str) {
         text.clone_into(&mut self.search);
         if self.search_in == Focus::Steps {
@@ -363,7 +363,7 @@ impl Model {
         }
     }
 
-    /// The steps that the search leaves.
+    /// The steps that match the search; all steps if there is no search.
     pub(crate) fn shown(&self) -> Vec<&StepShape> {
         let steps = self.steps().iter();
         let Some(search) = self.search_in(Focus::Steps) else { return steps.collect() };
@@ -378,7 +378,7 @@ impl Model {
         self.shown().into_iter().filter(|it| Column::of(it) == column).collect()
     }
 
-    /// The rows of plans that the search leaves.
+    /// The rows of plans that match the search; all rows if there is no search.
     pub(crate) fn plan_rows(&self) -> Vec<(&PlanShape, bool)> {
         let rows = self.rows.iter().map(|(at, is_child)| (&self.plans[*at], *is_child));
         let Some(search) = self.search_in(Focus::Plans) else { return rows.collect() };
@@ -415,7 +415,7 @@ impl Model {
         }
     }
 
-    /// Moves to the next column that holds something, else to the next part of the screen.
+    /// Moves to the next column that is not empty, else to the next part of the screen.
     pub(crate) fn move_sideways(&mut self, is_right: bool) {
         if self.focus == Focus::Steps
             && self.view == View::Columns

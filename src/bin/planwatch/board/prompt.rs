@@ -1,10 +1,10 @@
-//! One line of text that is asked for at the foot of the screen, with a cursor.
+//! The prompt at the foot of the screen: a line of text with a cursor, or a question.
 
 use ratatui::crossterm::event::KeyCode;
 
 use super::engine::Request;
 
-/// What becomes of the line.
+/// What the line is used for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PromptKind {
     /// The text of the request. An empty line is no text.
@@ -20,7 +20,7 @@ pub(crate) enum PromptKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) label: String,
-    /// What the keys do, shown after a question, which is shortened first.
+    /// What the keys do, shown after a question. If there is too little room, the question is shortened first.
     pub(super) keys: String,
     text: String,
     /// The cursor, as a position in the bytes of the text.

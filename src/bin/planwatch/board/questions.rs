@@ -1,5 +1,5 @@
-//! Looks at a move before it is requested: what the engine would refuse is refused before a reason is typed, and no single key
-//! changes a whole plan.
+//! Checks a change of status before it is requested: what the engine would refuse is refused before the user types a
+//! reason, and no single key changes a whole plan.
 
 use planwatch::api::error::Error;
 use planwatch::ops::update;
@@ -23,7 +23,7 @@ pub(super) fn of_move(model: &mut Model, request: Request, verb: Verb) -> Option
     }
     match verb {
         Verb::Fail | Verb::Block => model.ask_words(request),
-        // Where nothing would change, the engine says so.
+        // If nothing would change, the engine reports that.
         _ if is_plan && !is_already(model, verb) => model.prompt = Some(plan_question(model, request, verb)),
         _ => return Some(Effect::Request(request)),
     }

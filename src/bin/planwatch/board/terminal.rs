@@ -1,4 +1,4 @@
-//! The terminal: taken at the beginning, given back at the end, for an editor, at Ctrl-Z and after a panic.
+//! The terminal: set up at the beginning; restored at the end, for an editor, at Ctrl-Z and after a panic.
 
 use std::io::{self, Stdout, Write};
 use std::sync::mpsc::Sender;
@@ -17,7 +17,7 @@ use super::event_loop::Input;
 
 pub(crate) type Screen = Terminal<CrosstermBackend<NamedColours>>;
 
-/// Takes the terminal. After a panic in any thread, it is restored and the board ends.
+/// Sets up the terminal. After a panic in any thread, it is restored and the board ends.
 pub(crate) fn take(inbox: Sender<Input>) -> io::Result<Screen> {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -29,11 +29,11 @@ pub(crate) fn take(inbox: Sender<Input>) -> io::Result<Screen> {
     Terminal::new(CrosstermBackend::new(NamedColours { stdout: io::stdout(), bytes: Vec::new() }))
 }
 
-/// Writes the sixteen named colours as every terminal reads them: crossterm writes them as colours of 256, and a
-/// terminal with 16 colours takes a part of that sequence for blinking.
+/// Writes the sixteen named colours as sequences that every terminal understands. crossterm writes them as sequences
+/// for 256 colours; a terminal with 16 colours reads a part of such a sequence as blinking.
 pub(crate) struct NamedColours {
     stdout: Stdout,
-    /// A sequence may come in several pieces, so a screen is written as a whole.
+    /// A sequence may arrive in several pieces, so the bytes are collected until `flush`.
     bytes: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn mouse(is_on: bool) -> io::Result<()> {
     }
 }
 
-/// Gives the terminal back. Errors are ignored: it may be gone.
+/// Restores the terminal. Errors are ignored, because the terminal may be gone.
 pub(crate) fn leave() {
     execute!(io::stdout(), DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen).ok();
     disable_raw_mode().ok();

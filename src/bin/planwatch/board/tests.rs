@@ -246,7 +246,7 @@ fn a_program_within_a_program_hides_no_plan() {
     assert_eq!(rows, expected.map(|(id, is_child)| (id.to_owned(), is_child)));
 }
 
-/// The plans of the list and the open one, as they are read next.
+/// Applies a read of the list of plans and of the open plan.
 fn reread(model: &mut Model, plans: Vec<PlanShape>, plan: Option<Box<ShownPlan>>) {
     let (plan_asked, step, output, error) = (model.plan_id.clone(), None, None, None);
     model.apply_loaded(Loaded { now: model.now, plans: Some(plans), plan_asked, plan, step, output, error });

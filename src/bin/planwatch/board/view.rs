@@ -24,7 +24,7 @@ const ACCENT: Style = Style::new().fg(Color::Cyan);
 /// The width and the height below which only the part with the focus is shown.
 const SMALL: (u16, u16) = (60, 12);
 
-/// The width from which the details stand at the right.
+/// The width from which the details are at the right.
 const WIDE: u16 = 120;
 
 /// The width of a column of the list of keys.
@@ -99,7 +99,7 @@ pub(super) fn framed(title: &str, has_focus: bool) -> Block<'_> {
         .title(Span::styled(if title.is_empty() { String::new() } else { format!(" {title} ") }, title_style))
 }
 
-/// Shows what is drawn as selected, by reversing it without its colours, which would become backgrounds.
+/// Highlights what is already drawn: reverses it, and removes its colours, which would become backgrounds.
 pub(super) fn highlight(frame: &mut Frame<'_>, area: Rect) {
     for position in area.positions() {
         if let Some(cell) = frame.buffer_mut().cell_mut(position) {
@@ -180,7 +180,7 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
 /// The most lines that a message may take.
 const MOST_OF_MESSAGE: usize = 4;
 
-/// What happened last, and below it the prompt or, without one, the keys. Without room for these, one line.
+/// What happened last, and below it the prompt or, without one, the keys. Only one line if there is no room for both.
 fn foot(model: &Model, width: usize, has_room: bool) -> Vec<Line<'static>> {
     let mut lines = match (&model.message, &model.dragged) {
         (_, Some((id, Some(to)))) => {
@@ -223,7 +223,7 @@ fn what_happened(model: &Model, width: usize) -> Line<'static> {
     Line::styled(if ago.is_empty() { String::new() } else { format!("last change {ago}") }, DIM)
 }
 
-/// What is asked for, in at most `most` lines. If both do not fit, the question is cut, not what the keys do.
+/// The prompt, in at most `most` lines. If a question and its keys do not both fit, the question is cut.
 fn prompt_lines(model: &Model, width: usize, most: usize) -> Vec<Line<'static>> {
     let Some(prompt) = model.prompt.as_ref() else { return Vec::new() };
     if !matches!(prompt.kind, PromptKind::Yes(_)) {
@@ -243,11 +243,11 @@ fn prompt_lines(model: &Model, width: usize, most: usize) -> Vec<Line<'static>> 
     vec![Line::styled(format!("{label} {keys}"), style)]
 }
 
-/// What is typed, with the cursor, which is always visible.
+/// The line of a prompt, with the cursor, which is always visible.
 fn prompt_line(model: &Model, width: usize) -> Line<'static> {
     let Some(prompt) = &model.prompt else { return Line::default() };
     let label = format!("{} › ", plain(&prompt.label));
-    // A long label leaves room for what is typed.
+    // A long label is cut to leave room for the typed text.
     let label = prose::cut(&label, width.saturating_sub(12).max(width / 2));
     let (before, after) = prompt.parts();
     let room = width.saturating_sub(Span::raw(&label).width() + 1);
@@ -273,7 +273,8 @@ fn foot_keys(is_plan: bool, width: usize) -> String {
     line
 }
 
-/// The list of keys, in two columns where one is too high; where that is not enough, it is scrolled.
+/// The list of keys: in two columns if one is too high and the width allows it. If the list still does not fit, it can
+/// be scrolled.
 fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
     let is_plan = model.is_plan_target();
     let keys = keys::keys(is_plan);

@@ -1,4 +1,4 @@
-//! A run of an agent that the board starts: its events become what the board shows of it.
+//! A run of an agent that the board starts. Its events become the text that the board shows.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -16,7 +16,7 @@ use super::engine::sentence;
 use super::event_loop::Input;
 use crate::failure::Failure;
 
-/// The most bytes of the output that are remembered; beyond this, only the last half of this many is kept.
+/// The most bytes of the output that are kept. If the output exceeds this, it is cut to its last 32 KiB.
 const MOST_OUTPUT: usize = 64 * 1024;
 
 /// What is shown of a run.
@@ -159,7 +159,8 @@ impl Surface for Board {
     }
 
     fn may_trust(&self, _: &Subject) -> bool {
-        // The board does not ask. The refusal names the command to read and then to trust; `:trust` trusts it.
+        // The board does not ask. The error says what to read and which command trusts it; that command can be typed
+        // after `:`.
         false
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
         let fixable = if report.problems.is_empty() { 0 } else { fixable(session, &context, args)? };
         match &report.fixed {
             Some(fix) if fix.is_dry_run => output.long(&fixed(fix))?,
-            Some(fix) => output.told(&fixed(fix))?,
+            Some(fix) => output.report(&fixed(fix))?,
             None => Reader::There,
         };
         output.long(&screen(&report, fixable, output.width))?;

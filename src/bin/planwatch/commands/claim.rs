@@ -61,10 +61,10 @@ fn print(session: &Session, report: &ClaimReport) -> Result<(), Failure> {
         return output.long(&diff).map(drop);
     }
     let screen = granted(report, claim, step);
-    output.told(&hanging(&screen, output.width, 4)).map(drop)
+    output.report(&hanging(&screen, output.width, 4)).map(drop)
 }
 
-/// One line that says what was taken, and what to type when it is done.
+/// The claimed step, the reason for the choice, and the commands to read, complete or release the step.
 fn granted(report: &ClaimReport, claim: &Granted, step: &Value) -> String {
     let field = |key: &str| step.get(key).and_then(Value::as_str).unwrap_or_default();
     let (id, title) = (field("id"), field("title"));
@@ -100,7 +100,7 @@ pub(crate) fn release(session: &Session, args: Release) -> Result<u8, Failure> {
     let report = release::release(&session.context_once(&key, &request)?, &request)?;
     let is_nothing = report.changes.is_empty() && report.refused.is_empty();
     if is_nothing && mode == Mode::Write && !session.output.is_json() {
-        session.output.told("no claim has lapsed\n")?;
+        session.output.report("no claim has lapsed\n")?;
         return Ok(0);
     }
     change::print(session, &report)

@@ -38,8 +38,11 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
 fn discarded(it: &DiscardReport) -> String {
     let kept =
         it.kept.iter().map(|path| format!("a text that is in no file is stored in {}\n", escaped(path)));
-    let said =
-        format!("`{}` of {} is given up; what was done of it stays\n", escaped(&it.verb), escaped(&it.at));
+    let said = format!(
+        "`{}` of {} is discarded; the part that was done stays\n",
+        escaped(&it.verb),
+        escaped(&it.at)
+    );
     text::diff(&it.diff) + &said + &kept.collect::<String>()
 }
 

@@ -1,4 +1,4 @@
-//! `draft`: passes over requirements, as they happen.
+//! `draft`: prints the passes over the requirements as they happen.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use planwatch::plan::words::nearest;
 use planwatch::process::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
 
 use crate::args::draft::Draft;
-use crate::commands::new::looking;
+use crate::commands::new::without_writing;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
@@ -18,7 +18,7 @@ use crate::named_text;
 use crate::output::{Loudness, Output, escaped, escaped_lines};
 use crate::screens::{BOLD, DIM, change, count, text};
 use crate::signals;
-use crate::spinner::Patience;
+use crate::spinner::Spinner;
 use crate::table::paint;
 use planwatch::text::typed::shell_word;
 
@@ -28,41 +28,41 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     let timeout = timeout(&args.timeout)?;
     let request = request(session, args, &who)?;
     if args.is_dry_run {
-        let preview = looking(session, |context| draft::preview(context, &request))?;
+        let preview = without_writing(session, |context| draft::preview(context, &request))?;
         return show(session, &who, preview.as_ref());
     }
     let is_first = session.workspace()?.plans_dir.is_none() && request.aim == Aim::Requirements;
     if is_first {
-        // No plans directory is made for what cannot begin.
-        looking(session, |context| draft::preview(context, &request))?;
+        // If the draft cannot begin, this fails before a plans directory is made.
+        without_writing(session, |context| draft::preview(context, &request))?;
     }
     let context = if is_first { session.context_to_make()? } else { session.context()? };
     let directory = context.here.root.clone();
     let command = AnswerCommand { words: who.words, directory, timeout };
     let stopper = Stopper::default();
     let stopping = stopper.clone();
-    // Of several signals the later ones end the agent without grace.
+    // A second signal ends the agent without the grace period.
     let signals = signals::stop_at(move |_| {
         stopping.stop();
         true
     });
     let mut agent = Agent { command, stopper };
-    let (mut told, mut patience) = (Ok(()), None);
+    let (mut printed, mut spinner) = (Ok(()), None);
     let report = draft::draft(&context, &request, &mut agent, &mut |event| {
-        drop(patience.take());
-        let now = tell(&session.output, event, args.show_diff);
-        patience = waiting(&session.output, event);
-        if told.is_ok() {
-            told = now;
+        drop(spinner.take());
+        let now = print_event(&session.output, event, args.show_diff);
+        spinner = waiting(&session.output, event);
+        if printed.is_ok() {
+            printed = now;
         }
     });
-    drop(patience);
+    drop(spinner);
     if is_first && report.as_ref().map_or(true, |it| it.plan.is_none()) {
         // A directory that is not empty may contain the user's files.
         std::fs::remove_dir(context.plans.root()).ok();
     }
     let report = report?;
-    told?;
+    printed?;
     answer(session, &report, args.show_diff)?;
     Ok(signals.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
 }
@@ -86,7 +86,8 @@ impl Who {
             let hint = format!("--agent {}, or --command 'a line for a shell'", all());
             return Err(Failure::usage("which agent?", hint));
         };
-        // A preset of this name edits files when it runs a step; asked for a text it does not.
+        // A preset is used even if the user has an agent of the same name: presets for `draft` are read-only, but the
+        // user's agent may edit files.
         let preset = PRESETS.iter().find(|it| it.name == name);
         if let Some(shown) = preset.is_none().then(|| own_command(session, name)).flatten() {
             let words = AnswerCommand::of_shell(&shown);
@@ -104,7 +105,8 @@ impl Who {
     }
 }
 
-/// An agent of the user's own configuration that reads its prompt from standard input, as every answering one does.
+/// The command of an agent in the user's own configuration. `None` if there is no such agent, or if it reads its prompt
+/// from a file, because `draft` sends prompts on standard input.
 fn own_command(session: &Session, name: &str) -> Option<String> {
     let (own, _) = session.own_agents();
     let found = own.get(name).filter(|it| it.prompt != Some(PromptBy::File))?;
@@ -144,7 +146,8 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
     })
 }
 
-/// A conversation, and its path from the repository's root, by which it is found again.
+/// A conversation, and the path by which `--continue` finds it: relative to the repository's root, or as typed if it is
+/// outside.
 fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
     let conversation = named_text::read(session, path)?;
     let absolute = session.path(path);
@@ -154,7 +157,7 @@ fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
     Ok(Source { conversation, name: below.to_string_lossy().into_owned() })
 }
 
-/// The conversation that a draft was begun with; `None` if nothing is left to ask.
+/// The conversation that a draft was begun with; `None` if there is nothing left to ask the agent.
 fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failure> {
     let (context, name) = (session.context()?, &args.name);
     let Some(named) = draft::source(&context, name, args.passes)? else { return Ok(None) };
@@ -206,16 +209,16 @@ fn show(session: &Session, who: &Who, preview: Option<&Preview>) -> Result<u8, F
 }
 
 /// A progress line while an agent works.
-fn waiting(output: &Output, event: &Event) -> Option<Patience> {
+fn waiting(output: &Output, event: &Event) -> Option<Spinner> {
     let what = match event {
         Event::Asking { .. } | Event::Again { .. } => "asking the agent",
         Event::Waiting { .. } => "waiting for the agent's limit",
         _ => return None,
     };
-    (output.loudness > Loudness::Quiet && !output.is_json()).then(|| Patience::with(what))
+    (output.loudness > Loudness::Quiet && !output.is_json()).then(|| Spinner::with(what))
 }
 
-fn tell(output: &Output, event: &Event, with_diff: bool) -> Result<(), Failure> {
+fn print_event(output: &Output, event: &Event, with_diff: bool) -> Result<(), Failure> {
     if output.is_json() {
         return output.json("draft-event", event.to_json(with_diff)).map(drop);
     }
@@ -230,9 +233,9 @@ fn tell(output: &Output, event: &Event, with_diff: bool) -> Result<(), Failure> 
                 _ => format!("{word}, +{added} -{removed}"),
             };
             let head = paint(BOLD, &format!("pass {pass}"));
-            output.told(&format!("{head}  {focus:<19}  {stat}\n"))?;
+            output.report(&format!("{head}  {focus:<19}  {stat}\n"))?;
             if with_diff && !diff.is_empty() {
-                output.told(&text::diff(diff))?;
+                output.report(&text::diff(diff))?;
             }
         }
         Event::Again { pass, why } => output.hint(&format!("pass {pass} is repeated: {why}")),
@@ -255,20 +258,20 @@ fn answer(session: &Session, report: &DraftReport, with_diff: bool) -> Result<()
     } else if let Some(plan) = report.plan.as_deref().filter(|_| !report.is_incomplete()) {
         if let Some(steps) = &report.steps {
             if with_diff {
-                output.told(&text::diff(&steps.diff))?;
+                output.report(&text::diff(&steps.diff))?;
             }
             let lines: String = steps.changes.iter().map(|it| change::line("replace", it)).collect();
-            output.told(&text::hanging(&lines, output.width, 4))?;
+            output.report(&text::hanging(&lines, output.width, 4))?;
         }
         let path = report.path.as_deref().unwrap_or_default();
         let path = paint(BOLD, &escaped(path));
-        output.told(&format!("{}: {path}\n", sentence(report)))?;
+        output.report(&format!("{}: {path}\n", sentence(report)))?;
         let plan = shell_word(&plan);
         let next = match report.steps {
             Some(_) => format!("planwatch start {plan}"),
             None => format!("planwatch draft {plan} --steps"),
         };
-        output.told(&change::next_line(&next))?;
+        output.report(&change::next_line(&next))?;
     }
     if let Some(error) = report.error() {
         output.failure(&Failure::of(&error));
@@ -280,7 +283,7 @@ fn sentence(report: &DraftReport) -> String {
     let passes = format!("{} pass{}", report.pass, if report.pass == 1 { "" } else { "es" });
     match report.state {
         State::Converged => format!("converged after {passes}"),
-        State::Oscillates => format!("ended after {passes}, as a text came back"),
+        State::Oscillates => format!("ended after {passes}, because an earlier text came back"),
         _ => format!("finished after {passes}"),
     }
 }

@@ -1,4 +1,4 @@
-//! `edit`: the user's editor on a file, and what is wrong with it afterwards.
+//! `edit`: opens a file in the user's editor, and reports its problems afterwards.
 
 use std::io::IsTerminal;
 
@@ -49,7 +49,9 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     };
     if found.is_empty() {
         let did = if is_unchanged { "unchanged" } else { "edited" };
-        session.output.told(&format!("{did} {}\n", paint(BOLD, &escaped(&full_id(&context, &args.id)?))))?;
+        session
+            .output
+            .report(&format!("{did} {}\n", paint(BOLD, &escaped(&full_id(&context, &args.id)?))))?;
     } else {
         session.output.text(&found.iter().map(shown).collect::<String>())?;
     }
@@ -62,11 +64,11 @@ fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
         ShowReport::Step(it) => it.step.id,
         ShowReport::Plan(it) => it.plan.id,
         ShowReport::Graph { plan, .. } => plan,
-        // A decision is never edited, and what else is recorded is no plan.
+        // Decisions and insights are not edited.
         ShowReport::Decision(_) | ShowReport::Insight(_) => {
             return Err(Failure::usage(
                 format!("`{typed}` is not a plan or step"),
-                "what was decided stays; `planwatch decide` records something else",
+                "decisions and insights are not edited; `planwatch decide` and `planwatch insight` record new ones",
             ));
         }
     })

@@ -30,20 +30,21 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
         let path = &if path.is_dir() { path.join(name(&report.plan, form)) } else { path.clone() };
         write(path, report.text.as_bytes(), args.force)?;
         if !output.is_json() {
-            output.told(&format!("wrote {}\n", crate::output::escaped(&path.display().to_string())))?;
+            output.report(&format!("wrote {}\n", crate::output::escaped(&path.display().to_string())))?;
             return Ok(0);
         }
     }
     match (output.is_json(), report.form) {
         (true, _) => drop(output.json("export", report.to_json())?),
-        // A file of this plan may hold anything; what goes to a file or a pipe stays as it is.
+        // JSON is printed as it is. Other forms may contain control characters from the plan's files, which are
+        // escaped.
         (false, ExportForm::Json) => drop(output.text(&report.text)?),
         (false, _) => drop(output.long(&crate::output::escaped_lines(&report.text))?),
     }
     Ok(0)
 }
 
-/// The file of a plan in a directory.
+/// The name of the file for a plan.
 fn name(plan: &str, form: ExportForm) -> String {
     let ending = match form {
         ExportForm::Json => "json",
@@ -63,7 +64,7 @@ fn site(session: &Session, form: ExportForm, to: Option<&Path>, is_forced: bool)
     let site = session.patiently(|| Site::of(&context))?;
     let files: Vec<String> = site.files().collect();
     let place = |file: &String| -> PathBuf { file.split('/').fold(to.to_owned(), |path, it| path.join(it)) };
-    // Nothing is written if one of the files is in the way.
+    // Without `--force`, nothing is written if one of the files exists.
     if let Some(path) = files.iter().map(place).find(|it| !is_forced && it.symlink_metadata().is_ok()) {
         return Err(exists(&path));
     }
@@ -82,7 +83,7 @@ fn site(session: &Session, form: ExportForm, to: Option<&Path>, is_forced: bool)
         output.json("export", object)?;
     } else {
         let shown = crate::output::escaped(&to.join("index.html").display().to_string()).into_owned();
-        output.told(&format!("wrote {shown} and {} below it\n", count(files.len() - 1, "page")))?;
+        output.report(&format!("wrote {shown} and {} below it\n", count(files.len() - 1, "page")))?;
     }
     Ok(0)
 }

@@ -31,7 +31,7 @@ fn setup(session: &Session, args: &GitSetup) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("git-setup", report.to_json())?;
     } else {
-        session.output.told(&set_up(&report))?;
+        session.output.report(&set_up(&report))?;
     }
     Ok(0)
 }
@@ -65,7 +65,7 @@ fn resolve(session: &Session, args: GitResolve) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("git-resolve", report.to_json())?;
     } else {
-        session.output.told(&resolved(&report))?;
+        session.output.report(&resolved(&report))?;
     }
     Ok(report.exit_code())
 }
@@ -129,8 +129,8 @@ fn resolved_line(file: &ResolvedFile, is_dry_run: bool) -> String {
     format!("{state}  {}{more}\n", escaped(&file.path))
 }
 
-/// The configuration of the project is read if that is possible. After exit code 2 the command line that git runs merges
-/// by lines.
+/// Uses the project's status words if its configuration can be read. On exit code 2, the command that git runs as merge
+/// driver falls back to a merge by lines.
 fn merge_driver(session: &Session, args: GitMergeDriver) -> Result<u8, Failure> {
     let words = session.context().map_or_else(|_| Words::default(), |it| it.config.words);
     let GitMergeDriver { base, ours, theirs, marker_size, path, output } = args;
@@ -150,7 +150,7 @@ fn commit(session: &Session, args: GitCommit) -> Result<u8, Failure> {
         output.json("commit", report.to_json())?;
         return Ok(0);
     }
-    output.told(&said(&report))?;
+    output.report(&said(&report))?;
     for left in &report.left {
         output.note("left", &format!("not committed: {}", why_left(&left.path, left.why)));
     }

@@ -1,11 +1,11 @@
-//! `import`: other forms of plans as plans.
+//! `import`: makes plans from documents and the data of other tools.
 
 use planwatch::ops::import::{self, ImportReport, ImportRequest};
 use planwatch::plan::import::Unmapped;
 use planwatch::store::transaction::Mode;
 
 use crate::args::import::Import;
-use crate::commands::new::looking;
+use crate::commands::new::without_writing;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
@@ -14,7 +14,7 @@ use crate::screens::problems::problem;
 use crate::screens::{DIM, change, count, heading, text};
 use crate::table::paint;
 
-/// At most this many of one kind are listed; the rest are counted.
+/// At most this many parts that were not mapped are listed; the others are counted.
 const MOST: usize = 20;
 
 pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
@@ -35,13 +35,13 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
         ..ImportRequest::default()
     };
     if session.workspace()?.plans_dir.is_none() {
-        // No plans directory is made for what turns out to hold no plan.
+        // If the source contains no plan, this fails before a plans directory is made.
         let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };
-        looking(session, |context| import::import(context, &trial))?;
+        without_writing(session, |context| import::import(context, &trial))?;
     }
     let report = match request.mode {
         Mode::Write => import::import(&session.context_to_make()?, &request)?,
-        Mode::DryRun => looking(session, |context| import::import(context, &request))?,
+        Mode::DryRun => without_writing(session, |context| import::import(context, &request))?,
     };
     if session.output.is_json() {
         session.output.json("import", report.to_json())?;
@@ -52,13 +52,13 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     }
     let code = change::print(session, &report.change)?;
     for (path, plan) in &report.already {
-        session.output.told(&format!("{}  already imported as {plan}\n", escaped(path)))?;
+        session.output.report(&format!("{}  already imported as {plan}\n", escaped(path)))?;
     }
     for it in &report.unread {
-        session.output.told(&problem(it, &it.path, None, session.output.width))?;
+        session.output.report(&problem(it, &it.path, None, session.output.width))?;
     }
-    let told = unmapped(&report.unmapped);
-    session.output.told(&text::hanging(&told, session.output.width, 4))?;
+    let unmapped = unmapped(&report.unmapped);
+    session.output.report(&text::hanging(&unmapped, session.output.width, 4))?;
     Ok(code)
 }
 

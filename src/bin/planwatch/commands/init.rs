@@ -1,4 +1,4 @@
-//! `init`: makes a project ready for plans and for agents, and takes that back; `hook`, which agents call by themselves.
+//! `init`: sets up a project for plans and for agents, and undoes that. `hook`: is called by agents.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
     } else if report.is_dry_run {
         output.text(&would(&report))?;
     } else {
-        output.told(&text::fitted(&screen(&report), output.width))?;
+        output.report(&text::fitted(&screen(&report), output.width))?;
     }
     Ok(0)
 }

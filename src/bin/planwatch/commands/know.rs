@@ -7,7 +7,7 @@ use planwatch::ops::insight::{self, InsightRequest, InsightsRequest};
 use planwatch::store::transaction::Mode;
 
 use crate::args::know::{Decide, Insight};
-use crate::commands::new::{looking, trying};
+use crate::commands::new::{dry_run, without_writing};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::named_text;
@@ -37,7 +37,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     let limit = positive(args.limit)?;
     let now = context::now();
     if args.topics {
-        let topics = looking(session, |context| Ok(decide::topics(context)))?;
+        let topics = without_writing(session, |context| Ok(decide::topics(context)))?;
         return session.answer(
             "topic-list",
             || decide::topics_to_json(&topics),
@@ -46,7 +46,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     }
     let Decide { topic, plan, step, tags, since, .. } = args;
     let request = DecisionsRequest { topic, plan, step, tags, since, limit };
-    let report = looking(session, |context| decide::decisions(context, &request))?;
+    let report = without_writing(session, |context| decide::decisions(context, &request))?;
     let topic = request.topic.as_deref();
     session.answer(
         "decision-list",
@@ -76,7 +76,7 @@ fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
     let now = context::now();
     let Insight { title, plan, tags, since, .. } = args;
     let request = InsightsRequest { title, plan, tags, since, limit };
-    let report = looking(session, |context| insight::insights(context, &request))?;
+    let report = without_writing(session, |context| insight::insights(context, &request))?;
     let title = request.title.as_deref();
     session.answer(
         "insight-list",
@@ -85,7 +85,7 @@ fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
     )
 }
 
-/// Writes, and makes the plans directory first if there is none.
+/// Writes, and makes the plans directory first if there is none. A dry run makes nothing.
 pub(crate) fn recorded<T>(
     session: &Session,
     mode: Mode,
@@ -93,7 +93,7 @@ pub(crate) fn recorded<T>(
 ) -> Result<T, Failure> {
     match mode {
         Mode::Write => Ok(write(&session.context_to_make()?)?),
-        Mode::DryRun => trying(session, write),
+        Mode::DryRun => dry_run(session, write),
     }
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
 
 fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let context = session.context()?;
-    // The process ends right after this; freeing a long answer takes longer than writing it.
+    // The answer is never freed: the process ends right after this, and freeing a long answer takes longer than writing
+    // it.
     let report = ManuallyDrop::new(session.patiently(|| list::list(&context, request))?);
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;
@@ -113,7 +114,7 @@ fn no_plans(request: &ListRequest, hidden: usize) -> String {
     let open = ("planwatch list".to_owned(), "to list the open plans");
     let all = ("planwatch list --all".to_owned(), "to list every plan");
     match (is_filtered, hidden) {
-        (true, _) => format!("No plan is like that.\n{}", to_type(&[open, all])),
+        (true, _) => format!("No plan matches.\n{}", to_type(&[open, all])),
         (false, _) if request.archived => format!("No plan is archived.\n{}", to_type(&[open])),
         (false, 0) => welcome::screen(),
         (false, n) => format!("{}{}", none_open(n), after_all()),
@@ -149,7 +150,7 @@ fn steps_of(
         let (said, commands) = match plan.steps_total {
             0 if plan.kind == PlanKind::Program => ("It has no steps of its own.", vec![joining(&plan.id)]),
             0 => ("It has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "to add one")]),
-            _ => ("No step is like that.", vec![(format!("planwatch list {id}"), "to list all of them")]),
+            _ => ("No step matches.", vec![(format!("planwatch list {id}"), "to list all of them")]),
         };
         return Ok(format!("{head}{said}\n{}", to_type(&commands)));
     }

@@ -44,7 +44,7 @@ fn screen(report: &LogReport, context: &Context, width: Option<usize>) -> String
     }
     let said = history::events(&report.events, context.now, width);
     let more = if report.has_more {
-        format!("\n{}\n", paint(DIM, "there is more: raise --limit"))
+        format!("\n{}\n", paint(DIM, "there are more changes; --limit N shows them"))
     } else {
         String::new()
     };
@@ -73,7 +73,7 @@ pub(crate) fn diff(session: &Session, args: Diff) -> Result<u8, Failure> {
     let request = DiffRequest { plan, rev: rev.or_else(|| named.clone()), staged, patch };
     let report = session.patiently(|| {
         diff::diff(&context, &request).map_err(|error| match &named {
-            // The word may have been meant as either.
+            // The word may have been meant as a plan or as a revision.
             Some(name) if error.code() == "not-found" => {
                 Error::NotFound { what: "plan or revision", name: name.clone(), nearest: None }
             }
@@ -158,7 +158,7 @@ fn by(of: &Added) -> String {
     of.by.as_ref().map(|it| format!(" by {it}")).unwrap_or_default()
 }
 
-/// The text of a file that differs; within changed lines the words that differ are marked.
+/// The differences of a file, line by line; within changed lines, the words that differ are marked.
 fn patch(file: &FileDiff) -> String {
     let text = |it: &Option<Vec<u8>>| String::from_utf8_lossy(it.as_deref().unwrap_or_default()).into_owned();
     let (old, new) = (text(&file.old), text(&file.new));
@@ -180,7 +180,7 @@ fn patch(file: &FileDiff) -> String {
     said
 }
 
-/// A list for a comment on a pull request.
+/// The report as a Markdown list, for example for a comment on a pull request.
 fn as_markdown(report: &DiffReport) -> String {
     if report.differences.is_empty() {
         return "The plans do not differ.\n".to_owned();
@@ -201,7 +201,7 @@ fn as_markdown(report: &DiffReport) -> String {
     said
 }
 
-/// A text that Markdown shows as it is.
+/// Escapes a text so that Markdown shows it unchanged.
 fn plain(text: &str) -> String {
     let text = escaped(&one_line(text)).into_owned();
     let special =

@@ -7,7 +7,8 @@ use crate::context::Session;
 use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
-    // A named directory that does not exist is an error now. Without a name the folders come from the client.
+    // If a plans directory was named and does not exist, this fails now. If none was named, the client sends its
+    // folders.
     match session.context() {
         Err(failure) if failure.code != Error::NoPlansDir.code() => return Err(failure),
         _ => {}

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     malloc::give_back();
-    // A named directory that does not exist is an error now. Without a name it may be created later.
+    // If a plans directory was named and does not exist, this fails now. If none was named, one may be created later.
     match session.context() {
         Err(failure) if failure.code != Error::NoPlansDir.code() => return Err(failure),
         _ => {}
@@ -24,7 +24,7 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     let server = Planwatch::new(session.contexts_found(), options)
         .with_maker(session.contexts_to_make())
         .with_viewer(session.contexts_to_look())
-        .with_following(context::homes());
+        .with_following(context::socket_dirs());
     mcp::stdio(server)?;
     Ok(0)
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failu
     Ok(code)
 }
 
-/// Names the plan's next step to a person. A script can ask for it, and need not wait until all plans are loaded.
+/// Prints the plan's next step, but only on a terminal, so that scripts do not wait until all plans are loaded.
 fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Result<(), Failure> {
     let is_for_person = !session.output.is_json() && std::io::stdout().is_terminal();
     let step = report.changes.last().and_then(|it| it.now.get("plan")).and_then(serde_json::Value::as_str);
@@ -50,7 +50,7 @@ fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Resu
         None => next.why,
     };
     let line = hanging(&change::next_line(&said), session.output.width, 6);
-    session.output.told(&line).map(drop)
+    session.output.report(&line).map(drop)
 }
 
 pub(crate) fn attempt(session: &Session, args: Attempt) -> Result<u8, Failure> {

@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     };
     let mut report = match mode {
         Mode::Write => create::new(&session.context_to_make()?, &request)?,
-        Mode::DryRun => trying(session, |context| create::new(context, &request))?,
+        Mode::DryRun => dry_run(session, |context| create::new(context, &request))?,
     };
     if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
         report.hints = vec![match request.children.is_empty() {
@@ -55,8 +55,8 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Shows what would be written; what would be refused is refused, also where the plans directory would have to be made.
-pub(crate) fn trying<T>(
+/// Does a dry run. Like a write, it is refused if there is no plans directory and none can be made here.
+pub(crate) fn dry_run<T>(
     session: &Session,
     ask: impl FnOnce(&Context) -> Result<T, Error>,
 ) -> Result<T, Failure> {
@@ -64,11 +64,11 @@ pub(crate) fn trying<T>(
     if workspace.plans_dir.is_none() {
         workspace::check_place(&*session.disk(), &workspace)?;
     }
-    looking(session, ask)
+    without_writing(session, ask)
 }
 
-/// Asks without writing, also where the plans directory would have to be made first.
-pub(crate) fn looking<T>(
+/// Runs `ask` without writing; if there is no plans directory, with an empty temporary one.
+pub(crate) fn without_writing<T>(
     session: &Session,
     ask: impl FnOnce(&Context) -> Result<T, Error>,
 ) -> Result<T, Failure> {
@@ -79,7 +79,7 @@ pub(crate) fn looking<T>(
     let plans = context::empty_plans_dir()?;
     let report = session.context_in(&workspace, &plans).and_then(|it| Ok(ask(&it)?));
     for made in plans.ancestors().take(2) {
-        // What is not empty was not made here.
+        // A directory that is not empty was not made here, and is not removed.
         std::fs::remove_dir(made).ok();
     }
     report

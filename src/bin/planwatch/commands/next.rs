@@ -20,9 +20,10 @@ const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let context = session.context()?;
-    // The process ends right after this; freeing a long answer takes longer than writing it.
     let most = (!session.output.is_json()).then_some(1 + ALSO);
     let request = NextRequest { plan: args.plan, most };
+    // The answer is never freed: the process ends right after this, and freeing a long answer takes longer than writing
+    // it.
     let report = ManuallyDrop::new(session.patiently(|| next::next(&context, &request))?);
     session.answer("next", || report.to_json(), |width| screen(&report, context.now, width))?;
     Ok(report.exit_code())

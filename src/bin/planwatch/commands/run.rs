@@ -34,7 +34,7 @@ pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
     }
     let processes = Processes::default();
     let stop = processes.stopper();
-    // A second signal ends this process at once, and the next run repairs what it leaves.
+    // A second signal ends this process at once; the next run repairs what this one left unfinished.
     let signals = signals::stop_at(move |is_first| {
         if is_first {
             stop.stop();
@@ -117,7 +117,7 @@ fn span(option: &str, given: Option<String>) -> Result<Option<Duration>, Failure
     Ok(seconds.map(Duration::from_secs))
 }
 
-/// The run's view of this process.
+/// The surface of a run that was started on the command line.
 struct Terminal<'a> {
     session: &'a Session,
     plans: &'a Path,

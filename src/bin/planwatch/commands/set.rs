@@ -60,7 +60,8 @@ const OTHER_NAMES: [(&str, &str); 16] = [
     ("epic", "program"),
 ];
 
-/// The known field that is near to an unknown one, or that has its name elsewhere.
+/// The known field that an unknown key probably means: the field that other programs call by this name, else one with a
+/// similar spelling. `None` for a known key.
 fn meant(key: &str) -> Option<String> {
     let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
     if known().any(|it| it == key) {
@@ -71,7 +72,7 @@ fn meant(key: &str) -> Option<String> {
     other.or_else(|| nearest(&folded, known()))
 }
 
-/// What is done with the text after a sign.
+/// Makes the operation from the text after `+=` or `-=`.
 type Op = fn(String) -> SetOp;
 
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
@@ -87,10 +88,10 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
     match (joined, value) {
         (Some((key, _, _)), _) if unset => Err(Failure::usage(
             format!("`{key}` is a list: use += and -=; --unset removes the whole field"),
-            "leave it out",
+            "leave --unset out",
         )),
         (Some((key, behind, op)), None) => Ok((key, op(behind))),
-        // `tags+= web` is what a shell makes of a slip of the finger.
+        // `tags+= web`, with a space by mistake, arrives as two arguments.
         (Some((key, behind, op)), Some(value)) if behind.is_empty() => Ok((key, op(value))),
         (Some((_, _, _)), Some(value)) => Err(Failure::usage(
             format!("`{value}` is one value too many"),

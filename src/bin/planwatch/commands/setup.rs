@@ -49,10 +49,10 @@ fn write_pages(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// One manual page; clap's own ends in a section without a name and in a footer that names no program.
+/// One manual page; clap's own page has a section without a name and a footer that names no program.
 fn page(name: &str, of: &Command) -> io::Result<Vec<u8>> {
     let source = concat!("planwatch ", env!("CARGO_PKG_VERSION"));
-    // An empty date would be left out, and what follows it taken for it.
+    // An empty date would be left out, and the next argument would be taken for the date.
     let page = Page::new(of.clone()).title(name).date(" ").source(source).manual("planwatch");
     let mut text = Vec::new();
     page.render_title(&mut text)?;
@@ -87,7 +87,7 @@ fn page(name: &str, of: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What can be typed, a line for each verb below this one; clap's own names no values.
+/// The synopsis, with a line for each verb below this one. clap's own synopsis does not name values.
 fn synopses(of: &Command) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["SYNOPSIS"]);
@@ -108,7 +108,7 @@ fn synopses(of: &Command) -> Roff {
     section
 }
 
-/// One line: the verb, its own options, those of every verb as one word, and its arguments.
+/// One line: the verb, its own options, `[OPTION]...` for the options of every verb, and the verb's arguments.
 fn synopsis(name: &str, of: &Command) -> Vec<Inline> {
     let mut line = vec![bold(name)];
     let is_own = |it: &&Arg| !it.is_positional() && !it.is_global_set() && !it.is_hide_set();
@@ -148,7 +148,7 @@ fn value_name(it: &Arg) -> String {
     named.unwrap_or_else(|| it.get_id().to_string().to_uppercase())
 }
 
-/// The verbs below a verb, as those of `script`.
+/// The verbs below a verb, such as those of `script`.
 fn below(of: &Command) -> Vec<Command> {
     let whole = args::whole_command();
     let verb = whole.find_subcommand(of.get_name());
@@ -186,7 +186,7 @@ fn exit_codes(page: &mut Roff) {
     }
 }
 
-/// The examples of a verb's help are its indented lines; what else it says follows them.
+/// Splits the text after a verb's help: indented lines are examples, the others are notes.
 fn examples_and_notes(help: &str) -> (Vec<&str>, Vec<&str>) {
     let lines = help.lines().filter(|it| !it.trim().is_empty() && !it.starts_with("Example"));
     let (examples, notes): (Vec<_>, Vec<_>) = lines.partition(|it| it.starts_with("  "));

@@ -94,7 +94,7 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     text + &problem_section(&shown.problems, width)
 }
 
-/// The step's dependencies and its claim: a name and a value on each line.
+/// The step's dependencies, claim, confirmation and result: a name and a value on each line.
 fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let step = &shown.step;
     let is_shown = shown.waits_for.is_empty() || !step.depends_ranges.is_empty();
@@ -137,7 +137,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     body(&facts.iter().map(line).collect::<String>())
 }
 
-/// Another machine has ended the work, which is not merged here.
+/// The worker on another machine that has ended the work, if the result is not merged here.
 fn ended_elsewhere(shown: &ShownStep) -> Option<String> {
     shown.step.held_by.clone().filter(|_| shown.held.is_none())
 }
@@ -160,7 +160,7 @@ fn said_yes(it: &Confirmation, now: Time) -> String {
     }
 }
 
-/// Whether a text holds another one, however the lines are broken and the words are marked.
+/// Whether `body` contains the words of `description` in sequence, regardless of line breaks, punctuation and case.
 fn repeats(body: &str, description: &str) -> bool {
     let words = |it: &str| {
         let words = it.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty());
@@ -200,7 +200,7 @@ fn list(name: &str, items: &[String], width: Option<usize>) -> String {
     section(name, &hanging(&items, width, 4))
 }
 
-/// Decisions about it, newest first; `planwatch decide TOPIC` shows the reasons.
+/// The decisions about a plan or a step, newest first; `planwatch decide TOPIC` shows the reasons.
 fn decisions(of: &[Decision], now: Time, width: Option<usize>) -> String {
     let line = |it: &Decision| {
         let head = paint(DIM, &dated(now, it.decided_at));

@@ -20,7 +20,8 @@ pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
     session.answer("table", || search::table_to_json(&answer), |width| screen(&answer, width))
 }
 
-/// All columns, each as wide as its widest value; what a terminal cannot hold is cut from the widest.
+/// All columns, each as wide as its widest value. If the terminal is too narrow, the widest columns are cut, except
+/// columns that identify rows.
 fn screen(answer: &Answer, width: Option<usize>) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),

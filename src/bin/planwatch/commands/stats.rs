@@ -44,7 +44,7 @@ fn screen(report: &StatsReport, now: Time, width: Option<usize>) -> String {
         writeln!(text, "  median {}, 90 % within {} ({of})", length(median), length(p90)).ok();
     }
     let tries: Vec<_> = report.tries.iter().map(|it| (it.tries.to_string(), it.steps)).collect();
-    text += &section("Tries until now, and the number of steps", &tries, width);
+    text += &section("Steps, by number of tries", &tries, width);
     let outcomes: Vec<_> = report.outcomes.iter().map(|it| (it.outcome.clone(), it.attempts)).collect();
     text += &section("Outcomes of attempts", &outcomes, width);
     if report.total.attempts > 0 {
@@ -61,7 +61,7 @@ fn screen(report: &StatsReport, now: Time, width: Option<usize>) -> String {
         text += &table.draw(width);
     }
     if !report.waiting.is_empty() {
-        writeln!(text, "\n{}", paint(BOLD, "Ready for longest")).ok();
+        writeln!(text, "\n{}", paint(BOLD, "Ready for the longest time")).ok();
         let columns =
             [column("step", Yields::Name), column("title", Yields::Text), column("", Yields::Whole)];
         let mut table = Table::new(columns);

@@ -25,7 +25,7 @@ use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
 /// Where there is no terminal, each section has at most this many lines.
 const LINES: usize = 10;
-/// A section shows this many lines, or fewer where that makes the screen fit the terminal.
+/// On a terminal, a section shows at least this many of its lines, or fewer if that makes the screen fit.
 const LEAST: usize = 3;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
@@ -40,7 +40,7 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
         session.answer("status", || report.to_json(), |_| markdown(&report))?;
     } else {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
-        let client = Client::connect(&context.plans, &context::homes());
+        let client = Client::connect(&context.plans, &context::socket_dirs());
         let http = client.and_then(|mut it| it.status()).and_then(|it| it.http);
         let http = http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}"))));
         let below = http.unwrap_or_default();
@@ -61,9 +61,9 @@ fn n_plans(context: &Context) -> Result<usize, Failure> {
 /// How much a screen may show.
 struct Room {
     width: Option<usize>,
-    /// None without a terminal.
+    /// `None` without a terminal.
     height: Option<usize>,
-    /// The command that shows what there is no room for; none if everything is wanted.
+    /// The command that shows the lines that do not fit; `None` if everything is to be shown.
     more: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Room {
         if self.more.is_none() { usize::MAX } else { self.height.unwrap_or(0).max(LINES) }
     }
 
-    /// How many lines each section shows, of those that it has, if the rest of the screen takes `others`.
+    /// How many of its `wanted` lines each section shows, if the rest of the screen takes `others` lines.
     fn shares(&self, wanted: &[usize], others: usize) -> Vec<usize> {
         match (&self.more, self.height) {
             (None, _) => wanted.to_vec(),
@@ -83,9 +83,9 @@ impl Room {
     }
 }
 
-/// Divides lines among sections, so that those which are cut have the same number, or one more.
+/// Divides lines among sections. Sections that are cut have equal numbers of lines, or differ by one.
 ///
-/// A section that is cut needs a line that says so.
+/// A section that is cut needs another line, which says how many are missing.
 fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
     let used = |shares: &[usize]| {
         shares.iter().zip(wanted).map(|(it, wanted)| it + usize::from(it < wanted)).sum::<usize>()
@@ -138,7 +138,7 @@ fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &s
     above + &parts + &below
 }
 
-/// All open plans in one line, and how many drafts there are besides.
+/// The progress of all open plans in one line, and the number of drafts.
 fn sum(report: &StatusReport) -> String {
     let open = || report.plans.iter().filter(|it| !status::is_draft(it));
     let total = open().map(|it| it.steps_total).sum();
@@ -154,7 +154,7 @@ fn sum(report: &StatusReport) -> String {
 
 struct Part {
     name: &'static str,
-    /// The first ones, or all.
+    /// The first lines, or all.
     lines: Vec<Vec<Cell>>,
     total: usize,
 }
@@ -213,7 +213,7 @@ fn attention(it: &Attention, now: Time) -> Vec<Cell> {
         Reason::Stale => PLAIN,
     };
     let state = styled(style, format!("{} {}", mark(&it.step.status), it.reason.word()));
-    // The reason says it already.
+    // The text does not repeat the reason.
     let last = it.last.as_deref().unwrap_or_default();
     let last = last.strip_prefix(it.reason.word()).and_then(|it| it.strip_prefix(": ")).unwrap_or(last);
     let last = if it.reason == Reason::Faulty { it.step.problems.join(", ") } else { last.to_owned() };
@@ -241,7 +241,7 @@ fn troubles(report: &StatusReport, more: Option<&str>) -> String {
         writeln!(said, "\n{}", escaped(&interrupted.sentence())).ok();
     }
     if !report.kept.is_empty() {
-        writeln!(said, "\n{} stored beside the files:", count(report.kept.len(), "version")).ok();
+        writeln!(said, "\n{} stored outside of the files:", count(report.kept.len(), "version")).ok();
         let shown = if more.is_some() { LEAST } else { report.kept.len() };
         said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(it))));
         let rest = report.kept.len().saturating_sub(shown);
@@ -256,7 +256,7 @@ fn what_next(report: &StatusReport) -> String {
     if report.plans.is_empty() {
         return after_all();
     }
-    // The one that `next` names.
+    // The step that `next` names.
     if let Some(step) = report.ready.first() {
         return to_type(&for_next(&step.step));
     }
@@ -276,7 +276,7 @@ fn what_next(report: &StatusReport) -> String {
     ])
 }
 
-/// It contains dates, because a text that is kept must not say `yesterday`.
+/// The report as Markdown. It contains dates instead of ages, because `yesterday` becomes wrong in a text that is kept.
 fn markdown(report: &StatusReport) -> String {
     let plain = |it: &str| escaped(it).into_owned();
     let mut text = "# Status\n".to_owned();
@@ -348,7 +348,7 @@ mod tests {
             (&[2, 3][..], 20, &[2, 3][..]),
             (&[500, 2, 500, 0], 24, &[10, 2, 10, 0]),
             (&[500, 500], 9, &[4, 3]),
-            // A line that only says that one is missing could hold that one.
+            // If only one line is missing, it takes the place of the line that would say so.
             (&[5], 5, &[5]),
             (&[6], 5, &[4]),
             (&[500, 500, 500], 9, &[2, 2, 2]),

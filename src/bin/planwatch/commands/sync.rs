@@ -41,7 +41,7 @@ fn set_up(session: &Session, args: SyncInit) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("sync-init", report.to_json())?;
     } else {
-        session.output.told(&made(&report))?;
+        session.output.report(&made(&report))?;
     }
     Ok(0)
 }
@@ -92,7 +92,10 @@ fn listed(report: &SyncReport, now: time::Time) -> String {
         writeln!(said, "{}  {} (last answer: {since})", paint(BAD, "unreachable"), escaped(error)).ok();
     }
     if report.claims.is_empty() {
-        writeln!(said, "No step is claimed at {}.", escaped(&report.remote)).ok();
+        let is_database = report.claims_at == "postgres";
+        let at = || format!("at {}", escaped(&report.remote));
+        let place = if is_database { "in the claims database".to_owned() } else { at() };
+        writeln!(said, "No step is claimed {place}.").ok();
     }
     for claim in &report.claims {
         said.push_str(&line(claim, now));

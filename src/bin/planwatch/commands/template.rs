@@ -1,4 +1,4 @@
-//! `template`: the plans to begin with, and the prompts.
+//! `template`: the plan templates and the prompts.
 
 use planwatch::ops::create::NewRequest;
 use planwatch::ops::prompt::Origin;
@@ -6,7 +6,7 @@ use planwatch::ops::prompt::{self, Prompt, Rendered};
 use planwatch::ops::template::{self, Named, Template};
 
 use crate::args::import::{self, What};
-use crate::commands::new::looking;
+use crate::commands::new::without_writing;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
@@ -19,7 +19,7 @@ pub(crate) fn run(session: &Session, args: import::Template) -> Result<u8, Failu
         What::List => list(session),
         What::Show => {
             let name = named(args.name)?;
-            match looking(session, |context| template::named(context, &name))? {
+            match without_writing(session, |context| template::named(context, &name))? {
                 Named::Template(it) => print(session, &it),
                 Named::Prompt(it) => print_prompt(session, &it),
             }
@@ -34,8 +34,8 @@ fn render(
     title: Option<String>,
     description: Option<String>,
 ) -> Result<u8, Failure> {
-    if let Named::Prompt(prompt) = looking(session, |context| template::named(context, name))? {
-        let rendered = looking(session, |context| prompt::try_out(context, name, title.as_deref()))?;
+    if let Named::Prompt(prompt) = without_writing(session, |context| template::named(context, name))? {
+        let rendered = without_writing(session, |context| prompt::try_out(context, name, title.as_deref()))?;
         return print_rendered(session, &prompt, &rendered);
     }
     let Some(title) = title else {
@@ -44,7 +44,7 @@ fn render(
     };
     let template = Some(name.to_owned());
     let request = NewRequest { title, description, template, ..NewRequest::default() };
-    let rendered = looking(session, |context| template::render(context, &request))?;
+    let rendered = without_writing(session, |context| template::render(context, &request))?;
     print(session, &rendered)
 }
 
@@ -53,8 +53,8 @@ fn named(name: Option<String>) -> Result<String, Failure> {
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {
-    let templates = looking(session, template::list)?;
-    let prompts = looking(session, |context| Ok(prompt::list(context)))?;
+    let templates = without_writing(session, template::list)?;
+    let prompts = without_writing(session, |context| Ok(prompt::list(context)))?;
     if session.output.is_json() {
         session.output.json("template-list", template::list_to_json(&templates, &prompts))?;
         return Ok(0);
@@ -79,7 +79,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
     for complaint in prompts.iter().filter_map(Prompt::complaint) {
         session.output.hint(&format!("{complaint}; the built-in prompt is used"));
     }
-    session.output.told("next: planwatch new TITLE --template NAME\n")?;
+    session.output.report("next: planwatch new TITLE --template NAME\n")?;
     Ok(0)
 }
 

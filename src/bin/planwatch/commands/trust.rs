@@ -1,4 +1,4 @@
-//! `trust`: whether what came with a repository may run here: scripts, what verifies steps, agents.
+//! `trust`: decides which commands of a repository may run here: scripts, `verify` commands of steps, agents.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -17,7 +17,7 @@ use crate::output::escaped;
 use crate::screens::{BOLD, scripts};
 use crate::table::paint;
 
-/// Asks only at a terminal.
+/// Whether the user can be asked: at a terminal, and without `--json`.
 pub(crate) fn may_ask(session: &Session) -> bool {
     !session.output.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -51,7 +51,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
         return wanting(session, &context);
     }
     if args.trust_hash.is_some() && args.scripts.len() > 1 {
-        return Err(Failure::usage("one hash is that of one script", "name one script at a time"));
+        return Err(Failure::usage("--trust-hash takes the hash of one script", "name one script at a time"));
     }
     let mut done = Vec::new();
     for name in &args.scripts {
@@ -59,7 +59,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
         if args.trust_hash.is_some() && subjects.len() > 1 {
             let hint = subjects.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
             return Err(Failure::usage(
-                "one hash is that of one step",
+                "--trust-hash takes the hash of one step",
                 format!("name one step at a time: {hint}"),
             ));
         }
@@ -74,7 +74,8 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What a name refers to: an agent of the repository, a script, or the `verify` command of a step or of a plan's steps.
+/// What a name refers to: an agent of the repository, a script, or the `verify` commands of a step or of a plan's open
+/// steps.
 fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
     if name.starts_with("agent:") {
         let found = agents::wanting_trust(context).into_iter().find(|it| it.name == name);
@@ -87,7 +88,7 @@ fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
             Ok(vec![found.subject])
         }
         Err(not_found) => match verify::named(context, name) {
-            // An unknown name is reported as an unknown step, the most common case.
+            // An unknown name is reported as an unknown script, the most common case.
             Err(Error::NotFound { .. } | Error::WhichPlan { .. }) => Err(not_found.into()),
             other => Ok(other?),
         },
@@ -102,7 +103,7 @@ fn trust_one(
 ) -> Result<(), Failure> {
     let name = paint(BOLD, &escaped(&subject.name));
     if trust::is_trusted(context, subject) && given.is_none() {
-        return tell(session, &format!("{name} is trusted already\n"));
+        return report(session, &format!("{name} is trusted already\n"));
     }
     if subject.fault.is_some() {
         return Err(trust::refused(subject).into());
@@ -112,12 +113,12 @@ fn trust_one(
         return Err(trust::refused(subject).into());
     }
     trust::trust(context, subject, Some(given.unwrap_or(&subject.hash)))?;
-    tell(session, &format!("trusted {name}: {}\n", escaped(&subject.command)))
+    report(session, &format!("trusted {name}: {}\n", escaped(&subject.command)))
 }
 
-fn tell(session: &Session, said: &str) -> Result<(), Failure> {
+fn report(session: &Session, text: &str) -> Result<(), Failure> {
     if !session.output.is_json() {
-        session.output.told(said)?;
+        session.output.report(text)?;
     }
     Ok(())
 }
@@ -174,10 +175,10 @@ fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, 
         return Ok(0);
     }
     let line = |it: &Trusted| {
-        format!("trusted no more: {} ({})\n", escaped(&it.command), escaped(&it.path.to_string_lossy()))
+        format!("no longer trusted: {} ({})\n", escaped(&it.command), escaped(&it.path.to_string_lossy()))
     };
     let said =
         if gone.is_empty() { "Nothing was trusted.\n".to_owned() } else { gone.iter().map(line).collect() };
-    session.output.told(&said)?;
+    session.output.report(&said)?;
     Ok(0)
 }

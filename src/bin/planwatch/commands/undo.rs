@@ -1,4 +1,4 @@
-//! `undo`: takes back the last change, or lists what can be taken back.
+//! `undo`: undoes the last change, or lists the last changes.
 
 use planwatch::ops::undo::{self, Blocked, UndoItem, UndoRequest};
 use planwatch::plan::time::Time;

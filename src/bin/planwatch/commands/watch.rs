@@ -1,4 +1,5 @@
-//! `watch`: prints a line for each change until it is stopped or its output is closed; in the foreground or as a daemon.
+//! `watch`: prints a line for each change until it is stopped or its output is closed; in the foreground or as a
+//! daemon.
 
 pub(crate) mod browser;
 mod detached;
@@ -61,7 +62,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let (inbox, http) = http::prepare(session, plans, args, address)?;
     printer.http = http;
     let signals = stop_at_signals(inbox.stopper());
-    let end = event_loop::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut printer);
+    let end = event_loop::watch(&|| session.look_again(plans), &context::socket_dirs(), inbox, &mut printer);
     printer.http.end();
     let end = end?;
     if end == End::Another {
@@ -80,7 +81,7 @@ fn stop_at_signals(stopper: Stopper) -> Received {
     signals::stop_at(move |is_first| stopper.stop() && is_first)
 }
 
-/// The exit code of an end; a plans directory that is gone is a failure.
+/// The exit code for the end of watching; a plans directory that is gone is a failure.
 fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
     match end {
         End::Gone => {
@@ -112,7 +113,7 @@ fn no_answer(pid: Option<u32>) -> Failure {
 /// Connects to the daemon; `None` if there is none. Waits a moment for a busy one.
 fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let mut silent = None;
-    let found = within(SILENCE, || match client::holder(plans, &context::homes()) {
+    let found = within(SILENCE, || match client::holder(plans, &context::socket_dirs()) {
         Holder::None => Some(None),
         Holder::Silent { pid } => {
             silent = pid;
@@ -132,36 +133,36 @@ fn in_the_way(
     let plans = session.look_again(plans)?.plans;
     match answering(&plans)? {
         Some((client, status)) if wants_http && status.gives_way => {
-            end_beside(client, &plans)?;
+            end_giving_way(client, &plans)?;
             answering(&plans)
         }
-        None => Ok(letting_go(&plans)),
+        None => Ok(wait_for_lock(&plans)),
         found => Ok(found),
     }
 }
 
-/// Waits while a process holds the lock that does not answer: one that was killed does so for a moment, and one that has
-/// just begun until it answers.
-fn letting_go(plans: &PlansDir) -> Option<(Client, Status)> {
+/// Waits while a process holds the lock but does not answer: a killed process still holds it for a moment, and a
+/// process that has just started does not answer yet.
+fn wait_for_lock(plans: &PlansDir) -> Option<(Client, Status)> {
     let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
-    let found = within(START, || match client::holder(plans, &context::homes()) {
+    let found = within(START, || match client::holder(plans, &context::socket_dirs()) {
         Holder::Answering(client, status) => Some(Some((client, status))),
         Holder::None | Holder::Silent { .. } => is_free().then_some(None),
     });
     found.flatten()
 }
 
-/// Ends the watching of a process that goes on with something else, and returns when another one can watch.
-fn end_beside(client: Client, plans: &PlansDir) -> Result<Option<Status>, Failure> {
+/// Ends the watching of a process that continues with other work, and returns when another process can watch.
+fn end_giving_way(client: Client, plans: &PlansDir) -> Result<Option<Status>, Failure> {
     let status = client.stop();
     within(START, || plans.daemon_lock().ok().flatten()).ok_or_else(|| no_answer(None))?;
     Ok(status)
 }
 
-/// Returns who has just taken the lock, once it answers.
+/// Returns the process that has just taken the lock, once it answers.
 fn just_begun(plans: &PlansDir) -> Result<(Client, Status), Failure> {
     let mut silent = None;
-    let found = within(START, || match client::holder(plans, &context::homes()) {
+    let found = within(START, || match client::holder(plans, &context::socket_dirs()) {
         Holder::Answering(client, status) => Some((client, status)),
         Holder::Silent { pid } => {
             silent = pid;
@@ -194,12 +195,12 @@ fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
     match (printer.failure, end) {
         (Some(failure), _) => Err(failure),
         (None, client::End::BrokenOff) => Ok(0),
-        (None, client::End::Said(why)) => {
+        (None, client::End::ByDaemon(why)) => {
             printer.output.aside_line(&format!("the process that watched has ended: {why}"));
             Ok(0)
         }
         (None, client::End::Broken) => {
-            let message = "the process that watched has ended without a word";
+            let message = "the process that watched has ended without a message";
             Err(Failure::failed("no-daemon", message).with_exit(8))
         }
     }

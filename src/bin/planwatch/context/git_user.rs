@@ -1,12 +1,13 @@
 //! git's `user.name`, read from its configuration files; no process is started.
 //!
-//! Knows the two files that people have it in, not includes, which may be conditional.
+//! Reads the repository's file and the two files of the user, but no included ones, because includes may be
+//! conditional.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// No configuration is larger.
+/// At most this many bytes of a file are read.
 const LIMIT: u64 = 1 << 20;
 
 /// Returns the repository's `user.name`, else the user's own.
@@ -34,7 +35,7 @@ fn common_dir(repository: &Path) -> Option<PathBuf> {
     Some(common.unwrap_or(git))
 }
 
-/// A regular file's text; anything else, as a FIFO, is not waited for.
+/// The text of a regular file; `None` for anything else, because reading a FIFO could block.
 fn read(path: &Path) -> Option<String> {
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -61,7 +62,7 @@ fn user_name(config: &str) -> Option<String> {
     name.filter(|it| !it.is_empty())
 }
 
-/// A value without its quotes, escapes and the comment after it.
+/// A value without its quotes, the backslashes of its escapes, and the comment after it.
 fn unquoted(value: &str) -> String {
     let mut plain = String::new();
     let mut is_quoted = false;

@@ -5,30 +5,30 @@ const DEFAULT: &str = "less -FRX";
 
 /// What the environment says about pagers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct PagerSettings {
     /// `PLANWATCH_PAGER`, which also may be empty.
     pub(super) own: Option<String>,
     /// `PAGER`, which also may be empty; for `log` and `diff` first `GIT_PAGER`.
     pub(super) common: Option<String>,
     /// `TERM`.
     pub(super) terminal: Option<String>,
-    /// A person reads and types: both ends are a terminal, and no step's process runs this.
+    /// A person reads and types: standard input and output are terminals, and no agent that works on a step runs this.
     pub(super) is_person: bool,
 }
 
 /// The words that start the pager; `None` if the answer is printed directly.
 ///
 /// An empty name and `cat` mean that no pager is wanted, as for git.
-pub(super) fn words(said: &Said) -> Option<Vec<String>> {
-    let is_dumb = said.terminal.as_deref().is_none_or(|it| it.is_empty() || it == "dumb");
-    if !said.is_person || is_dumb {
+pub(super) fn words(settings: &PagerSettings) -> Option<Vec<String>> {
+    let is_dumb = settings.terminal.as_deref().is_none_or(|it| it.is_empty() || it == "dumb");
+    if !settings.is_person || is_dumb {
         return None;
     }
-    let named = said.own.as_deref().or(said.common.as_deref()).unwrap_or(DEFAULT).trim();
+    let named = settings.own.as_deref().or(settings.common.as_deref()).unwrap_or(DEFAULT).trim();
     if named.is_empty() || named == "cat" {
         return None;
     }
-    // A command whose quotes do not end is named when it cannot be started.
+    // A command with an unclosed quote is kept whole, so that the error that it cannot be started names it.
     Some(shell_words::split(named).unwrap_or_else(|_| vec![named.to_owned()]))
 }
 
@@ -39,10 +39,14 @@ mod tests {
     #[track_caller]
     fn check(own: Option<&str>, common: Option<&str>, expected: Option<&[&str]>) {
         let text = |it: Option<&str>| it.map(str::to_owned);
-        let said =
-            Said { own: text(own), common: text(common), terminal: text(Some("xterm")), is_person: true };
+        let settings = PagerSettings {
+            own: text(own),
+            common: text(common),
+            terminal: text(Some("xterm")),
+            is_person: true,
+        };
         let expected = expected.map(|it| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
-        assert_eq!(words(&said), expected, "{said:?}");
+        assert_eq!(words(&settings), expected, "{settings:?}");
     }
 
     #[test]
@@ -62,10 +66,11 @@ mod tests {
 
     #[test]
     fn only_a_person_on_a_capable_terminal_gets_a_pager() {
-        let capable = Said { terminal: Some("xterm".to_owned()), is_person: true, ..Said::default() };
+        let capable =
+            PagerSettings { terminal: Some("xterm".to_owned()), is_person: true, ..PagerSettings::default() };
         assert!(words(&capable).is_some());
-        assert_eq!(words(&Said { is_person: false, ..capable.clone() }), None);
-        assert_eq!(words(&Said { terminal: Some("dumb".to_owned()), ..capable.clone() }), None);
-        assert_eq!(words(&Said { terminal: None, ..capable }), None);
+        assert_eq!(words(&PagerSettings { is_person: false, ..capable.clone() }), None);
+        assert_eq!(words(&PagerSettings { terminal: Some("dumb".to_owned()), ..capable.clone() }), None);
+        assert_eq!(words(&PagerSettings { terminal: None, ..capable }), None);
     }
 }

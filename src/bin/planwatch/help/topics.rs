@@ -189,7 +189,7 @@ planwatch.toml, at the repository's root or beside the plans directory:
   \"in review\" = \"in_progress\"  the project's own status words
 ";
 
-/// The views as the index has them.
+/// The views of the index, with their columns.
 fn sql() -> String {
     let query = "SELECT v.name, group_concat(c.name, ', ') FROM sqlite_schema v, pragma_table_info(v.name) c \
                  WHERE v.type = 'view' GROUP BY v.name ORDER BY v.rootpage, v.name";

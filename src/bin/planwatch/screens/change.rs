@@ -31,10 +31,10 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
         output.long(&diff)?;
     } else {
         if SHOWN.contains(&report.verb) && !report.diff.is_empty() {
-            output.told(&format!("{}\n", text::diff(&report.diff)))?;
+            output.report(&format!("{}\n", text::diff(&report.diff)))?;
         }
         let lines: String = report.changes.iter().map(|it| line(report.verb, it)).collect();
-        output.told(&text::hanging(&lines, output.width, 4))?;
+        output.report(&text::hanging(&lines, output.width, 4))?;
     }
     for refused in &report.refused {
         output.failure(&Failure::of(&refused.error));
@@ -42,7 +42,7 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
     if !report.is_dry_run {
         for hint in &report.hints {
             match hint.strip_prefix("planwatch ") {
-                Some(_) => drop(output.told(&text::hanging(&next_line(hint), output.width, 6))?),
+                Some(_) => drop(output.report(&text::hanging(&next_line(hint), output.width, 6))?),
                 None => output.hint(hint),
             }
         }
@@ -55,10 +55,10 @@ pub(crate) fn next_line(what: &str) -> String {
     format!("{} {}\n", paint(DIM, "next:"), escaped(what))
 }
 
-/// The undo of one file of a change.
+/// The line for one file that `undo` changed.
 fn undone(did: &str, path: &str) -> String {
-    let verb = did.strip_suffix(" taken back").unwrap_or(did);
-    // The undo of these changes removes files.
+    let verb = did.strip_suffix(" undone").unwrap_or(did);
+    // These changes make files, which their undo removes.
     let makes_files =
         matches!(verb, "new" | "add" | "import" | "draft" | "decide" | "insight" | "script add");
     let what = if makes_files || path.contains("/removed-") { "reverted" } else { "restored" };
@@ -106,7 +106,7 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
     format!("{}\n", said.trim_end())
 }
 
-/// A title that only repeats the id is left out.
+/// The id and the title; a title that only repeats the id is left out.
 fn name(id: &str, title: &str) -> String {
     let name = format!("{} {}", paint(BOLD, &escaped(id)), escaped(own_title(id, title)));
     name.trim_end().to_owned()

@@ -130,7 +130,7 @@ impl Axis {
     }
 }
 
-/// What a step was at each column; a try shows over what the step was.
+/// The status of a step at each column. An attempt is drawn over the status.
 fn cells(step: &StepTimeline, axis: Axis) -> String {
     let mut cells: Vec<(char, anstyle::Style)> = vec![(' ', PLAIN); axis.width];
     for span in step.spans.iter().filter(|it| !is_closed(&it.status)) {
@@ -151,7 +151,7 @@ fn cells(step: &StepTimeline, axis: Axis) -> String {
             Look::Failed => ('✗', BAD),
             Look::Partial => ('◐', BUSY),
             Look::Unknown => ('?', PLAIN),
-            // The bar shows it.
+            // The bar already shows the other outcomes.
             _ => continue,
         };
         cells[axis.at(attempt.at)] = shown;

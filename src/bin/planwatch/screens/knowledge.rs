@@ -16,7 +16,7 @@ struct About<'a> {
     said: Vec<String>,
     /// Further lines: the subject and the path.
     more: Vec<String>,
-    /// Texts, each with a word before it or none.
+    /// Texts, each with a leading word, which may be empty.
     texts: Vec<(&'a str, &'a str)>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn decisions(
 ) -> String {
     if report.decisions.is_empty() {
         let near =
-            report.near.iter().map(|it| (format!("planwatch decide {}", typed(it)), "if that is meant"));
+            report.near.iter().map(|it| (format!("planwatch decide {}", typed(it)), "to show that topic"));
         let what = topic.map_or_else(|| "TOPIC".to_owned(), typed);
         let record = (format!("planwatch decide {what} TEXT"), "to record one");
         let said = match topic {
@@ -63,7 +63,7 @@ pub(crate) fn decisions(
         let of = it.step.as_ref().or(it.plan.as_ref()).map(|it| format!("for {it}"));
         let by = it.by.clone().unwrap_or_default();
         let mut more = vec![report.path(it)];
-        more.extend(it.supersedes.as_ref().map(|it| format!("in the place of {it}")));
+        more.extend(it.supersedes.as_ref().map(|it| format!("supersedes {it}")));
         more.extend(report.superseded_by(&it.id).iter().map(|it| format!("superseded by {it}")));
         more.extend(it.problems.iter().map(|it| format!("{}: {}", it.code.text(), it.message)));
         let about = About {
@@ -87,7 +87,7 @@ pub(crate) fn insights(
         let near = report
             .nearest
             .as_deref()
-            .map(|it| (format!("planwatch insight {}", typed(it)), "if that is meant"));
+            .map(|it| (format!("planwatch insight {}", typed(it)), "to show that insight"));
         let what = title.map_or_else(|| "TITLE".to_owned(), typed);
         let record = (format!("planwatch insight {what} TEXT"), "to record one");
         let said = match title {

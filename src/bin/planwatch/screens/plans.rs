@@ -10,12 +10,12 @@ use crate::output::escaped;
 use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, due_cell, mark, own_title};
 use crate::table::{Cell, Table, Yields, cell, column, in_parts, paint, styled};
 
-/// Draws one line per plan; the children of a program stand below it.
+/// Draws one line per plan; the children of a program are below it.
 pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
     drawn(plans, &in_programs(plans), now)
 }
 
-/// Draws one line per plan, in their order.
+/// Draws one line per plan, in the given order.
 pub(crate) fn sorted_table(plans: &[PlanShape], now: Time) -> Table {
     let lines: Vec<_> = plans.iter().map(|it| (it, false)).collect();
     drawn(plans, &lines, now)
@@ -55,7 +55,7 @@ fn title(plan: &PlanShape) -> Cell {
     styled(if is_own { PLAIN } else { DIM }, escaped(&plan.title))
 }
 
-/// Programs are followed by their children; all else keeps its order.
+/// Programs are followed by their children; otherwise, the order stays.
 fn in_programs(plans: &[PlanShape]) -> Vec<(&PlanShape, bool)> {
     let is_program = |id: &str| plans.iter().any(|it| it.id == id && it.kind == PlanKind::Program);
     let parent =
@@ -115,7 +115,7 @@ pub(crate) fn status_parts(plan: &PlanShape) -> Vec<(String, Style)> {
     parts
 }
 
-/// The sign of a plan in a list: why it needs attention most, else how far it is.
+/// The sign of a plan in a list: the most urgent reason why it needs attention, else its progress.
 pub(crate) fn sign(plan: &PlanShape) -> (char, Style) {
     let is_closed = |n: usize| n > 0 && plan.steps_completed + plan.steps_skipped == n;
     match plan.attention {
@@ -139,14 +139,15 @@ pub(crate) fn sign(plan: &PlanShape) -> (char, Style) {
 pub(crate) const TO_CONFIRM: char = '◇';
 pub(crate) const FAULTY: char = '!';
 
-/// The colour of what needs a person most.
+/// The colour of the most urgent count.
 fn worst(plan: &PlanShape) -> Style {
     let of = |what: &str| (plan.count_of(what) > 0).then(|| count_style(what));
     let of_work = || of("in progress").or(of("lapsed")).or(of("ready"));
     of("failed").or(of("blocked")).or_else(of_work).unwrap_or(PLAIN)
 }
 
-/// As [`status_parts`], where there is little room: nothing is left out, each count has the mark of its status.
+/// The short form of [`status_parts`] for an active plan: every count, with the mark of its status. Empty if there is
+/// no shorter form.
 fn short_stand(plan: &PlanShape) -> String {
     if plan.archived || plan.status != "active" {
         return String::new();

@@ -33,14 +33,14 @@ fn marked(line: u32, column: u32, source: &str, width: Option<usize>) -> String 
     let gutter = paint(DIM, &format!("{line:>5} |"));
     let empty = paint(DIM, "      |");
     let caret = " ".repeat(escaped(&before).width());
-    // What is far along a line is out of sight anyway; the place says where it is.
+    // A caret beyond the visible part of the line is left out; the first line of the problem names the column.
     let room = width.map_or(120, |it| it.saturating_sub(8)).min(120);
     let caret =
         if caret.len() < room { format!("{empty} {caret}{}\n", paint(BAD, "^")) } else { String::new() };
     format!("{gutter} {}\n{caret}", cut(&escaped(source), room))
 }
 
-/// A problem of an answer that has it as JSON, in one line and its hint.
+/// A problem that an answer contains as JSON: one line, and the hint below it.
 pub(crate) fn listed(problem: &Value, width: Option<usize>) -> String {
     let text = |key: &str| escaped(problem.get(key).and_then(Value::as_str).unwrap_or_default()).into_owned();
     let number = |key: &str| problem.get(key).and_then(Value::as_u64).unwrap_or(1);

@@ -63,7 +63,7 @@ pub(crate) fn one(found: &Resolved, width: Option<usize>) -> String {
         |it: &Option<std::path::PathBuf>| it.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     line("command", &script.command);
     let directory = shown(&found.directory_path);
-    line("runs in", if directory.is_empty() { "a directory that is not there" } else { &directory });
+    line("runs in", if directory.is_empty() { "a directory that does not exist" } else { &directory });
     line("program", &shown(&found.command_path));
     line("about", script.description.as_deref().unwrap_or_default());
     line("plan", script.plan.as_deref().unwrap_or_default());
@@ -86,7 +86,7 @@ fn standing(found: &Resolved) -> String {
     }
 }
 
-/// The text to read before trusting it.
+/// The text that the user reads before trusting `subject`.
 pub(crate) fn subject(subject: &Subject) -> String {
     let Subject { what, command, directory, path, hash, files, .. } = subject;
     let files = match files.as_slice() {
@@ -94,7 +94,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
         files => format!("Trust covers {}.", escaped(&files.join(", "))),
     };
     format!(
-        "{} would run\n  {}\nin {}, as {} says (hash {hash}).\n{files}\n",
+        "{} would run\n  {}\nin {}, as defined in {} (hash {hash}).\n{files}\n",
         escaped(what),
         escaped(command),
         if directory == "." { "the repository's root".into() } else { escaped(directory) },

@@ -7,7 +7,7 @@ use crate::output::escaped;
 use crate::screens::{BAD, DIM, ago, due_cell, state};
 use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
 
-/// How many steps of those that a step waits for are listed.
+/// The column `waits for` lists at most this many steps.
 const MOST_WAITS: usize = 8;
 
 pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
@@ -44,7 +44,7 @@ fn title(step: &StepShape) -> Cell {
     styled(if matches!(step.status.as_str(), "skipped") { DIM } else { super::PLAIN }, escaped(&step.title))
 }
 
-/// Who works on a step, else who is to.
+/// Who works on a step, else its assignee.
 pub(crate) fn worker(step: &StepShape) -> &str {
     let claimed = step.claim.as_ref().and_then(|it| it.by.as_deref());
     claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref()).unwrap_or_default()

@@ -42,10 +42,11 @@ fn start_of_text(line: &str) -> usize {
     line.len() - text.len() + behind
 }
 
-/// Shows a unified diff in the colours that everybody knows.
+/// Shows a unified diff in the usual colours.
 pub(crate) fn diff(diff: &str) -> String {
     let line = |line: &str| {
-        // A line end is no act on a terminal, and `git apply` wants the file's own.
+        // A carriage return at the end of a line is not escaped: it is harmless there, and `git apply` needs the line
+        // ends of the file.
         let (line, end) = line.strip_suffix('\r').map_or((line, "\n"), |it| (it, "\r\n"));
         let shown = escaped_lines(line);
         let style = match line.as_bytes() {
@@ -68,7 +69,8 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
 }
 
-/// Breaks long lines between words. Continuation lines are aligned with the line's last column.
+/// Breaks long lines between words. Continuation lines begin where the line's last column begins, or are indented by
+/// two if there is no such column.
 ///
 /// Without a width nothing is broken. A word that is longer than a line stays whole.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
@@ -120,12 +122,12 @@ pub(crate) fn rows(text: &str, width: Option<usize>) -> usize {
     text.lines().map(of_line).sum()
 }
 
-/// The width of a text that may hold the codes of colours.
+/// The width of a text, without its codes for colours.
 fn seen(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().width()
 }
 
-/// Leaves out the sections of a body that are nothing but a list of its steps.
+/// Leaves out sections with the heading `Steps` that contain nothing but a list.
 pub(crate) fn without_steps_list(body: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut is_code = false;
@@ -150,7 +152,7 @@ pub(crate) fn without_steps_list(body: &str) -> String {
     kept.concat()
 }
 
-/// Takes a section away whose lines are items, what belongs to items, or empty.
+/// Removes the section at `start` if the lines below its heading are list items, indented or empty.
 fn leave_out(kept: &mut Vec<&str>, start: usize) {
     let is_list = |line: &&str| {
         let text = line.trim_end();

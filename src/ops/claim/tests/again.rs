@@ -44,11 +44,11 @@ impl Other {
     }
 }
 
-/// The answer to ann while another worker acts.
+/// The report of ann's claim, while another worker acts at the moment `when`.
 fn claimed(machine: &Machine, when: When, act: impl Fn(&Machine) + Send + Sync + 'static) -> ClaimReport {
-    // Made before, under a lock that the model does not have.
+    // The directory is created beforehand, because its creation needs a lock that the model does not have.
     machine.plans().made_runtime_dir().unwrap();
-    let other = machine.beside();
+    let other = machine.another_process();
     let plans = machine.meddled_plans(when, move || act(&other));
     claim(&Context { plans, ..context(machine, "ann", 0) }, &ClaimRequest::default()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What happens to plans between two claims, for laws about the daemon's queue.
+//! What happens to plans between two claims, for property tests of the daemon's queue.
 
 use super::*;
 
@@ -10,13 +10,13 @@ pub(super) enum Between {
     Named(&'static str),
     Done(&'static str),
     Release(&'static str),
-    /// Its owner says that the claim is over soon.
+    /// The owner renews the claim with a short lease.
     Renew(&'static str),
     /// An editor saves a step or a plan.
     Save(&'static str, &'static str),
-    /// An editor writes into the file that is there.
+    /// An editor writes into the existing file.
     Write(&'static str, &'static str),
-    /// A process made a claim and died before this call.
+    /// A process makes a claim and dies before this system call.
     Dies(u64),
     Wait(i64),
 }

@@ -29,7 +29,7 @@ impl Turns {
         Arc::new(Self { inside, changed: Condvar::new() })
     }
 
-    /// Does it when all others have had their turn.
+    /// Calls `does` when it is the turn of this client.
     fn take<T>(&self, nth: usize, does: impl FnOnce() -> T) -> T {
         let inside = self.inside.lock().unwrap();
         let mut inside = self.changed.wait_while(inside, |it| it.next != nth).unwrap();
@@ -84,7 +84,7 @@ impl ClaimRegistry for Client {
     }
 }
 
-/// A clone with a plan of this many steps. Its random numbers are its own.
+/// A clone with a plan of this many steps. Clones with different `nth` get different random numbers.
 fn clone_of_plan(nth: usize, n_steps: usize) -> Machine {
     let paths: Vec<_> = (1..=n_steps).map(|it| format!("/plans/p/step-{it}.md")).collect();
     let mut files = vec![

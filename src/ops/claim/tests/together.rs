@@ -9,7 +9,7 @@ use crate::api::daemon::{ClaimReply, ClaimedStep, DaemonClient, DelegatedClaim, 
 use crate::disk::Stat;
 use crate::index::Generation;
 use crate::store::claims::candidates;
-use crate::store::claims::daemon_queue::{Resident, Since};
+use crate::store::claims::daemon_queue::{QueueCache, Since};
 
 fn plans() -> Machine {
     let text =
@@ -29,13 +29,13 @@ fn delegated(context: &Context) -> DelegatedClaim {
 
 /// Makes claims without a daemon that reports changes.
 fn together(context: &Context, delegated_claims: &[DelegatedClaim]) -> Vec<Option<ClaimedStep>> {
-    ran(context, delegated_claims, &mut Resident::default(), &|| None)
+    ran(context, delegated_claims, &mut QueueCache::default(), &|| None)
 }
 
 fn ran(
     context: &Context,
     delegated_claims: &[DelegatedClaim],
-    resident: &mut Resident,
+    queue_cache: &mut QueueCache,
     since: Since<'_>,
 ) -> Vec<Option<ClaimedStep>> {
     let handed = |it| match it {
@@ -43,7 +43,7 @@ fn ran(
         ClaimReply::Nothing => None,
         ClaimReply::Unheard(_) => panic!("what is made can be told"),
     };
-    claim_together(context, delegated_claims, resident, since, &|_| true).into_iter().map(handed).collect()
+    claim_together(context, delegated_claims, queue_cache, since, &|_| true).into_iter().map(handed).collect()
 }
 
 fn id_of(handed: &ClaimedStep) -> String {
@@ -58,7 +58,7 @@ fn texts(machine: &Machine) -> BTreeMap<String, Option<String>> {
     paths().map(|it| (it.clone(), machine.text(&format!("/plans/{it}.md")))).collect()
 }
 
-/// What the daemon's watcher sees: a save with the text that was there before has another stamp.
+/// What the daemon's watcher sees: a save changes the stamp even if the text stays the same.
 fn stamps(machine: &Machine) -> BTreeMap<String, Option<Stat>> {
     let plans = machine.plans();
     let stamp = |it: &String| plans.disk().lstat(&plans.root().join(format!("{it}.md"))).ok();
@@ -147,7 +147,7 @@ impl DaemonClient for Claiming {
 #[track_caller]
 fn check_one_claim(begins: bool, is_heard: bool) {
     let machine = plans();
-    let daemon = Claiming { machine: machine.beside(), begins, is_heard };
+    let daemon = Claiming { machine: machine.another_process(), begins, is_heard };
     let freshness = Freshness::Attested(Box::new(daemon));
     let ann = Context { reading: Reading::Index, freshness, ..context(&machine, "ann", 0) };
     let report = claim(&ann, &ClaimRequest { by: Some("bo".to_owned()), ..ClaimRequest::default() }).unwrap();
@@ -204,7 +204,7 @@ proptest! {
     fn a_cached_queue_gives_the_same_steps_as_a_fresh_load(
         script in prop::collection::vec((between(), 1..4_usize), 1..12)
     ) {
-        let (mut machine, mut seconds, mut resident) = (plans(), 0, Resident::default());
+        let (mut machine, mut seconds, mut queue_cache) = (plans(), 0, QueueCache::default());
         let known = Mutex::new(stamps(&machine));
         for (it, n) in &script {
             happens(&mut machine, &mut seconds, it);
@@ -219,7 +219,7 @@ proptest! {
             let expected = candidates::look(&ann, None, &HashSet::new()).unwrap();
             let expected: BTreeSet<_> = expected.iter().take(*n).map(|it| it.step.id.to_string()).collect();
             let delegated_claims: Vec<_> = (0..*n).map(|_| delegated(&ann)).collect();
-            let handed = ran(&ann, &delegated_claims, &mut resident, &since);
+            let handed = ran(&ann, &delegated_claims, &mut queue_cache, &since);
             let handed: BTreeSet<_> = handed.iter().flatten().map(id_of).collect();
             prop_assert_eq!(handed, expected, "{:?}", it);
         }
@@ -231,28 +231,29 @@ fn a_queue_stays_cached_while_only_claims_change_its_plans() {
     let machine = plans();
     let ann = context(&machine, "ann", 0);
     let since = || Some(BTreeSet::from(["p".to_owned(), "q".to_owned()]));
-    let mut resident = Resident::default();
-    let mut queue = || resident.queue(&ann, "x", &since).map(|(queue, is_cached)| (queue.len(), is_cached));
+    let mut queue_cache = QueueCache::default();
+    let mut queue =
+        || queue_cache.queue(&ann, "x", &since).map(|(queue, is_cached)| (queue.len(), is_cached));
     assert_eq!(queue(), Some((6, false)));
     assert_eq!(queue(), Some((6, true)));
     // The daemon's own claims do not invalidate the queue.
-    let handed = ran(&ann, &[delegated(&ann), delegated(&ann)], &mut resident, &since);
+    let handed = ran(&ann, &[delegated(&ann), delegated(&ann)], &mut queue_cache, &since);
     assert_eq!(handed.iter().flatten().count(), 2);
     let environment = delegated(&ann).environment;
     let cached =
-        resident.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));
+        queue_cache.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));
     assert_eq!(cached, Some((4, true)));
     // A claim with a short lease invalidates it.
     let short = ClaimRequest { lease: Some(5), ..ClaimRequest::default() };
     let short = DelegatedClaim::of(&ann, &short).unwrap();
-    assert!(ran(&ann, &[short], &mut resident, &since)[0].is_some());
+    assert!(ran(&ann, &[short], &mut queue_cache, &since)[0].is_some());
     let cached =
-        resident.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));
+        queue_cache.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));
     assert_eq!(cached, Some((3, false)));
     // Another environment does not share the queue.
-    assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
-    assert!(resident.queue(&ann, "y", &|| None).is_none());
-    assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
+    assert_eq!(queue_cache.queue(&ann, "y", &since).map(|it| it.1), Some(false));
+    assert!(queue_cache.queue(&ann, "y", &|| None).is_none());
+    assert_eq!(queue_cache.queue(&ann, "y", &since).map(|it| it.1), Some(false));
 }
 
 #[test]
@@ -260,15 +261,15 @@ fn a_newer_modification_time_invalidates_the_queue() {
     let machine = Machine::with(&[("/plans/a/step-1.md", STEP), ("/plans/b/step-1.md", STEP)]);
     let ann = Context { reading: Reading::Index, ..context(&machine, "ann", 0) };
     let since = || Some(BTreeSet::from(["a".to_owned(), "b".to_owned()]));
-    let mut resident = Resident::default();
+    let mut queue_cache = QueueCache::default();
     let mut first = || {
-        let (queue, _) = resident.queue(&ann, "x", &since).unwrap();
+        let (queue, _) = queue_cache.queue(&ann, "x", &since).unwrap();
         let looked = candidates::look(&ann, None, &HashSet::new()).unwrap();
         assert_eq!(queue[0].step.id, looked[0].step.id);
         queue[0].step.id.to_string()
     };
     let older = first();
-    // The same text once more: of two steps without a date the older one goes first.
+    // The same text is written again: of two steps without a date, the one with the older file comes first.
     let path = ann.plans.root().join(older.replace(":1", "/step-1.md"));
     let file = ann.plans.disk().open(&path, crate::disk::Open::InPlace).unwrap();
     file.write(STEP.as_bytes()).unwrap();
@@ -281,7 +282,7 @@ fn no_claim_is_made_for_a_disconnected_client() {
     let (before, ann) = (texts(&machine), context(&machine, "ann", 0));
     let delegated_claims = [delegated(&ann), delegated(&ann)];
     let is_there = |it: &DelegatedClaim| it.claim == delegated_claims[1].claim;
-    let ran = claim_together(&ann, &delegated_claims, &mut Resident::default(), &|| None, &is_there);
+    let ran = claim_together(&ann, &delegated_claims, &mut QueueCache::default(), &|| None, &is_there);
     assert!(matches!(ran[..], [ClaimReply::Nothing, ClaimReply::Claimed(_)]), "{ran:?}");
     let now = texts(&machine);
     assert_eq!(now.iter().zip(&before).filter(|(now, before)| now != before).count(), 1);

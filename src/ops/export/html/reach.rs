@@ -28,7 +28,7 @@ pub(super) struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// A step by its id.
+    /// The address of a step.
     pub(super) fn step(&self, id: &str) -> Option<String> {
         self.step_of(&read_step_id(id)?)
     }
@@ -50,14 +50,15 @@ impl Reach<'_> {
         }
     }
 
-    /// Another page of the site.
+    /// The address of another page of the site.
     fn page(&self, plan: &str) -> Option<String> {
         let site = self.site.filter(|it| it.plans.contains(plan))?;
         Some(format!("{}{}.html", site.way, encoded(plan)))
     }
 }
 
-/// The addresses in a text of a file of this directory, which is relative to the plans directory.
+/// Resolves the links and images in a file's text. `directory` is the file's directory, relative to the plans
+/// directory.
 pub(super) struct InText<'a> {
     pub(super) reach: &'a Reach<'a>,
     pub(super) directory: &'a str,

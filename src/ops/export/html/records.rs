@@ -55,12 +55,12 @@ fn origin(at: Option<Time>, by: Option<&str>) -> Markup {
     }
 }
 
-/// The plan or step that it is about.
+/// The plan or step that a decision or an insight is about.
 fn about(id: Option<&String>, reach: &Reach<'_>) -> Markup {
     html! { @if let Some(id) = id { p.soft { "On " (linked(id, reach)) } } }
 }
 
-/// A plan or step by its id, as a link where that leads somewhere.
+/// A plan or step by its id, as a link if the page can link to it.
 pub(super) fn linked(id: &str, reach: &Reach<'_>) -> Markup {
     let address = if id.contains(':') { reach.step(id) } else { reach.plan(id) };
     html! {
@@ -71,7 +71,7 @@ pub(super) fn linked(id: &str, reach: &Reach<'_>) -> Markup {
     }
 }
 
-/// A text of a file in this directory; nothing if it is empty.
+/// The text of a file in this directory; nothing if the text is empty.
 pub(super) fn text(
     body: &str,
     id_prefix: &str,

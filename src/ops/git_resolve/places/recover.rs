@@ -16,7 +16,7 @@ use crate::store::transaction::Transaction;
 /// A merged text, and the decisions of the merge.
 type Joined = (Vec<u8>, Vec<String>);
 
-/// Adds such attempts and notes to the files of their steps.
+/// Adds the dropped attempts and notes to the files of their steps.
 pub(in crate::ops::git_resolve) fn recover(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -41,7 +41,7 @@ pub(in crate::ops::git_resolve) fn recover(
         };
         for (path, oid) in files.iter().filter(is_wanted) {
             let version = resolving.blob(oid)?;
-            // Mostly the step is where it was; then no other file has to be read.
+            // Usually the step still has its path; then no other file has to be read.
             if plans.read(path).is_ok_and(|it| !merge::missing_logs(&version, &[it.bytes])) {
                 continue;
             }
@@ -115,7 +115,7 @@ impl Places<'_> {
         Ok(false)
     }
 
-    /// The step in the base of the merge: `Some(None)` if the base lacks it, `None` if it cannot be told, for example
+    /// The step in the base of the merge: `Some(None)` if the base lacks it, `None` if that is unknown, for example
     /// because the base has several such steps.
     fn base_of(&self, before: &Files, path: &Path, version: &[u8]) -> Result<Option<Option<Vec<u8>>>, Error> {
         let (Some(plan), Some(identity)) = (plan_name(path), merge::identity(version)) else {

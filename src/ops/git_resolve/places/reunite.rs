@@ -19,7 +19,7 @@ use crate::store::transaction::Transaction;
 /// The live steps of a plan. Steps that one command made with one title have one identity.
 type Steps = BTreeMap<Identity, Vec<(PathBuf, Vec<u8>)>>;
 
-/// The step, if there is exactly one of the identity.
+/// The step, if exactly one has this identity.
 fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec<u8>)> {
     match steps.get(identity)?.as_slice() {
         [one] => Some(one),
@@ -108,7 +108,7 @@ impl Places<'_> {
             return Ok(());
         }
         let shown: Vec<_> = group.paths.iter().map(|it| self.resolving.shown(it)).collect();
-        // What was decided about the files before does not count any more.
+        // Earlier decisions about these files no longer hold.
         done.files.retain(|it| !shown.contains(&it.path));
         self.settle_all(writing, vec![group], done)
     }

@@ -64,7 +64,7 @@ fn write(home: &Path, path: &str, text: &str) {
 
 const STEP: &str = "---\nstatus: pending\n---\n# Step\n";
 
-/// Three plans, the last of which is being worked on, and a claim that lapses within a day.
+/// Calls `test` with three plans of two steps each; the second step depends on the first.
 fn with_plans(test: impl FnOnce(&Path)) {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
@@ -77,7 +77,7 @@ fn with_plans(test: impl FnOnce(&Path)) {
     test(&home);
 }
 
-/// Puts a mark into the cached answer, so that it differs from one that is made.
+/// Puts a mark into the cached answer, so that it differs from a new answer.
 fn mark() {
     let mut cached = read().unwrap();
     cached.why = "cached".to_owned();
@@ -162,7 +162,7 @@ const ACTS: &[(&str, Act, bool)] = &[
     (
         "a repository is made around it",
         |home| {
-            // Its working trees share records of their own.
+            // In a repository, the records of claims are in its git directory, where all working trees share them.
             std::fs::create_dir_all(home.join(".git/objects")).unwrap();
             std::fs::write(home.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
             watched(home, 1)
@@ -256,7 +256,7 @@ fn an_answer_that_depends_on_more_than_files_and_records_is_not_cached() {
         assert!(!is_there(), "the claim's process may end");
     });
     with_plans(|home| {
-        // A claim of elsewhere lapses a day after its time stamp.
+        // A claim from another machine lapses a day after its time stamp.
         let claimed = "---\nstatus: in_progress\nclaim: {id: g1234567, by: bo, at: 2026-11-20T12:05:00Z}\n---\n# Step\n";
         write(home, "a/step-1.md", claimed);
         asked(&watched(home, 0), Some(FEW));

@@ -32,8 +32,9 @@ impl Driver<'_> {
         self.surface.report(&Event::Note { text });
     }
 
-    /// The tree in which a claimed step is worked on; none: it is the user's own. What runs there must be trusted as it is
-    /// there; if that fails, the step is given back.
+    /// The tree in which a claimed step is worked on; none: it is the user's own. The agent and the `verify` commands
+    /// must be trusted as they are in that tree. If they are not, or if the tree cannot be provided, the step is
+    /// released.
     pub(super) fn tree_for(&self, begun: &Begun) -> Result<Option<Tree>, Error> {
         let Some(trees) = &self.trees else { return Ok(None) };
         let provided = self.provide(trees, begun);
@@ -44,7 +45,7 @@ impl Driver<'_> {
     }
 
     fn provide(&self, trees: &Trees, begun: &Begun) -> Result<Option<Tree>, Error> {
-        // The work that is to be verified may be in the user's tree: the run that died had no worktrees.
+        // If the run that died had no worktrees, the work that is to be verified is in the user's tree.
         if begun.task == Task::Verify && !trees.has_branch(&begun.step.id)? {
             return Ok(None);
         }
@@ -59,7 +60,7 @@ impl Driver<'_> {
         crate::ops::run::Surface::context(self)
     }
 
-    /// Merges what a killed run left of steps that are completed, before anything is begun.
+    /// Merges the work that a killed run left of completed steps, before a step is begun.
     pub(super) fn take_up(&self) -> Result<(), Error> {
         let Some(trees) = &self.trees else { return Ok(()) };
         let left = trees.left()?;
@@ -67,7 +68,7 @@ impl Driver<'_> {
             return Ok(());
         }
         let context = self.context_of()?;
-        // Its processes may still work in the trees.
+        // Processes of the killed run may still work in the trees.
         self.end_orphans(&context);
         let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(&context);
         let plans = Leases::of(&context).annotate(once_saved(&context, load)?.plans);
@@ -124,7 +125,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What is done with a tree when its attempt is over; returns the step if its work is not merged.
+    /// Removes, merges or keeps a tree when its attempt is over. Returns the step if its work could not be merged.
     pub(super) fn leave(
         &self,
         begun: &Begun,
@@ -135,12 +136,12 @@ impl Driver<'_> {
         let step = &begun.step;
         let unmerged = |why| Unmerged { step: step.id.clone(), why };
         match verdict {
-            // A tree in which nothing was done is not needed.
+            // The tree is not needed if its work is merged, or if nothing was done in it.
             Verdict::Close | Verdict::AsItIs(StepStatus::Skipped) | Verdict::GiveBack(_) => {
                 self.remove(trees, tree, step);
             }
             Verdict::NotMerged(why) => return Ok(Some(unmerged(why.clone()))),
-            // A person completed it meanwhile, or with --force.
+            // It was completed without the run: by a person meanwhile, or with --force.
             Verdict::AsItIs(StepStatus::Completed) => match self.merged(trees, tree, step)? {
                 None => self.remove(trees, tree, step),
                 Some(why) => return Ok(Some(unmerged(why))),

@@ -1,4 +1,4 @@
-//! The begin of a run with working trees: whether it may begin, and whether it goes on with what an earlier run left.
+//! The start of a run with working trees: whether it may begin, and whether it continues what an earlier run left.
 //!
 //! There is one record for each working tree and branch, with the id of its runs and the commit from which the last one
 //! began. A lock next to it is held as long as a run lives; the system releases it when the process ends in any way.
@@ -18,8 +18,8 @@ use crate::ops::run::RunRequest;
 use crate::ops::run::trees::Trees;
 use crate::ops::run::trees::names;
 
-/// A process of a killed run that is just being started holds its locks for a moment.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for the lock: a process that a killed run was just starting holds the run's locks for a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
@@ -78,13 +78,14 @@ fn refused(error: GitError) -> Error {
     }
 }
 
-/// Begins a run, or goes on with the last one of this working tree and branch. The lock is to be held until it has ended.
+/// Begins a run, or continues the last one of this working tree and branch. The caller holds the lock until the run has
+/// ended.
 pub(crate) fn begin(context: &Context, request: &RunRequest) -> Result<(Trees, HeldRecord), Error> {
     let Place { git, head, branch, plans } = place(context)?;
     let records = context.plans.worktree().map(|it| context.plans.run_records(&it));
     let records = records.ok_or_else(|| GitError::NotARepository { path: git.root.display().to_string() })?;
     let key = key(&git, &branch);
-    let Some(held) = records.hold(&key, PATIENCE)? else {
+    let Some(held) = records.hold(&key, LOCK_TIMEOUT)? else {
         let message = format!("another `run --worktrees` is at work on `{}` here", names::short(&branch));
         return Err(Error::conflict("run-in-progress", message, "wait until it has ended"));
     };
@@ -173,9 +174,10 @@ fn begin_main(git: &Git, run: &str, head: &Oid, record: Option<&Record>) -> Resu
         Start::GoOn => Ok(()),
         Start::Refuse => {
             let short = names::short(&name);
-            let message = format!("`{short}` holds work of an earlier run, and HEAD has moved since");
+            let message =
+                format!("`{short}` has work of an earlier run that is not in HEAD, and HEAD has moved");
             let hint =
-                format!("`git merge {short}` merges it; `git branch -D {short}` gives it up; then run again");
+                format!("`git merge {short}` merges it; `git branch -D {short}` discards it; then run again");
             Err(Error::conflict("run-not-merged", message, hint))
         }
     }
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_work_is_never_dropped_at_the_begin() {
+    fn merged_work_is_never_dropped_at_the_start() {
         let table = [
             ((false, false, false), Start::Make),
             ((false, false, true), Start::Make),

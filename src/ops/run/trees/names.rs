@@ -10,7 +10,7 @@ const ALL: &str = "planwatch-run";
 /// The name of the branch with the merged work. In branches, a plan with this name is escaped.
 const MAIN: &str = "main";
 
-/// The full name of what all references of a run are below.
+/// The common prefix of the full names of a run's refs.
 pub(super) fn refs_of(run: &str) -> String {
     format!("refs/heads/{ALL}/{run}")
 }

@@ -44,7 +44,7 @@ impl Milestone {
 /// `None` if that text is empty or there is no title.
 pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<ImportedDecision> {
     let body = text[front_matter::split(text.as_bytes()).body_start()..].trim();
-    // A section of ours ends at a heading of level 2.
+    // The sections of planwatch's decisions have headings of level 2, so headings inside a section get level 3 or more.
     let up_to_3 = |level: u8| 3_u8.saturating_sub(level);
     let outline = markdown::outline(body);
     let title = keys.get("title").map(plain).or_else(|| outline.title().map(str::to_owned))?;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::text::header_edit::{Change, NewValue};
 
-/// A task file; the dependencies are written as they are given.
+/// A task file; `more` is added to its front matter.
 fn task(id: &str, more: &str) -> String {
     format!("---\nid: {id}\ntitle: About {id}\nstatus: To Do\n{more}---\n\nText.\n")
 }
@@ -106,7 +106,7 @@ fn decisions_are_mapped_and_documents_are_listed() {
 }
 
 proptest! {
-    /// Each dependency is in the result, or listed; nothing else is.
+    /// Each dependency is either in the result or listed, and the result has no others.
     #[test]
     fn no_dependency_is_lost(all in prop::collection::vec(prop::collection::btree_set(1..12_usize, 0..4), 1..8)) {
         let texts: Vec<_> = all.iter().enumerate().map(|(nth, on)| {

@@ -36,7 +36,7 @@ pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) ->
     changes
 }
 
-/// Keys about status, order and dependencies that are only kept below `metadata`.
+/// Keys about status, order and dependencies that the file keeps, but that have no meaning in planwatch.
 pub(super) fn moved(path: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Unmapped> {
     let is_about_steps = |key: &str| {
         matches!(key, "status" | "order" | "depends" | "dependencies" | "depends_on" | "blocked_by")

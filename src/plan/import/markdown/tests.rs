@@ -6,7 +6,7 @@ use super::*;
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::text::{header_edit, word_loss};
 
-/// Each step as `number status title | phase | depends`.
+/// Each step as `number status title | phase < depends`.
 fn shown(text: &str) -> Vec<String> {
     let (plan, _) = convert("a.md", text, &Words::default());
     let value = |draft: &Draft, key: &str| {
@@ -211,7 +211,7 @@ fn indented_code_below_a_box_stays_code() {
         ("- [ ] one\n\n\t  code\n", "# one\n\n    code\n"),
         ("- [ ] one\n\n\t\tcode\n", "# one\n\n      code\n"),
         ("  - [ ] one\n\n        code\n", "# one\n\n    code\n"),
-        // Without indented code all indentation goes, as before.
+        // Without indented code, all indentation is removed.
         ("- [ ] one\n\n    Prose.\n", "# one\n\nProse.\n"),
         ("- [ ] one\n\n  ```\n  code\n  ```\n", "# one\n\n```\ncode\n```\n"),
     ] {

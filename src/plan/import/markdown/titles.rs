@@ -4,7 +4,7 @@ use super::super::label;
 use crate::plan::id::PlanId;
 use crate::text::placeholders;
 
-/// A title longer than this is a sentence, and cut.
+/// The maximum number of characters in a title; a longer one is shortened.
 const LONG: usize = 100;
 
 /// The title of an item, and the beginning of the step's text: its heading, which may be followed by the whole item.
@@ -13,7 +13,7 @@ pub(super) fn titled(text: &str) -> (String, String) {
     let behind = label::label(&line).map_or(line.as_str(), |it| it.rest);
     let bold = behind.strip_prefix("**").or_else(|| line.strip_prefix("**"));
     // `**` in code does not end the bold text.
-    let bold = bold.and_then(|it| it.get(..label::said(it).find("**")?));
+    let bold = bold.and_then(|it| it.get(..label::visible(it).find("**")?));
     let title = match bold {
         Some(title) if title.len() > 2 => label::label(title).map_or(title, |it| it.rest),
         _ => behind,
@@ -32,7 +32,7 @@ fn shortened(title: &str) -> String {
         return title.to_owned();
     }
     let sentence =
-        label::said(title).find(". ").map(|it| &title[..it]).filter(|it| it.chars().count() <= LONG);
+        label::visible(title).find(". ").map(|it| &title[..it]).filter(|it| it.chars().count() <= LONG);
     let cut = || {
         let end = title.char_indices().nth(LONG - 1).map_or(title.len(), |it| it.0);
         let end = title[..end].rfind(' ').unwrap_or(end);
@@ -45,14 +45,14 @@ fn shortened(title: &str) -> String {
 pub(super) fn without_parentheses(title: &str, whole: &str) -> String {
     let plan = PlanId::new("plan");
     let mut text = title.to_owned();
-    for group in crate::plan::references::groups(&plan, &label::said(title)).into_iter().rev() {
+    for group in crate::plan::references::groups(&plan, &label::visible(title)).into_iter().rev() {
         text.replace_range(group.span, "");
     }
     let text = label::clean(&text);
     if text.is_empty() { label::clean(whole) } else { text }
 }
 
-/// The children of an item as a text of their own.
+/// The children of an item as a text without their common indentation.
 pub(super) fn dedented(text: &str) -> String {
     let blank = |it: &&str| !it.trim().is_empty();
     let indent = |it: &str| it.len() - it.trim_start_matches([' ', '\t']).len();
@@ -64,7 +64,7 @@ pub(super) fn dedented(text: &str) -> String {
     if first.is_empty() { rest } else { format!("{first}\n{rest}") }
 }
 
-/// The column where the text of an item begins, by the rules of CommonMark; `at` is that of its mark.
+/// The column where the text of an item begins, by the rules of CommonMark; `at` is the byte position of its mark.
 pub(super) fn content_column(body: &str, at: usize) -> usize {
     let line = body[..at].rfind('\n').map_or(0, |it| it + 1);
     let indent = body[line..].len() - body[line..].trim_start_matches(' ').len();

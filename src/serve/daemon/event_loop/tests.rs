@@ -159,7 +159,7 @@ impl Rig<'_> {
         (answers, done)
     }
 
-    /// The status in the index.
+    /// The status of a plan's first step in the index.
     fn indexed(&self, plan: &str) -> Option<String> {
         let directory = (self.daemon.turns.make_context)().unwrap().plans.runtime_dir().unwrap();
         let (mut index, _) = Index::open(Place::Directory(&directory)).unwrap();

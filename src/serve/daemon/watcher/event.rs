@@ -43,7 +43,7 @@ impl RuntimePaths {
         Self { dir, cookies }
     }
 
-    /// Its first component: the entry in the plans directory that contains it.
+    /// The first component of `dir`: the entry of the plans directory that contains the state.
     pub(crate) fn top(&self) -> &str {
         self.dir.split('/').next().unwrap_or_default()
     }

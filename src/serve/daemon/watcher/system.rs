@@ -5,8 +5,9 @@
 //! created before the watch are found. After lost events everything is watched and listed again. Opening and reading
 //! files causes no events, so a `grep` through the plans does not wake the daemon.
 //!
-//! On Linux all directories share the queue of one inotify instance (`inotify(7)`): events before a cookie's belong to
-//! changes before it. A thread of `notify` empties that queue, so that it overflows only in extreme cases.
+//! On Linux all these directories and that of the cookies share the queue of one inotify instance (`inotify(7)`): the
+//! events of all changes before a cookie come before the cookie's event. A thread of `notify` empties that queue, so
+//! that it overflows only in extreme cases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -37,7 +38,7 @@ const COOKIES: &str = "cookies";
 /// How long to wait for the end of a source that is replaced.
 const LONGEST_END: Duration = Duration::from_secs(1);
 
-/// The most further events that are passed on together with the first.
+/// The maximum number of events in a batch after the first.
 const LONGEST_BATCH: usize = 1024;
 
 /// How many cookies may wait for their events at the same time.
@@ -58,7 +59,7 @@ pub(crate) fn write_kind(batch: &[Raw], at: usize) -> WriteKind {
         Some((EventKind::Modify(ModifyKind::Name(it)), path)) if *it == mode => Some(path),
         _ => None,
     };
-    // An exchange brings a file to a name and takes the old one from it.
+    // An exchange is reported as a rename to a name, directly followed by a rename from the same name.
     let is_pair = |came: usize| {
         renamed(came, RenameMode::To).is_some_and(|it| renamed(came + 1, RenameMode::From) == Some(it))
     };
@@ -168,17 +169,18 @@ pub(crate) struct Watcher {
     plans: Source,
     /// The source of removals in planwatch's own directory; `None` if the watch of the plans is recursive.
     removals: Option<Source>,
-    /// Events were lost, and the sources are not replaced yet.
+    /// Whether events were lost and the sources have not been replaced yet.
     is_stale: bool,
-    /// The watched hard-linked files: a save through the other name causes no event in the plan's directory.
+    /// The watched hard-linked files: a save through another name causes no event in the plan's directory.
     files: BTreeMap<String, FileId>,
     /// The plans that share such a file. `notify` reports only one of its names.
     sharing: HashMap<FileId, BTreeSet<String>>,
     /// Each directory that is watched because a link leads to it, with that link.
-    behind: HashMap<PathBuf, String>,
-    /// Plans that contain a symbolic link: its target may change without an event here.
+    target_directories: HashMap<PathBuf, String>,
+    /// Plans that may change without an event here: they contain a symbolic link or, if the watch is recursive, a
+    /// hard-linked file or a mount point.
     linked: BTreeSet<String>,
-    /// Where the watch is recursive: plans with files that also have a name elsewhere.
+    /// If the watch is recursive: plans that contain a mount point.
     shared: BTreeSet<String>,
     /// Why the watch is incomplete.
     coverage_gap: Option<String>,
@@ -224,7 +226,7 @@ impl Watcher {
             is_stale: false,
             files: BTreeMap::new(),
             sharing: HashMap::new(),
-            behind: HashMap::new(),
+            target_directories: HashMap::new(),
             linked: BTreeSet::new(),
             shared: BTreeSet::new(),
             coverage_gap: None,
@@ -237,7 +239,7 @@ impl Watcher {
         self.coverage_gap.as_deref()
     }
 
-    /// Plans to reread with every change, because they contain links to places that are not watched.
+    /// Plans to reread with every change, because they may change without an event.
     pub(crate) fn linked(&self) -> &BTreeSet<String> {
         &self.linked
     }
@@ -260,8 +262,8 @@ impl Watcher {
         self.watch_own(plans, true);
     }
 
-    /// `notify` does not watch a path again that it watches already. After lost events that may be the path of
-    /// something else, so all watches are replaced.
+    /// `notify` does not watch a path again that it watches already. After lost events another directory may be at that
+    /// path, so all watches are replaced.
     fn replace_sources(&mut self) -> io::Result<()> {
         let number = self.number + 1;
         let plans = Source::open(&self.sender, number, CHANGES)?;
@@ -272,11 +274,11 @@ impl Watcher {
         self.is_stale = false;
         self.files.clear();
         self.sharing.clear();
-        self.behind.clear();
+        self.target_directories.clear();
         Ok(())
     }
 
-    /// Watches planwatch's own directory; with `is_new` it may be another one at the same path.
+    /// Watches planwatch's own directory; with `is_new` another directory may be at the same path.
     fn watch_own(&mut self, plans: &PlansDir, is_new: bool) {
         let own = RuntimePaths::of(plans);
         let before = std::mem::replace(&mut self.own, own.clone());
@@ -284,7 +286,7 @@ impl Watcher {
             return;
         }
         let is_new = is_new || before != own;
-        // In a shared state directory it may be recreated while the directory around it stays.
+        // If the state directory is shared, planwatch's own directory may be recreated while the one around it stays.
         let among = own.among().map(|it| it.0);
         for relative in among.into_iter().chain([own.cookies.as_str()]) {
             self.watch(vec![self.root.join(relative)], is_new);
@@ -316,7 +318,7 @@ impl Watcher {
                     self.follow(plans, &join(dir, name));
                 }
                 next.extend(found.names.iter().map(|it| join(dir, it)));
-                // If everything is covered, the daemon indexes everything and names the hard-linked files.
+                // If everything is covered, the daemon indexes everything and calls `watch_hard_links` afterwards.
                 if !top.is_empty() {
                     for (name, id) in plans.hard_linked(Path::new(dir)) {
                         self.watch_hard_link(&join(dir, &name), id);
@@ -327,7 +329,7 @@ impl Watcher {
         }
     }
 
-    /// Watches a path that has become a mount point, and what was watched below it.
+    /// Watches a path that has become a mount point, and watches again what was watched below it.
     pub(crate) fn watch_file(&mut self, relative: &str) {
         if self.is_recursive {
             if let WatchEvent::Plan(name) = event_for(relative) {
@@ -375,9 +377,9 @@ impl Watcher {
         if self.is_recursive {
             return;
         }
-        let Some(behind) = plans.directory_behind(Path::new(link)) else { return };
-        self.behind.insert(behind.clone(), link.to_owned());
-        self.watch(vec![behind], false);
+        let Some(directory) = plans.directory_of_target(Path::new(link)) else { return };
+        self.target_directories.insert(directory.clone(), link.to_owned());
+        self.watch(vec![directory], false);
     }
 
     /// Watches paths; with `is_new` also those that are watched already, as they may be something else by now.
@@ -409,8 +411,8 @@ impl Watcher {
 
     /// Covers everything again after lost events.
     ///
-    /// The events of waiting cookies may be among them. A cookie that exists by now is older than the scan that
-    /// follows, so its event is reported.
+    /// The events of waiting cookies may be among them. Every cookie up to the newest one that exists now is older than
+    /// the scan that follows, so its event is sent here.
     fn recover(&mut self, plans: &PlansDir) {
         self.is_stale = !self.is_recursive;
         self.cover(plans);
@@ -450,7 +452,7 @@ impl Watcher {
                 self.own.among().is_some_and(|(_, own)| own == name)
             }
             _ if relative.starts_with('.') => {
-                return self.behind.get(path.parent()?).map(|link| event_for(link));
+                return self.target_directories.get(path.parent()?).map(|link| event_for(link));
             }
             _ => return self.see_inside(plans, &relative, is_content),
         };
@@ -460,7 +462,7 @@ impl Watcher {
     fn of_root(&self, kind: EventKind) -> Option<WatchEvent> {
         match self.is_recursive {
             false => is_gone(kind).then_some(WatchEvent::Gone),
-            // Such systems report imprecisely.
+            // Systems with recursive watches do not report exactly what happened to the root.
             true if self.root.is_dir() => Some(WatchEvent::Everything),
             true => Some(WatchEvent::Gone),
         }

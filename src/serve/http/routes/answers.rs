@@ -22,7 +22,7 @@ pub(crate) fn any<const N: usize>(of: [&str; N]) -> Value {
     json!({"anyOf": of.map(named).to_vec()})
 }
 
-/// All of them, by the names that they have in the document.
+/// All schemas of answers, with the names that they have in the document.
 pub(crate) fn all() -> Vec<(String, Value)> {
     answers().into_iter().map(|it| (name(it.name), it.schema)).collect()
 }

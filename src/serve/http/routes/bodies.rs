@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::api::requests::Mode;
 
-/// A body of which nothing is needed but whether to write.
+/// A body whose only fields are the author and whether to write.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DryBody {
@@ -22,7 +22,7 @@ pub(crate) struct SetBody {
     /// The key, as in the file.
     #[schemars(length(min = 1))]
     pub(crate) key: String,
-    /// The new value. A string is a text, whatever it looks like.
+    /// The new value. A string is stored as text, even if it looks like a number or a date.
     #[schemars(schema_with = "any_value")]
     pub(crate) value: Value,
     /// `set` it, `add` it to a list, or `take` it out of one; `set` if it is left out.
@@ -55,7 +55,7 @@ pub(crate) struct UnsetBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderBody {
-    /// The title of the plan; of the prompt `step` a step.
+    /// The title of the plan; for the prompt `step`, the id of a step.
     pub(crate) title: Option<String>,
     /// What the plan is about.
     pub(crate) description: Option<String>,

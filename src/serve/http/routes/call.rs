@@ -91,7 +91,7 @@ impl Call {
 /// Reads a body: one JSON object, `{}` if no field is needed.
 pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> {
     if bytes.is_empty() {
-        let detail = "the body is empty; an object is wanted, at least {}";
+        let detail = "the body is empty; an object is needed, at least {}";
         return Err(Problem::new(StatusCode::BAD_REQUEST, "json-invalid", detail));
     }
     match serde_json::from_slice(bytes) {
@@ -184,7 +184,7 @@ fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
                 not(format!("one of {}", words.join(", ")))
             }
             _ if schema["pattern"] == NOT_BLANK && says_nothing(&value) => {
-                not("a text that says something".to_owned())
+                Err(Error::usage(format!("`{name}` is blank"), about.as_str()))
             }
             _ => Ok(value.into()),
         },
@@ -238,7 +238,7 @@ mod tests {
             check(&[("limit", limit)], Err("`limit` is not a whole number from 1 to 200"));
         }
         for said in ["", " ", "\u{c}\u{3000}\u{19}"] {
-            check(&[("query", said)], Err("`query` is not a text that says something"));
+            check(&[("query", said)], Err("`query` is blank"));
         }
         check(&[("form", "svg")], Err("`form` is not one of text, dot"));
     }

@@ -50,8 +50,8 @@ fn headers() -> Value {
     let header = |about: &str| json!({"description": about, "schema": {"type": "string"}});
     json!({
         "Link": header("The next page, as `rel=\"next\"`"),
-        "ETag": header("Of this answer, for `If-None-Match`; of a plan or a step also of its file, for `If-Match`"),
-        "Location": header("The path of what was made"),
+        "ETag": header("The version of this answer, for `If-None-Match`; of a plan or step also that of its file, for `If-Match`"),
+        "Location": header("The path of what was created"),
     })
 }
 
@@ -78,19 +78,19 @@ fn refusal() -> Value {
 const REFUSALS: [(u16, &str); 15] = [
     (400, "The request is not understood"),
     (401, "The token is missing or wrong"),
-    (403, "Not allowed: another host, origin or site; or only a person may"),
-    (404, "There is no such thing"),
-    (405, "The path does not know this method"),
-    (406, "There is no such form of the answer"),
-    (408, "The request took too long to come"),
+    (403, "Not allowed: another host, origin or site; or only a person may do this"),
+    (404, "It does not exist"),
+    (405, "The path does not support this method"),
+    (406, "No form of the answer is acceptable to the client"),
+    (408, "The request took too long to arrive"),
     (409, "It conflicts with the current state"),
     (412, "It was changed in the meantime"),
     (413, "The body is larger than 1 MiB"),
-    (415, "A body is JSON"),
-    (422, "It is understood, and cannot be: a value, a body, or what a file would become"),
+    (415, "The body must be JSON"),
+    (422, "It is understood but cannot be carried out: an invalid value, body or resulting file"),
     (428, "A precondition is needed"),
     (500, "An internal error occurred"),
-    (503, "Not now"),
+    (503, "Temporarily unavailable"),
 ];
 
 fn refusals() -> Map<String, Value> {
@@ -124,13 +124,13 @@ fn operation(route: &Route, routes: &[Route]) -> Value {
 fn described(route: &Route) -> String {
     let mut said = format!("As `planwatch {}`.", route.command);
     if route.handler.is_none() {
-        said += " One of the routes that scripts know, in their shapes.";
+        said += " One of the routes for scripts.";
     }
     if route.takes_condition() {
-        said += " With `If-Match` only if what is changed still has this `ETag`.";
+        said += " With `If-Match`, it is done only if the target still has this `ETag`.";
     }
     if route.takes_key() {
-        said += " With `Idempotency-Key` once: the same request with the same key gets the same answer.";
+        said += " With `Idempotency-Key`, it is done once: the same request with the same key gets the same answer.";
     }
     said
 }
@@ -166,7 +166,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
         let headers = json!({"ETag": {"$ref": "#/components/headers/ETag"}});
         responses.insert("304".to_owned(), json!({"description": about, "headers": headers}));
     }
-    // The same key may be under way with another request.
+    // A request with the same key may be in progress.
     let keyed: &[u16] = if route.takes_key() { &[409] } else { &[] };
     let mut refused: Vec<_> = EVERY.iter().chain(route.errors).chain(keyed).copied().collect();
     refused.sort_unstable();

@@ -28,7 +28,7 @@ fn documents() -> Vec<Route> {
     let forms = words(&["json", "markdown", "mermaid", "adr", "html"]);
     vec![
         post("/api/import", "import_plan", "import")
-            .about("Make a plan of a Markdown document")
+            .about("Make a plan from a Markdown document")
             .body::<ImportRequest>(json!({"text": "# Sign in\n\n- [ ] Design the schema\n- [ ] Write the tests\n", "dry_run": true}))
             .links("id", "/changes/0/id", &["get_plan", "show", "list_steps", "claim_plan"])
             .makes(named("import"), "/api/plans/", import_document),
@@ -135,8 +135,8 @@ fn instruct(_: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::of("instructions", found.to_json()))
 }
 
-/// The index is not rebuilt here, because the daemon owns it. An interrupted change is not discarded, because that needs a
-/// look at the journal.
+/// The index is not rebuilt here, because the daemon owns it. An interrupted change is not discarded, because a
+/// person has to read the journal first.
 fn examine(context: &Context, _: &Call) -> Result<Reply, Problem> {
     let request = DoctorRequest::default();
     Ok(Reply::of("doctor", doctor::examine(context, &request)?.to_json()))

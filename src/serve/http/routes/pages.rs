@@ -23,11 +23,11 @@ const FORM: &str = "^[0-9]{1,9}-([0-9a-f]{2}){0,512}$";
 pub(crate) fn parameters() -> [Parameter; 2] {
     [
         query("limit", limit(), "How many at most, from 1 to 200; 50 if it is left out", 10),
-        query("cursor", form(FORM), "Where to go on: `next_cursor` of the page before", "0-"),
+        query("cursor", form(FORM), "Where to continue: `next_cursor` of the previous page", "0-"),
     ]
 }
 
-/// The schema of how many items are wanted.
+/// The schema of `limit`, the number of items of a page.
 pub(crate) fn limit() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": MOST})
 }
@@ -88,7 +88,7 @@ fn write(place: usize, last: &str) -> String {
 
 fn read(cursor: &str) -> Result<(usize, String), Problem> {
     let wrong = || {
-        let problem = Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", "`cursor` is none");
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", "`cursor` is invalid");
         problem.hint("use `next_cursor` of the previous page")
     };
     let (place, digits) = cursor.split_once('-').ok_or_else(wrong)?;

@@ -25,7 +25,7 @@ use crate::plan::time::Time;
 use crate::serve::http::extract::plan_of;
 use crate::store::transaction::Mode;
 
-/// Words of plans and of steps; the configuration may know more of them.
+/// The description of `status`.
 const STATUS: &str = "Only what has this status; several are separated by commas";
 
 /// Keys of `api::sort`, each with its direction; an empty text has no keys.
@@ -140,7 +140,7 @@ fn status(of: &[&str], example: &str) -> Parameter {
     query("status", json!({"type": "array", "items": words(of)}), STATUS, example)
 }
 
-/// What lists of plans and of steps are both filtered by, with examples.
+/// The filters that lists of plans and lists of steps have in common, with examples.
 fn filters() -> Value {
     json!({"tag": "security", "stale": false, "assignee": "ann", "updated_since": "26w"})
 }
@@ -208,7 +208,7 @@ fn shown(context: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply { etag_at: Some("/etag"), ..Reply::of(report.kind(), report.to_json()) })
 }
 
-/// Whether a name can be a decision's or an insight's: nothing that means a plan, a number or a path.
+/// Whether a name can be the id of a decision or an insight: it begins with a time stamp.
 fn is_record(name: &str) -> bool {
     name.contains('Z') && Time::from_stamp(name.split_inclusive('Z').next().unwrap_or_default()).is_some()
 }

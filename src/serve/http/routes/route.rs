@@ -62,13 +62,13 @@ pub(crate) struct Route {
     pub(crate) links: Vec<Link>,
     /// The path before the id of what it makes.
     pub(crate) location: Option<&'static str>,
-    /// None: another module of the server answers it, and it is only described here.
+    /// `None` if another module of the server answers it; then it is only described here.
     pub(crate) handler: Option<Handler>,
 }
 
 /// The errors of a write: nothing found, a conflict, a failed precondition.
 pub(crate) const WRITING: &[u16] = &[404, 409, 412];
-/// As [`WRITING`], of requests that change no existing file.
+/// As [`WRITING`], for routes that take no `If-Match`.
 pub(crate) const MAKING: &[u16] = &[404, 409];
 /// The errors of a route that only reads.
 pub(crate) const LOOKING: &[u16] = &[404];
@@ -121,7 +121,7 @@ impl Route {
     /// The body that it takes, with an example of it.
     pub(crate) fn body<T: JsonSchema>(mut self, example: Value) -> Self {
         let mut schema = requests::schema::<T>();
-        // The comment on a type is for readers of the code, and its defaults are those of omitted fields.
+        // The name of a type and the comment on it are for readers of the code.
         schema.retain(|word, _| word != "title" && word != "description");
         for (name, it) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
             describe(name, it);
@@ -196,7 +196,7 @@ impl Route {
     }
 }
 
-/// What the fields mean that many bodies and queries have.
+/// The descriptions of the fields that many bodies and queries have.
 const COMMON: [(&str, &str); 4] = [
     ("by", "The name to record; by default the daemon's user"),
     ("claim", "The claim that this update belongs to"),
@@ -209,7 +209,7 @@ fn about_common(name: &str) -> Option<&'static str> {
     COMMON.iter().find(|(it, _)| *it == name).map(|(_, about)| *about)
 }
 
-/// Completes the schema of a field as the document has it.
+/// Adapts the schema of a field to the document: removes the default, and adds the description of a common field.
 fn describe(name: &str, schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("default");

@@ -14,7 +14,9 @@ pub(crate) fn routes() -> Vec<Route> {
         |route: Route| route.links("id", "/id", &["get_step", "update_step", "complete_step", "remove_step"]);
     vec![
         plan(get("/api/plans", "list_all_plans", "list"))
-            .about("All plans but archived ones, as an array; with `title` those of this id or title")
+            .about(
+                "All plans except archived ones, as an array; with `title` only those with this id or title",
+            )
             .takes([query(
                 "title",
                 schema::text(),
@@ -44,7 +46,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers(200, list(part("SeedStep")))
             .refuses(LOOKING),
         step(post("/api/plans/{id}/steps", "create_step", "add"))
-            .about("Add a step of a text; the same text at the same number again changes nothing")
+            .about("Add a step from a text; the same text at the same number again changes nothing")
             .body::<StepText>(
                 json!({"description": "# Measure it\n\nHow long does it take?\n", "created_by": "agent"}),
             )
@@ -62,7 +64,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers(200, part("SeedStep"))
             .refuses(WRITING),
         get("/api/events", "follow_events", "watch")
-            .about("Changes as server-sent events, without an end")
+            .about("An endless stream of changes as server-sent events")
             .media("text/event-stream")
             // The schema of one event, because generated clients check each event against it. OpenAPI 3.1 cannot
             // describe the events of a stream.

@@ -26,7 +26,7 @@ fn no_two_schemas_have_one_name() {
     let different: BTreeSet<_> = names.iter().collect();
     assert_eq!(different.len(), names.len());
     let document = document(false);
-    // Those and the refusal's.
+    // The document has these schemas and that of the refusal.
     assert_eq!(document["components"]["schemas"].as_object().unwrap().len(), names.len() + 1);
 }
 

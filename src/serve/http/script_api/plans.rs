@@ -1,4 +1,4 @@
-//! Plans: all of them, one, a new one, and its next step, which is claimed by asking for it.
+//! The routes for plans: they list all, show one, create one, or claim the next step of one.
 
 use axum::Json;
 use axum::extract::State;

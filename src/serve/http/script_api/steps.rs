@@ -1,4 +1,4 @@
-//! Steps: those of a plan, one, a new one, and an update of one.
+//! The routes for steps: they list the steps of a plan, show one, add one, or update one.
 
 use axum::Json;
 use axum::extract::State;

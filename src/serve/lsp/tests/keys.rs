@@ -1,4 +1,4 @@
-//! What is kept of a plan between two keys.
+//! What is kept of a plan between two keystrokes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::serve::lsp::documents::Documents;
 use crate::serve::lsp::positions::Encoding;
 use crate::serve::lsp::tree::{ContextsAt, Tree};
 
-/// Has a text open in the tree.
+/// Opens a text in the tree, or changes the open text.
 fn open(tree: &mut Tree, path: &str, text: &str) {
     let mut documents = Documents::default();
     let uri = format!("file://{path}");
@@ -20,7 +20,7 @@ fn open(tree: &mut Tree, path: &str, text: &str) {
     assert!(tree.put(documents.get(&uri).unwrap()));
 }
 
-/// The plan of a file and those around it, as they are now.
+/// The plan of a file and the plans that it depends on, as they are now.
 fn plans_at(tree: &mut Tree, path: &str) -> Vec<Plan> {
     let key = tree.file(Path::new(path)).unwrap().key.unwrap();
     tree.judged(&key).unwrap().plans.iter().cloned().collect()
@@ -28,7 +28,7 @@ fn plans_at(tree: &mut Tree, path: &str) -> Vec<Plan> {
 
 const PLAN: &str = "---\nstatus: active\n---\n# P\n\n## Steps\n- step-1: One\n- step-2: Two (depends: step-1)\n- step-7: Seven\n";
 
-/// A key reads no other file of the plan, however many there are; a file that is saved meanwhile is read.
+/// A keystroke reads no other file of the plan, however many there are; a file that is saved meanwhile is read.
 #[test]
 fn a_key_reads_only_the_files_that_differ() {
     let files = [
@@ -59,7 +59,7 @@ fn a_key_reads_only_the_files_that_differ() {
 }
 
 proptest! {
-    /// After any keys, and files that others save and remove meanwhile, the plans are those of the texts and files, read at once.
+    /// After any keystrokes, saves by others and closed texts, the plans are as if all texts and files were read anew.
     #[test]
     fn what_is_kept_between_keys_is_what_would_be_read(
         edits in prop::collection::vec((0..7_usize, 0..9_usize, 0..4_u8), 1..12),
@@ -84,7 +84,7 @@ proptest! {
         for (path, text, how) in edits {
             let (path, text) = (&paths[path], texts[text]);
             if how == 3 {
-                // From here on the stamps of what was saved count.
+                // From here on an unchanged stamp of a saved file means unchanged content.
                 machine.wait();
             }
             match how {
@@ -100,7 +100,7 @@ proptest! {
                 }
                 _ => {}
             }
-            // A key, by which the saved files are seen, too.
+            // A keystroke, after which saved files are compared, too.
             let own = typed.iter().find(|it| it.0 == paths[1]).unwrap().1;
             open(&mut tree, &paths[1], own);
             let own = Arc::clone(&machine);
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// An open text has the time of its last key.
+/// Removes the times, because an open text has that of its last keystroke.
 fn without_times(mut plan: Plan) -> Plan {
     plan.modified = None;
     plan.steps.iter_mut().for_each(|it| it.modified = None);

@@ -1,4 +1,4 @@
-//! Answers that depend on files that are not open, or on what an open file is on the disk.
+//! Answers that depend on files that are not open, or on the saved version of an open file.
 
 use std::path::Path;
 

@@ -128,7 +128,7 @@ enum Action {
     ListProgramPlans,
 }
 
-/// Words between spaces: arguments that an action needs, and others that it takes.
+/// Names of arguments, separated by spaces: those that an action needs, and those that it may have.
 type Words = (&'static str, &'static str);
 
 impl Action {
@@ -174,7 +174,7 @@ fn without_plans(given: &Object) -> Without {
     }
 }
 
-/// Refuses a call with missing arguments, or with ones that the action does not take.
+/// Refuses a call that lacks arguments, or has arguments that the action does not take.
 fn check_arguments(asked: &MemoryPlan) -> Result<(), Refusal> {
     const ALWAYS: [&str; 3] = ["action", "workspace_id", "workspace_path"];
     let given = value(asked);
@@ -267,13 +267,13 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
 fn finished(mut object: Value) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.retain(|_, it| !it.is_null());
-        map.entry("did").or_insert_with(|| "nothing: looked only".into());
+        map.entry("did").or_insert_with(|| "nothing: only read".into());
         map.entry("written").or_insert_with(|| false.into());
     }
     object
 }
 
-/// A step whose title may be called its task.
+/// Renames the field `task` of a step to `title`, unless the step has a title.
 fn titled(mut step: Map<String, Value>) -> Map<String, Value> {
     if let Some(task) = step.remove("task") {
         step.entry("title").or_insert(task);
@@ -412,7 +412,7 @@ fn confirm(call: &Call, asked: &MemoryPlan) -> Result<Turn, Refusal> {
         (Some(Scope::Step), None, Some(number)) => json!({"step": format!("{plan}:{number}")}),
         _ => {
             let hint = "scope `phase` takes `confirm_phase`, scope `step` takes `confirm_step_index`";
-            return Err(Refusal::usage("what is to be confirmed?", hint));
+            return Err(Refusal::usage("it is not clear what to confirm", hint));
         }
     };
     turn(call, "confirm_gate", arguments).map(finishing)

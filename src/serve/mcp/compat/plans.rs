@@ -15,7 +15,7 @@ use crate::text::scalar;
 
 use super::{own, with_plan_id};
 
-/// What a plan is after it was changed, in the notation of results.
+/// The fields of a plan after a change, in the notation of results.
 const CHANGED: &str = "plan_id id title did written:bool path status? etag? hint?";
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -107,7 +107,7 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     Ok(with_plan_id(saved))
 }
 
-/// A plan with its steps in full, as planwatch's own `get_plan` has it.
+/// The fields of a plan with its steps in full, as planwatch's own `get_plan` returns them.
 const GOT: &str = "plan_id id title status state kind priority? due? category? program? tags:strs? goals:strs? success_criteria:strs? \
                    description? steps_total:int steps_completed:int steps_failed:int? steps_blocked:int? \
                    steps_in_progress:int? steps_ready:int? confirm_phases:strs? notes:list? decisions:list? \

@@ -90,7 +90,7 @@ fn view(step: &StepShape) -> Value {
     view
 }
 
-/// The step after a change with this `did`.
+/// The step after a change, with the fields of `done` that say what the change did.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let mut object = view(&step);
@@ -167,10 +167,10 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The claim that a report belongs to. These tools have no argument for it.
+/// The id of the claim that a report belongs to, because these tools have no argument for it.
 ///
-/// The step may have been claimed over HTTP in the name of the daemon's user, whose agent reports here. A claim in
-/// another name is left alone.
+/// It is a claim of the user who runs this server (over HTTP, the daemon), such as one that a script made over HTTP. A
+/// claim in another name is not used.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));

@@ -7,10 +7,10 @@ use crate::serve::mcp::tests::call;
 use crate::serve::mcp::tool::{Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools};
 
-/// What a call came to.
+/// The outcome of a call.
 enum Came {
     Done(Value),
-    /// The question, with what is done after a yes.
+    /// The question, and the result of the action after a yes.
     Asked(String, Value),
     Refused(String),
 }
@@ -42,7 +42,7 @@ fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Came {
     }
 }
 
-/// Calls a tool, holds what it answers to its schema, and to the fields that are expected.
+/// Calls a tool, and checks its answer against the tool's schema and the expected fields.
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "calls are shorter so")]
 fn check(machine: &Arc<Machine>, name: &str, arguments: Value, expected: Value) -> Value {
@@ -62,7 +62,7 @@ fn check(machine: &Arc<Machine>, name: &str, arguments: Value, expected: Value) 
     answer
 }
 
-/// Every field of `expected` is in `found`; of lists as many items.
+/// Checks that `found` has each field of `expected` with the same value, and that lists have the same length.
 fn contains(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => expected.iter().try_for_each(|(key, it)| {
@@ -91,7 +91,7 @@ fn empty() -> Arc<Machine> {
     Arc::new(Machine::with(&[("/plans/other/plan.md", "---\nstatus: active\n---\n# Other\n")]))
 }
 
-/// The way of a plan and its steps through `save_plan` and `add_step`, as a script hands them in.
+/// Stores a plan and its steps with `save_plan` and `add_step`, as a script does.
 fn hand_in(it: &Arc<Machine>) {
     let body = "# Feature: User Authentication\n\n## Overview\nAdd JWT-based authentication\n";
     let saved = check(
@@ -242,7 +242,7 @@ fn attempts_are_logged_and_kept() {
         matches!(refused, Came::Refused(why) if why.starts_with("steps-open: ") && why.ends_with("; finish or skip them, or give `force`"))
     );
     for number in 1..=4 {
-        // One that is completed already is refused, which changes nothing here.
+        // For a completed step the call is refused; that step stays completed.
         run(
             it,
             "update_plan_step",
@@ -469,12 +469,12 @@ fn an_unknown_id_is_refused_with_valid_ones() {
     check(
         "get_plan",
         json!({"plan_id": 7}),
-        &format!("usage: `plan_id` is not a number, and was given as 7; {plan_form}"),
+        &format!("usage: `plan_id` cannot be a number; it was given as 7; {plan_form}"),
     );
     check(
         "update_plan_step",
         json!({"step_id": 12, "status": "done"}),
-        "usage: `step_id` is not a number, and was given as 12; a step's id is its plan and its number, as `auth:2`; get_plan_steps names them",
+        "usage: `step_id` cannot be a number; it was given as 12; a step's id is its plan and its number, as `auth:2`; get_plan_steps names them",
     );
     check(
         "memory_plan",
@@ -504,7 +504,7 @@ fn an_unknown_id_is_refused_with_valid_ones() {
 }
 
 #[test]
-fn a_report_ends_the_claim_of_whoever_runs_the_daemon_and_no_other() {
+fn a_report_ends_only_the_claim_of_the_servers_user() {
     let claimed = |by: &str| {
         format!(
             "---\nstatus: in_progress\nclaim: {{id: c1, by: {by}, at: 2026-11-21T08:59:00Z}}\n---\n# Schema\n"

@@ -1,10 +1,10 @@
-//! Steps as clients give them: typed, in an order or not, changed afterwards.
+//! Steps as clients send them: as texts or objects, with and without an order, and changed later.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{answer, machine, refusal, told};
+use super::{answer, machine, refusal, tools_of};
 use crate::disk::model::Machine;
 use crate::serve::mcp::toolset::Toolset;
 
@@ -33,7 +33,7 @@ fn steps_are_given_as_texts_or_objects() {
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "replace", "steps": list}));
     let step = text(&machine, "/plans/typed/step-2.md");
     assert!(step.contains("phase: late\n") && step.ends_with("# Five\n\nNew.\n"), "{step}");
-    // Numbers of steps may be given where older prompts gave them, too.
+    // The numbers may also be given as `steps`, as older prompts do.
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "numbers": [2]}));
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "steps": ["1"]}));
 }
@@ -161,8 +161,7 @@ fn order_is_no_dependency_unless_the_plan_is_sequential() {
 #[test]
 fn metadata_is_declared_as_text_and_taken_as_an_object_too() {
     let machine = machine();
-    let schema =
-        &told(Toolset::All, false).into_iter().find(|it| it["name"] == "update_step").unwrap()["inputSchema"];
+    let schema = &tools_of(Toolset::All, false).into_iter().find(|it| it["name"] == "update_step").unwrap()["inputSchema"];
     assert_eq!(
         schema["properties"]["metadata"],
         json!({"type": "string", "description": "JSON object as text"})
@@ -179,7 +178,7 @@ fn metadata_is_declared_as_text_and_taken_as_an_object_too() {
 
 #[test]
 fn the_lease_that_is_named_is_the_default_one() {
-    let tools = told(Toolset::All, false);
+    let tools = tools_of(Toolset::All, false);
     let claim = tools.iter().find(|it| it["name"] == "claim_next_step").unwrap();
     let says = claim["inputSchema"]["properties"]["lease_seconds"]["description"].as_str().unwrap();
     let default = crate::api::config::Config::default().lease();
@@ -204,7 +203,7 @@ fn a_plan_with_open_steps_is_completed_only_with_force_which_is_recorded() {
 }
 
 #[test]
-fn a_step_that_its_claim_gives_back_again_is_as_it_was() {
+fn a_repeated_release_changes_nothing() {
     let machine = machine();
     let claimed = answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
     let back = json!({"step": "auth:1", "status": "pending", "claim": claimed["claim"]["id"]});

@@ -73,7 +73,8 @@ struct Fields {
     program: Option<String>,
 }
 
-// A step of a list; a text alone is its title. Clients read no more of it than the names: add_step describes them.
+// A step of a list; a text alone is its title. The schema for clients has no descriptions of the fields: add_step has
+// them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 struct Listed {
     title: String,
@@ -81,13 +82,13 @@ struct Listed {
     depends: Option<Vec<String>>,
     touches: Option<Vec<String>>,
     verify: Option<Vec<String>>,
-    // Other fields, which the engine judges where a list replaces a plan's steps.
+    // Other fields. `replace` checks them; for a new step they are refused.
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
 impl Listed {
-    /// As an item of a list of steps for the engine.
+    /// As an item of the list that `replace` reads.
     fn item(self) -> Value {
         let Self { title, text, depends, touches, verify, more } = self;
         let mut item = more;
@@ -192,12 +193,12 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
             *hint = format!("{ready}; update_step with `depends` makes a step wait for others");
         }
     }
-    // The next command comes last.
+    // The hint with the next command comes last.
     report.hints.reverse();
     result::changed(report)
 }
 
-/// Makes a plan of a document; the document stays as it is.
+/// Makes a plan from a document; the document stays as it is.
 fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refusal> {
     let CreatePlan { title, steps, fields, template, as_program, body, from_file, again, .. } = asked;
     let rest = Fields { category: None, priority: None, ..fields.clone() };
@@ -227,7 +228,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let mut object = result::changed(report.change)?;
     if unmapped > 0 {
         object["hint"] = format!(
-            "{unmapped} lines of `{path}` found no place; read it, and add what is missing with add_step or in the files"
+            "{unmapped} lines of `{path}` could not be mapped to the plan; read it, and add what is missing with add_step or in the files"
         )
         .into();
     }
@@ -353,10 +354,11 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
         (true, Some(true)) => call.part("archive", etag, archive(false, Mode::Write)),
         (true, _) if restores => call.part("restore", etag, archive(true, Mode::Write)),
         (true, _) => {
-            Err(Refusal::usage("there is nothing to change", "give at least one field beside `plan`"))
+            Err(Refusal::usage("there is nothing to change", "give at least one field in addition to `plan`"))
         }
         (false, Some(true)) => {
-            // An archived plan cannot be changed, so it is archived last. Whatever forbids that has to be known first.
+            // An archived plan cannot be changed, so it is archived last. A dry run first checks whether that is
+            // possible.
             call.unkeyed(archive(false, Mode::DryRun))?;
             let changed = set()?;
             call.part("archive", None, archive(false, Mode::Write)).map_err(|it| it.after(&changed))
@@ -404,7 +406,7 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     let shown = shown(call, &asked.plan)?;
     let id = shown.plan.id.clone();
     let mut steps = asked.steps.unwrap_or_default();
-    // Numbers were once given as `steps`, too.
+    // Older prompts give the numbers as `steps`.
     let numbers = asked.numbers.unwrap_or_else(|| steps.iter().map(|it| it.title.clone()).collect());
     if if asked.op == Op::Replace { steps.is_empty() } else { numbers.is_empty() } {
         return Err(Refusal::usage(

@@ -142,7 +142,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
             result
         }
     };
-    // With a claim, also a step that was already released: the first answer may have been lost.
+    // If the call names a claim, the step may already be released: the answer to an earlier call may have been lost.
     let is_given_back = shown.step.status == "pending" && on.claim.is_some();
     let gives_back =
         read == Some(StepStatus::Pending) && (shown.step.status == "in_progress" || is_given_back);
@@ -164,11 +164,11 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     if let Some(text) = asked.notes {
         changes.push(on.note(text));
     }
-    // The condition holds for the first write; the later ones find what it made.
+    // Only the first write checks the etag, because that write changes it.
     all(call, asked.etag.as_deref(), &changes)
 }
 
-/// Dependencies as a step's file has them: a number alone within the plan.
+/// Dependencies as a step's file has them: a step of the same plan is a number alone.
 fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
     let one = |it: &String| {
         let text = it.trim();

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// How urgent the steps of each plan are, the smallest first.
+/// The urgency of each plan's steps; a smaller number is more urgent.
 type Plans = Vec<Vec<u8>>;
 
-/// The order of [`crate::plan::rules::in_turn`] without the gone steps: plan, number.
+/// The order of [`crate::plan::rules::in_turn`] without the gone steps, as pairs of plan and number.
 fn claim_order(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(usize, usize)> {
     let next = |plan: usize, from: usize| {
         let nth = (from..plans[plan].len()).find(|nth| !is_gone(&(plan, *nth)))?;
@@ -61,7 +61,7 @@ proptest! {
         } else {
             prop_assert_eq!(&found[..], &expected[..found.len()]);
         }
-        // Taking the first ones in order leaves all others.
+        // If the first steps were claimed in order, all others remain in order.
         let (found, _) = rest(&|it| it < n_first);
         prop_assert_eq!(&found[..], &queue[n_first.min(queue.len())..]);
     }

@@ -1,8 +1,8 @@
 //! The URL of a database: where the password comes from, and when the connection is encrypted.
 //!
-//! Connections that leave this machine are encrypted, and the server's certificate and name are checked; a URL cannot weaken
-//! this unless it says `planwatch_insecure=1`. A password comes from the environment or from the password file of PostgreSQL's
-//! own programs, and never from a file of the repository.
+//! Connections that leave this machine are encrypted, and the server's certificate and name are checked; a URL cannot
+//! weaken this unless it says `planwatch_insecure=1`. A password comes from the environment or from the password file
+//! of PostgreSQL's own programs, and never from a file of the repository.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn parameters(url: &str) -> Parameters {
 impl Address {
     pub(crate) fn read(url: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Self, String> {
         let read = parameters(url);
-        // The error of the library can contain parts of the URL, and so of a password.
+        // The error of the library can contain parts of the URL, and therefore of a password.
         let mut config: Config =
             read.url.parse().map_err(|_| "the URL of the database cannot be read".to_owned())?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
@@ -81,7 +81,7 @@ impl Address {
     }
 }
 
-/// Whether no byte leaves this machine.
+/// Whether the connection stays on this machine.
 fn is_local(config: &Config) -> bool {
     let is_here = |it: &Host| match it {
         Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|it| it.is_loopback()),
@@ -100,7 +100,7 @@ fn is_encrypted(read: &Parameters, is_local: bool) -> Result<bool, String> {
             Err("the connection would not be encrypted; leave out `sslmode`, or add `planwatch_insecure=1`"
                 .to_owned())
         }
-        Some(_) => Err("`sslmode` has a value that PostgreSQL does not know".to_owned()),
+        Some(_) => Err("`sslmode` has an unknown value".to_owned()),
     }
 }
 
@@ -120,8 +120,10 @@ fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
         }
     }
     if store.is_empty() {
-        return Err("this system has no certificates to check the server by; name a file with `sslrootcert`"
-            .to_owned());
+        return Err(
+            "this system has no root certificates to verify the server; name a file with `sslrootcert`"
+                .to_owned(),
+        );
     }
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -136,7 +138,8 @@ pub(super) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
     matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// The password of the file that PostgreSQL's own programs read. As they do, it ignores a file that others can read.
+/// The password from the file that PostgreSQL's own programs read. Like them, this ignores a file that other users can
+/// access.
 fn from_file(config: &Config, login: &DatabaseLogin, disk: &dyn Disk) -> Option<String> {
     let path = login.password_file.as_ref()?;
     if disk.lstat(path).ok()?.mode & 0o077 != 0 {

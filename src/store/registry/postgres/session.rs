@@ -1,8 +1,9 @@
-//! The connection to a database: one for a process, on a thread of its own, made with the first job and again when it is lost.
+//! The connection to a database: one for a process, on a thread of its own, made with the first job and again when it
+//! is lost.
 //!
-//! A job whose connection breaks is repeated on a new one. Each change contains the wanted value, so a change
-//! that was made without an answer counts as done. Statements have time limits at the server, so none of them
-//! runs much later.
+//! A job whose connection breaks is repeated on a new one. Each change contains the wanted value, so a change that was
+//! made without an answer counts as done. Statements have time limits at the server, so none of them takes effect much
+//! later.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -23,13 +24,14 @@ use crate::disk::Disk;
 /// How long a job may take, with all its repetitions.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Between two attempts to connect.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Between two attempts to connect while only listening, at most. The first pause is [`PAUSE`], each next one twice as long.
+/// The longest pause between two attempts to connect while only listening. The first pause is [`PAUSE`], and each
+/// further one is twice as long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// For each session. A server or a role can have other defaults.
+/// The settings of each session, because a server or a role can have other defaults.
 const SETTINGS: &str = "set default_transaction_isolation = 'read committed'; set synchronous_commit = on; \
     set statement_timeout = '5s'; set lock_timeout = '2s'; set idle_in_transaction_session_timeout = '10s'";
 
@@ -83,7 +85,8 @@ impl Session {
         })?
     }
 
-    /// Calls `on_change` at each notification of a channel, and after a time in which some may have been missed.
+    /// Calls `on_change` at each notification of a channel, and after each time in which notifications may have been
+    /// missed.
     pub(super) fn listen(&self, channel: String, on_change: Box<dyn Fn() + Send + Sync>) {
         self.messages.send(Message::Listen(channel, Arc::from(on_change))).ok();
     }
@@ -94,7 +97,7 @@ struct Working {
     own: UnboundedSender<Message>,
     client: Option<Client>,
     channels: BTreeMap<String, OnChange>,
-    /// Before the next attempt to connect while only listening.
+    /// The pause before the next attempt to connect while only listening.
     pause: Duration,
 }
 
@@ -108,7 +111,7 @@ async fn work(address: Address, mut inbox: UnboundedReceiver<Message>, own: Unbo
             }
             Message::Listen(channel, on_change) => {
                 working.channels.insert(channel, on_change);
-                // A connection listens to the channels that were known when it was opened.
+                // A connection listens only to the channels that were known when it was opened.
                 working.client = None;
                 working.stay_connected().await;
             }
@@ -143,7 +146,8 @@ impl Working {
         perform(client, job).await.map_err(|it| read_error(job, &it))
     }
 
-    /// Connects, unless the connection is there. Notifications may have been missed, so each listener is called once.
+    /// Connects, unless there is a connection already. Notifications may have been missed, so each listener is called
+    /// once.
     async fn connect(&mut self) -> Result<(), RegistryError> {
         if self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return Ok(());
@@ -208,7 +212,7 @@ impl Working {
     }
 }
 
-/// No answer: a change may have been made.
+/// The error for a missing answer: a change may have been made.
 fn silent(job: &Job, why: String) -> RegistryError {
     match job {
         Job::Change { .. } => RegistryError::Unanswered(why),

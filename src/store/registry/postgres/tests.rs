@@ -19,7 +19,7 @@ use crate::plan::id::read_step_id;
 use crate::store::registry::record::NewRecord;
 use crate::store::registry::table;
 
-/// A server of its own directory and port, without passwords.
+/// A server with a directory and a port of its own, without passwords.
 pub(super) struct Server {
     place: tempfile::TempDir,
     pub(super) port: u16,
@@ -196,7 +196,8 @@ fn only_a_lapsed_record_is_taken_over() {
 
 #[test]
 fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
-    // As an administrator may have set it: acknowledged changes would be written seconds later.
+    // An administrator may choose such settings. With them, acknowledged changes would be written to disk seconds
+    // later.
     let late =
         ["synchronous_commit=off", "wal_writer_delay=10s", "default_transaction_isolation=serializable"];
     let mut server = Server::start_with(|_| late.map(str::to_owned).to_vec());
@@ -208,7 +209,7 @@ fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
         let client = client_at(port, "steady");
         (1..=300).all(|step| {
             let change = create(&client, &format!("p:{step}"), &format!("n{step}"));
-            // The session repeats what the restart cut; in the end each change has an answer.
+            // The session repeats calls that the restart interrupted, so in the end each change has an answer.
             let is_done = client.change_one(change).unwrap() == Answer::Done;
             sender.send(step).unwrap();
             is_done
@@ -222,7 +223,8 @@ fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
     assert_eq!(client.list().unwrap().len(), 300);
 }
 
-/// Passes bytes to a server; when it is armed, it cuts the connection as soon as the server answers.
+/// Starts a relay to a server and returns its port. If the relay is armed, it cuts the connection when the server
+/// answers next.
 fn relay(port: u16, is_armed: Arc<AtomicBool>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
@@ -275,7 +277,7 @@ fn others_hear_of_a_change_at_once() {
     assert!(other.watch(Box::new(move || {
         sender.send(()).ok();
     })));
-    // When it listens, it looks once: what came before is unknown.
+    // A client that begins to listen is called once, because it may have missed earlier changes.
     heard.recv().unwrap();
     one.change_one(create(&one, "p:1", "a")).unwrap();
     heard.recv().unwrap();
@@ -285,7 +287,7 @@ fn others_hear_of_a_change_at_once() {
 }
 
 #[test]
-fn claims_and_ends_are_news_and_renewals_are_not() {
+fn claims_and_ends_are_notified_and_renewals_are_not() {
     let value = |state| {
         let new = NewRecord {
             step: &read_step_id("p:1").unwrap(),
@@ -314,6 +316,6 @@ fn claims_and_ends_are_news_and_renewals_are_not() {
         (replace(State::Claimed, false), false),
     ];
     for (change, expected) in cases {
-        assert_eq!(is_news(&change), expected, "{change:?}");
+        assert_eq!(must_notify(&change), expected, "{change:?}");
     }
 }

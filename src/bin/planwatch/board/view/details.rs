@@ -1,4 +1,4 @@
-//! The details of the selected step or plan, and what a run says.
+//! The details of the selected step or plan, and the output of a run.
 
 use std::borrow::Cow;
 
@@ -211,7 +211,7 @@ pub(super) fn run(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(block, area);
     let text = output.lines().chain(end);
     let without_codes = |it: &str| plain(&anstream::adapter::strip_str(it).to_string());
-    // Only the end is shown, so only the end is broken into lines.
+    // Only the end is shown, so only its lines are wrapped.
     let last: Vec<_> = text.collect();
     let from = last.len().saturating_sub(inner.height.into());
     let lines =

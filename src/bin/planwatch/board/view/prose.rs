@@ -102,7 +102,7 @@ fn line_of(row: Vec<(char, Style)>) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The look of Markdown: sparing, and readable without colours and on any background.
+/// The styles for Markdown: few, and readable without colours and on any background.
 #[derive(Clone)]
 struct Sheet;
 

@@ -19,10 +19,11 @@ use crate::screens::{self, ago, steps as step_screen};
 /// The least width of a column of cards.
 const CARD: u16 = 15;
 
-/// The height of a column with much room.
+/// The height from which a column has gaps between its cards.
 const TALL: u16 = 18;
 
-/// The most lines of a card's title, from the roomiest down; what is below the title has at most one line less.
+/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The text below
+/// the title has at most one line less.
 const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
 /// The width of the frame in which all columns fit.
@@ -58,11 +59,11 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// The columns that matter most, for where not all fit.
+/// The columns in the order in which they are chosen if not all fit.
 const BY_IMPORTANCE: [Column; 5] =
     [Column::Ready, Column::Doing, Column::Stuck, Column::Waiting, Column::Done];
 
-/// The columns that have a width: those with steps, as many as fit, among them that of the selected step.
+/// The columns to draw: those with steps, as many as fit, always including that of the selected step.
 fn shown_columns(model: &Model, width: u16) -> Vec<Column> {
     let full: Vec<_> = BY_IMPORTANCE.into_iter().filter(|it| !model.column(*it).is_empty()).collect();
     let own = model.selected().map(Column::of);
@@ -76,7 +77,7 @@ fn shown_columns(model: &Model, width: u16) -> Vec<Column> {
 /// The columns with steps that fit; the others are named with their counts.
 fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let shown = shown_columns(model, area.width);
-    // Where there is hardly room, cards matter more than counts.
+    // If the area has few rows, cards matter more than counts.
     let rest = u16::from(shown.len() < Column::ALL.len() && area.height > 4);
     let [main, foot] = Layout::vertical([Constraint::Min(1), Constraint::Length(rest)]).areas(area);
     frame.render_widget(Paragraph::new("also:").style(DIM), foot);
@@ -122,21 +123,21 @@ fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Re
     let head_line = Line::styled(cut(&name, head.width.into()), style);
     frame.render_widget(Paragraph::new(head_line), head);
     let mut hits = vec![(area, Hit::Column(column))];
-    // In a tall column there are gaps between cards. Cards have as many lines as all of them have room for.
+    // In a tall column there are gaps between cards. Cards have as many lines as possible while all of them still fit.
     let is_tall = body.height >= TALL;
     let (least, gap) = if is_tall { (3, 1) } else { (2, 0) };
     let height = |rows: usize| {
         let all = steps.iter().map(|it| card(it, body.width.into(), rows).len() + usize::from(gap));
         all.sum::<usize>().saturating_sub(usize::from(gap))
     };
-    // A card has at least one line, so more of them than lines never fit.
+    // A card has at least one line, so more cards than lines never fit.
     let may_fit = steps.len() <= usize::from(body.height);
     let whole = CARD_ROWS.into_iter().find(|it| may_fit && height(*it) <= usize::from(body.height));
     let rows = whole.unwrap_or(least).max(least);
     let card = |nth: usize| card(steps[nth], body.width.into(), rows);
     let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
     let mut first = at.unwrap_or(0);
-    // As many cards above the selected one as there is room for.
+    // The cards above the selected one and the selected one itself take at most two thirds of the height.
     let mut height = if steps.is_empty() { 0 } else { card(first).len() };
     while first > 0 {
         height += card(first - 1).len() + usize::from(gap);
@@ -170,7 +171,8 @@ fn step_style(step: &StepShape) -> Style {
     colour(if is_ready { screens::READY } else { screens::colour(&step.status) })
 }
 
-/// A card: the title in at most `rows` lines, and below it what else is to be known.
+/// A card: the title in at most `rows` lines, and below it facts such as the worker, the tasks and what the step waits
+/// for.
 fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
     let style = step_style(step);
     let head = format!("{} ", screens::mark(&step.status));
@@ -221,12 +223,12 @@ fn is_to_confirm(step: &StepShape) -> bool {
     matches!(step.waits_for.as_slice(), [Awaited::Confirmation])
 }
 
-/// What it waits for, steps of its own plan by their number.
+/// What the step waits for; steps of its own plan by their number.
 fn waits(step: &StepShape) -> String {
     step.shown_waits(8)
 }
 
-/// What stands at the right of a line, where it is wide enough.
+/// The texts at the right of a line; none if the line is too narrow.
 fn joined(of: &[String], width: usize) -> String {
     let said: Vec<_> = of.iter().filter(|it| !it.is_empty()).map(|it| plain(it)).collect();
     if width > 50 && !said.is_empty() { format!(" {}", said.join(" · ")) } else { String::new() }
@@ -240,7 +242,7 @@ fn list_line(step: &StepShape, width: usize, now: Time) -> Line<'static> {
     let title = plain(&step.title);
     let mut right =
         vec![step_screen::worker(step).to_owned(), step_screen::tasks(step), ago(now, step.last_activity)];
-    // The title is read first; the time, and then the tasks, make room for it.
+    // The title matters most: if it does not fit, the time is left out, then the tasks.
     let room = loop {
         let said = joined(&right, width);
         let room = width.saturating_sub(number.len() + 15 + Span::raw(&said).width());

@@ -1,4 +1,5 @@
-//! What a run looks like: a line when an attempt begins, what its process says, a line when it ends, and how far the plan is.
+//! Prints a run: a line when an attempt begins, the output of its process, a line when it ends, and the progress of the
+//! plan.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,12 +15,12 @@ use crate::screens::text::fitted;
 use crate::screens::{BAD, BOLD, BUSY, DIM, GOOD, STUCK, bar, colour, count, own_title, to_type, typed};
 use crate::table::paint;
 
-/// One for all threads of a run: lines of several steps do not mix.
+/// Shared by all threads of a run, so that lines of different steps do not mix.
 pub(super) struct Screen<'a> {
     output: &'a Output,
-    /// Several steps run in parallel, so each line says whose it is.
+    /// Several steps run in parallel, so each line names its step.
     is_shared: bool,
-    /// What a step's process has said of a line that is not whole yet.
+    /// For each step, the unfinished last line of its process.
     open: Mutex<HashMap<String, Vec<u8>>>,
 }
 
@@ -40,7 +41,7 @@ impl<'a> Screen<'a> {
             Event::Note { text } => self.output.aside_line(text),
             event => {
                 self.close_lines(&mut open);
-                self.output.told(&line(event)).ok();
+                self.output.report(&line(event)).ok();
             }
         }
     }
@@ -53,7 +54,7 @@ impl<'a> Screen<'a> {
         let said = open.entry(step.to_owned()).or_default();
         if !self.is_shared {
             self.output.bytes(bytes).ok();
-            // Only whether the line is whole has to be known.
+            // Here it only matters whether the last line is finished.
             said.clear();
             said.extend(bytes.last().filter(|it| **it != b'\n'));
             return;
@@ -73,7 +74,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Says what the run came to, and what to type next.
+    /// Prints the result of the run, and what to type next.
     pub(super) fn finish(&self, report: &RunReport) -> Result<(), Failure> {
         self.close_lines(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner));
         if self.output.is_json() {
@@ -94,11 +95,11 @@ impl<'a> Screen<'a> {
         writeln!(text, "{}\n", paint(DIM, &done)).ok();
         text.push_str(&report.trees.as_ref().map(trees).unwrap_or_default());
         text.push_str(&to_type(&report.hints));
-        self.output.told(&fitted(&text, self.output.width)).map(drop)
+        self.output.report(&fitted(&text, self.output.width)).map(drop)
     }
 }
 
-/// What became of the branches of a run with worktrees.
+/// The branches of a run with worktrees that were not merged or were kept.
 fn trees(report: &TreesReport) -> String {
     let mut text = String::new();
     if let Some(branch) = &report.unmerged {
@@ -184,7 +185,7 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// What the first step of a run would be.
+/// The preview of a run: its first step, with the command, the limits and the prompt.
 pub(super) fn preview(preview: &Preview, width: Option<usize>) -> String {
     let Some(step) = &preview.step else {
         let list = (format!("planwatch list {}", typed(&preview.plan)), "to list its steps");
@@ -212,7 +213,7 @@ pub(super) fn preview(preview: &Preview, width: Option<usize>) -> String {
         for (at, (name, value)) in preview.environment.iter().enumerate() {
             fact(if at == 0 { "environment" } else { "" }, &format!("{name}={}", escaped(value)));
         }
-        let idle = preview.idle.map(|it| format!(", {} without a word", shown(it))).unwrap_or_default();
+        let idle = preview.idle.map(|it| format!(", {} without output", shown(it))).unwrap_or_default();
         let limits =
             format!("{} an attempt{idle}, {} attempts", shown(preview.timeout), preview.max_attempts);
         fact("limits", &limits);

@@ -43,18 +43,19 @@ pub(crate) fn run(session: &Session, args: &Browser) -> Result<u8, Failure> {
         Failure::failed("no-daemon", message).with_hint(hint).with_exit(8)
     })?;
     let to = path.map(|it| format!("&to={it}")).unwrap_or_default();
-    told(session, args, &http, &format!("/login?code={code}{to}"))
+    open_or_print(session, args, &http, &format!("/login?code={code}{to}"))
 }
 
-/// Opens the address, and prints it where that is asked for or there is no screen.
-fn told(session: &Session, args: &Browser, http: &str, path: &str) -> Result<u8, Failure> {
+/// Opens the address in a browser, or prints it if `--print` is given, there is no screen, or no browser can be
+/// started.
+fn open_or_print(session: &Session, args: &Browser, http: &str, path: &str) -> Result<u8, Failure> {
     let url = format!("{}{path}", reachable(http));
     let has_opened = !args.print && context::has_screen() && open::that_detached(&url).is_ok();
     if session.output.is_json() {
         session.output.json("browser", json!({"url": url, "opened": has_opened}))?;
     } else if has_opened {
-        // The code is in the address, and is used by now.
-        session.output.told(&format!("opened {}\n", reachable(http)))?;
+        // Only the server's address is printed, because the browser uses up the one-time code in the whole address.
+        session.output.report(&format!("opened {}\n", reachable(http)))?;
     } else {
         session.output.text(&format!("{url}\n"))?;
         session.output.aside_line("open this address within a minute; it can be used once");
@@ -66,7 +67,7 @@ fn told(session: &Session, args: &Browser, http: &str, path: &str) -> Result<u8,
     Ok(0)
 }
 
-/// Where this machine reaches a server that listens on all of its addresses.
+/// The address for this machine, also if the server listens on all of the machine's addresses.
 fn reachable(http: &str) -> String {
     http.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
@@ -83,7 +84,7 @@ fn path_of(session: &Session, typed: &str) -> Result<String, Failure> {
     Ok(planwatch::serve::web::path(id.0, &id.1))
 }
 
-/// The configured address, if it is a loopback address, else the default one; another port if it is taken.
+/// The configured address, if it is a loopback address, else the default one; with another port if the port is taken.
 fn address(session: &Session) -> Result<SocketAddr, Failure> {
     let configured = session.workspace()?.config.http_address.filter(|it| it.ip().is_loopback());
     let address = configured.unwrap_or(DEFAULT);

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::http::{self, Http};
 use super::{
-    answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, stop_at_signals,
-    who, without_socket,
+    answering, answers_on, end_giving_way, ended, in_the_way, just_begun, no_answer, polling,
+    stop_at_signals, who, without_socket,
 };
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -26,10 +26,10 @@ use crate::screens::count;
 /// Starts a process that watches, unless one does, and returns when it sees every change.
 pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let Begun { state, status, said } = begin(session, plans, args)?;
-    told(session, state, &status, &said)
+    print_state(session, state, &status, &said)
 }
 
-/// A process that watches, and what is said of it.
+/// A process that watches, and the message about it.
 pub(super) struct Begun {
     state: &'static str,
     status: Status,
@@ -50,7 +50,7 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
         return Ok(running(status));
     }
     if context.plans.made_runtime_dir().is_none() {
-        let message = "no process can be found again here, because `.planwatch` cannot be used";
+        let message = "a daemon cannot run here, because `.planwatch` cannot be used";
         return Err(Failure::failed("no-daemon", message).with_hint("planwatch watch").with_exit(8));
     }
     let (log_path, log) = context.plans.daemon_log().map_err(|error| cannot(&error))?;
@@ -61,7 +61,7 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
     words.extend(args.new_token.then(|| "--new-token".into()));
     match daemon::start(&program, &words, log).map_err(|error| cannot(&error))? {
         Started::Ready(line) => {
-            if let Some(why) = untrusted(&context.plans, &context::homes()) {
+            if let Some(why) = untrusted(&context.plans, &context::socket_dirs()) {
                 session.output.aside_line(&without_socket(&why));
             }
             let status: Status = serde_json::from_str(&line).map_err(|error| cannot(&error))?;
@@ -85,26 +85,30 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
     }
 }
 
-/// Ends the process that watches, and returns when it is gone.
+/// Stops the process that watches, and returns when it has ended. A process with other work only stops watching.
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
     let Some((client, status)) = answering(&context.plans)? else {
         let failure = Failure::failed("no-daemon", "no daemon watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
-    let ended = if status.gives_way { end_beside(client, &context.plans)? } else { client.stop() };
+    let ended = if status.gives_way { end_giving_way(client, &context.plans)? } else { client.stop() };
     let Some(status) = ended else {
         return Err(Failure::failed("no-daemon", "the process that watches does not end").with_exit(8));
     };
-    told(
+    print_state(
         session,
         "stopped",
         &status,
-        &format!("process {} {}", status.pid, if status.gives_way { "watches no more" } else { "has ended" }),
+        &format!(
+            "process {} {}",
+            status.pid,
+            if status.gives_way { "no longer watches" } else { "has ended" }
+        ),
     )
 }
 
-fn told(session: &Session, state: &str, status: &Status, said: &str) -> Result<u8, Failure> {
+fn print_state(session: &Session, state: &str, status: &Status, said: &str) -> Result<u8, Failure> {
     if session.output.is_json() {
         let Status { pid, release, since, plans, steps, http, .. } = status;
         let report = json!({
@@ -113,7 +117,7 @@ fn told(session: &Session, state: &str, status: &Status, said: &str) -> Result<u
         });
         session.output.json("daemon", report)?;
     } else {
-        session.output.told(&format!("{said}\n"))?;
+        session.output.report(&format!("{said}\n"))?;
     }
     Ok(0)
 }
@@ -130,13 +134,13 @@ fn cannot(error: &dyn std::error::Error) -> Failure {
         .with_exit(8)
 }
 
-/// The process itself: prints its status once, and after that only writes to its log.
+/// The process that `watch --detach` starts: prints its status once, and after that only writes to its log.
 pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     daemon::leave_terminal();
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
     let signals = stop_at_signals(inbox.stopper());
     let mut log = Log { session, plans, http, failure: None };
-    let end = event_loop::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
+    let end = event_loop::watch(&|| session.look_again(plans), &context::socket_dirs(), inbox, &mut log);
     log.http.end();
     if let Some(error) = log.failure.take() {
         return Err(error.into());

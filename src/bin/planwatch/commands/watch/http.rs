@@ -16,14 +16,14 @@ use crate::args::setup::Watch;
 use crate::context::{self, Session};
 use crate::failure::{self, Failure};
 
-/// HTTP in the process that watches: at first a bound address, and a server once the watching has begun.
+/// HTTP in the process that watches: at first a bound address, and a server once watching has begun.
 #[derive(Default)]
 pub(super) struct Http {
     bound: Option<(Bound, Settings)>,
     serving: Option<Serving>,
 }
 
-/// The address that is asked for, if HTTP is.
+/// The address of `--http`, if that is given.
 pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAddr>, Failure> {
     let Some(typed) = &args.http else { return Ok(None) };
     let address = if typed.is_empty() {
@@ -39,7 +39,8 @@ pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAd
     Ok(Some(address))
 }
 
-/// Refuses what a process that watches already cannot do: HTTP if it has none, a new token if it has.
+/// Refuses what the running process cannot do: answer over HTTP if it was started without it, or replace the token if
+/// it does answer over HTTP.
 pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure> {
     let cannot = match status.http {
         _ if args.http.is_none() => return Ok(()),
@@ -52,7 +53,7 @@ pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure
     Err(Failure::failed("locked", message).with_hint(hint).with_exit(4))
 }
 
-/// The inbox of the watching, and HTTP if that is asked for.
+/// The inbox of the watcher, and HTTP if there is an address for it.
 pub(super) fn prepare(
     session: &Session,
     plans: &Path,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::*;
 use crate::text::header_edit::NewValue;
 
-/// How the document is made.
+/// The form that the steps have in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `## Task 3: …`
@@ -19,7 +19,7 @@ enum Shape {
     Boxes,
 }
 
-/// One step as the generator wants it.
+/// One step as the generator describes it.
 #[derive(Debug, Clone)]
 struct Wanted {
     status: Option<(Place, &'static str)>,
@@ -36,7 +36,7 @@ enum Place {
     Bold,
 }
 
-/// Something that the document says, with the line on which it does.
+/// A statement of the document, and its line.
 #[derive(Debug, Clone)]
 struct Claim {
     /// The title of the step.
@@ -72,7 +72,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     let code = prop::option::of((0..CODE.len(), decoy));
     (status, waits, code, any::<bool>(), any::<bool>()).prop_map(
         |(status, waits, code, begins_phase, has_box)| {
-            // A title says a status at its end alone, and a word that is none would be a part of it.
+            // A title states a status only at its end, and an unknown status word would be part of the title.
             let status = status.filter(|it| *it != (Place::Title, "wobbly"));
             let waits = waits
                 .into_iter()
@@ -92,7 +92,7 @@ fn written(shape: Shape, all: &[Wanted]) -> (String, Vec<Claim>) {
     let n_lines = |text: &str| u32::try_from(text.lines().count()).expect("it is short");
     let word = if shape == Shape::Tasks { "Task " } else { "step-" };
     let mut all = all.to_vec();
-    // Phases without any box keep their own numbers.
+    // If no phase had a box, the phases would keep their own numbers, from 20, which no dependency names.
     all[0].has_box = true;
     let target = |number: usize| (1..=all.len()).contains(&number).then(|| title(number - 1));
     for (nth, it) in all.iter().enumerate() {
@@ -139,7 +139,7 @@ fn written(shape: Shape, all: &[Wanted]) -> (String, Vec<Claim>) {
     (text, claims)
 }
 
-/// What became of a step.
+/// A step in the result.
 #[derive(Debug, Clone)]
 struct Made {
     title: String,
@@ -178,7 +178,7 @@ fn made(plan: &ImportedPlan) -> Vec<Made> {
     plan.steps.iter().map(one).collect()
 }
 
-/// What of the claims is neither in the result nor listed, and what the result says without a claim.
+/// The claims that are neither in the result nor listed, and what the result says although no claim does.
 fn broken(claims: &[Claim], made: &[Made], unmapped: &[Unmapped]) -> Vec<String> {
     let words = Words::default();
     let mut broken = Vec::new();
@@ -192,7 +192,7 @@ fn broken(claims: &[Claim], made: &[Made], unmapped: &[Unmapped]) -> Vec<String>
         if !is_there && !unmapped.iter().any(|it| it.line == Some(claim.line)) {
             broken.push(format!("lost: {claim:?}"));
         }
-        // A step that there is has to be waited for: a list alone would satisfy the law.
+        // A dependency on an existing step must be in the result; otherwise listing everything would satisfy the law.
         if let (Says::Waits(Some(other)), false) = (&claim.says, is_there) {
             broken.extend((*other != claim.of).then(|| format!("not mapped: {claim:?}")));
         }

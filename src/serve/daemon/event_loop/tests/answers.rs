@@ -38,7 +38,7 @@ fn a_plan_that_another_process_has_indexed_is_read_again() {
         rig.write("a/step-1.md", "wip");
         rig.let_through_all();
         rig.write("a/step-1.md", "done");
-        // The other process is faster: for the daemon, file and index are the same.
+        // The other process indexes first, so the daemon finds no difference between file and index.
         LoadQuery::all().load(&context(rig.home).unwrap()).unwrap();
         rig.let_through_all();
         rig.settle();
@@ -186,7 +186,7 @@ fn the_cached_answer_of_next_comes_with_the_commit() {
             let cached = expected.map(str::to_owned);
             assert_eq!(answer.try_recv(), Ok(Answer::Next { generation, cached }));
         }
-        // Where events are missing, the daemon does not know the commit.
+        // A polling daemon does not know whether the index is current.
         rig.poll();
         let (answer, _done) = rig.ask_for(Request::Next);
         assert_eq!(

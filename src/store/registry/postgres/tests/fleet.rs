@@ -1,7 +1,7 @@
 //! G8: many workers on several machines share a database, which is restarted and cuts connections meanwhile.
 //!
-//! `PLANWATCH_G8=full` uses 500 workers on 20 machines and steps of five seconds. Each machine has one connection, as a watching
-//! process or a run has. Prints a line with the figures.
+//! `PLANWATCH_G8=full` uses 500 workers on 20 machines and steps of five seconds. Each machine has one connection, like
+//! a `watch` or a run. Prints a line with the figures.
 #![expect(clippy::disallowed_methods, reason = "the size of the figure is in the environment")]
 
 use std::collections::{BTreeMap, HashSet};
@@ -27,7 +27,7 @@ const FULL: Size = Size { machines: 20, workers: 25, steps: 5_000, work: Duratio
 struct Ledger {
     /// How often a claim of the step succeeded.
     claims: Vec<AtomicUsize>,
-    /// When each claim succeeded, until another machine was told.
+    /// When each claim succeeded; removed when another machine has seen the claim.
     claimed_at: Mutex<BTreeMap<usize, Instant>>,
     seen_after: Mutex<Vec<Duration>>,
     claimed: Mutex<Vec<Instant>>,
@@ -51,7 +51,7 @@ fn step(nth: usize) -> Name {
     name(&format!("p:{}", nth + 1))
 }
 
-/// A record of this worker that has the value it wants in the end; `change` is repeated until there is an answer.
+/// Repeats `change` until there is an answer, and returns the answer.
 fn certain(client: &Postgres, change: &Change) -> Answer {
     loop {
         match client.change_one(change.clone()) {
@@ -72,7 +72,7 @@ fn listed(client: &Postgres) -> Vec<Listed> {
     }
 }
 
-/// Claims free steps and ends them, until there is none.
+/// Claims free steps and ends them, until no step is free.
 fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
     let all: Vec<Name> = (0..size.steps).map(step).collect();
     loop {
@@ -99,7 +99,7 @@ fn work(client: &Postgres, seed: usize, size: Size, ledger: &Ledger) {
     }
 }
 
-/// Looks at each notification, and notes when claims of others are seen.
+/// Lists the records after each notification, and measures how long claims take to appear.
 fn observe(client: &Postgres, ledger: &Ledger, is_over: &AtomicBool) {
     let (sender, heard) = std::sync::mpsc::channel();
     client.watch(Box::new(move || {
@@ -167,7 +167,8 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
     let mut claimed = ledger.claimed.into_inner().unwrap();
     claimed.sort();
     let claiming = claimed.last().map_or(took, |it| it.duration_since(begun));
-    // Workers that all work on steps claim no more than their number by the length of a step: only this shows what the server can do.
+    // While all workers are busy, the rate of claims is limited by their number and by the length of a step. Only the
+    // busiest second shows what the server can do.
     let second_from = |first: &Instant| {
         claimed.iter().filter(|it| (*first..*first + Duration::from_secs(1)).contains(it)).count()
     };

@@ -8,14 +8,15 @@ fn openssl(place: &Path, words: &[&str]) {
     run(Command::new("openssl").current_dir(place).args(words));
 }
 
-/// Makes an authority, with the certificate in `NAME.pem`.
+/// Makes a certificate authority, with its certificate in `NAME.pem`.
 fn authority(place: &Path, name: &str) {
     let (key, pem, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
     let own = ["-keyout", &key, "-out", &pem, "-subj", &subject, "-days", "2"];
     openssl(place, &[&["req", "-x509"], &KEY[..], &own].concat());
 }
 
-/// Makes what a server needs that calls itself `localhost` and refuses unencrypted connections.
+/// Makes the files and returns the settings for a server whose certificate is for `localhost`, and which refuses
+/// unencrypted connections.
 fn settings(place: &Path) -> Vec<String> {
     authority(place, "ca");
     authority(place, "other");
@@ -57,7 +58,7 @@ fn the_certificate_and_the_name_of_the_server_are_checked() {
     let refused = [
         ("localhost", format!("sslmode=require&{}", file("other.pem")), "certificate"),
         ("127.0.0.1", format!("sslmode=require&{}", file("ca.pem")), "certificate"),
-        // The server's own rule: it accepts no connection that is not encrypted.
+        // The server itself refuses unencrypted connections.
         ("localhost", "sslmode=disable".to_owned(), "encryption"),
         ("127.0.0.1", String::new(), "encryption"),
     ];

@@ -1,4 +1,4 @@
-"""G3: `git commit` beside a user who edits, stages and commits without pause.
+"""G3: `git commit` while a user edits, stages and commits without pause.
 
 The user has a file that is always staged before it is committed, and one that is committed by name. Both count up. Afterwards,
 no commit may take back a line of a plan file, no commit of planwatch may hold a file of the user, and of the user's commits at

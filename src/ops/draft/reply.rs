@@ -7,58 +7,58 @@ use crate::plan::time::read_seconds;
 const PAUSE: u64 = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
-    /// A text for people to read, without what was put around it.
+pub(super) enum Reply {
+    /// The text of the answer, without a code fence around it.
     Text(String),
-    /// The text that it was given is good as it is.
+    /// The agent has nothing to change in the text.
     Converged,
     Nothing,
     TimedOut,
-    /// The agent's limit of use is reached; it ends in this many seconds.
+    /// The agent's usage limit is reached; it ends in this many seconds.
     Limited(u64),
-    /// It would fail again.
+    /// The agent failed, and another try would fail, too.
     Failed(String),
     Interrupted,
 }
 
 /// Judges by the exit code first: a document may well be about rate limits.
-pub(super) fn said(asked: &AgentOutput) -> Said {
+pub(super) fn read_reply(asked: &AgentOutput) -> Reply {
     match &asked.end {
-        End::Interrupted => Said::Interrupted,
-        End::TimedOut => Said::TimedOut,
-        End::TooMuch => Said::Failed("the output of the agent is too long".to_owned()),
-        End::NotStarted(why) => Said::Failed(format!("the agent could not be started: {why}")),
+        End::Interrupted => Reply::Interrupted,
+        End::TimedOut => Reply::TimedOut,
+        End::TooMuch => Reply::Failed("the output of the agent is too long".to_owned()),
+        End::NotStarted(why) => Reply::Failed(format!("the agent could not be started: {why}")),
         End::Exited(0) => text(&asked.stdout),
         End::Exited(code) => {
             let both = format!("{}\n{}", asked.stdout, asked.stderr);
             match limit(&both) {
-                Some(seconds) => Said::Limited(seconds),
-                None => Said::Failed(format!("the agent ended with exit code {code}{}", last_line(&both))),
+                Some(seconds) => Reply::Limited(seconds),
+                None => Reply::Failed(format!("the agent ended with exit code {code}{}", last_line(&both))),
             }
         }
     }
 }
 
-/// `: ` and the last line that says anything.
+/// `: ` and the last line that is not empty, cut to 200 characters.
 fn last_line(text: &str) -> String {
     let last = text.lines().rev().map(str::trim).find(|it| !it.is_empty());
     last.map(|it| format!(": {}", it.chars().take(200).collect::<String>())).unwrap_or_default()
 }
 
-fn text(stdout: &str) -> Said {
+fn text(stdout: &str) -> Reply {
     let text = unfenced(&stdout.replace("\r\n", "\n").replace('\u{feff}', ""));
     let first = text.lines().next().unwrap_or_default();
     let word = first.trim_matches(|c: char| c.is_whitespace() || "*`#:.".contains(c));
     match word {
-        _ if text.is_empty() => Said::Nothing,
-        "CONVERGED" => Said::Converged,
-        _ if first.starts_with("CONVERGED:") => Said::Converged,
-        _ => Said::Text(text.clone()),
+        _ if text.is_empty() => Reply::Nothing,
+        "CONVERGED" => Reply::Converged,
+        _ if first.starts_with("CONVERGED:") => Reply::Converged,
+        _ => Reply::Text(text.clone()),
     }
 }
 
 /// The text below a first line `CONVERGED`: the document, if there was none before.
-pub(super) fn below_converged(stdout: &str) -> Said {
+pub(super) fn below_converged(stdout: &str) -> Reply {
     let text = unfenced(&stdout.replace("\r\n", "\n").replace('\u{feff}', ""));
     self::text(text.split_once('\n').map_or("", |(_, rest)| rest))
 }
@@ -74,7 +74,7 @@ fn unfenced(text: &str) -> String {
     inner.filter(is_whole).unwrap_or(text).trim().to_owned()
 }
 
-/// Words that agents and their services use for a limit of use.
+/// Words that agents and their services use for a usage limit.
 const LIMITS: [&str; 8] = [
     "rate limit",
     "rate_limit",
@@ -93,7 +93,7 @@ fn limit(text: &str) -> Option<u64> {
     (has_code || LIMITS.iter().any(|it| text.contains(it))).then(|| pause(&text).unwrap_or(PAUSE).max(1))
 }
 
-/// The text after `retry after` and similar words.
+/// The time that is named after `retry after` or similar words, in seconds.
 fn pause(text: &str) -> Option<u64> {
     let behind = ["retry-after", "retry after", "retry_after", "try again in", "retry in", "resets in"];
     let at = behind.iter().find_map(|it| text.find(it).map(|at| at + it.len()))?;
@@ -116,14 +116,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(code: i32, stdout: &str, stderr: &str, expected: &Said) {
+    fn check(code: i32, stdout: &str, stderr: &str, expected: &Reply) {
         let asked =
             AgentOutput { end: End::Exited(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
-        assert_eq!(said(&asked), *expected, "{stdout}{stderr}");
+        assert_eq!(read_reply(&asked), *expected, "{stdout}{stderr}");
     }
 
-    fn text(it: &str) -> Said {
-        Said::Text(it.to_owned())
+    fn text(it: &str) -> Reply {
+        Reply::Text(it.to_owned())
     }
 
     #[test]
@@ -137,8 +137,8 @@ mod tests {
             "",
             &text("Rate limits: 429 requests, retry after 3"),
         );
-        check(0, " \n\n", "noise", &Said::Nothing);
-        check(0, "```\n```", "", &Said::Nothing);
+        check(0, " \n\n", "noise", &Reply::Nothing);
+        check(0, "```\n```", "", &Reply::Nothing);
     }
 
     #[test]
@@ -150,29 +150,29 @@ mod tests {
             "CONVERGED: fine as it is",
             "```\nCONVERGED\n```",
         ] {
-            check(0, it, "", &Said::Converged);
+            check(0, it, "", &Reply::Converged);
         }
         check(0, "CONVERGED lines are drawn\n", "", &text("CONVERGED lines are drawn"));
         assert_eq!(below_converged("CONVERGED\n## Goal\n"), text("## Goal"));
-        assert_eq!(below_converged("CONVERGED"), Said::Nothing);
+        assert_eq!(below_converged("CONVERGED"), Reply::Nothing);
     }
 
     #[test]
     fn a_limit_is_not_a_failure_and_has_an_end() {
-        check(1, "", "Error: 429 Too Many Requests", &Said::Limited(60));
-        check(1, "", "rate limit reached, try again in 20s", &Said::Limited(20));
-        check(1, "", "Retry-After: 7\nrate_limit_error", &Said::Limited(7));
-        check(1, "Usage limit. Resets in 2 hours.", "", &Said::Limited(7200));
-        check(1, "", "overloaded; retry after 1.5 minutes", &Said::Limited(90));
-        check(1, "", "rate limit, retry in 250 ms", &Said::Limited(1));
+        check(1, "", "Error: 429 Too Many Requests", &Reply::Limited(60));
+        check(1, "", "rate limit reached, try again in 20s", &Reply::Limited(20));
+        check(1, "", "Retry-After: 7\nrate_limit_error", &Reply::Limited(7));
+        check(1, "Usage limit. Resets in 2 hours.", "", &Reply::Limited(7200));
+        check(1, "", "overloaded; retry after 1.5 minutes", &Reply::Limited(90));
+        check(1, "", "rate limit, retry in 250 ms", &Reply::Limited(1));
         let why = "the agent ended with exit code 2: no such model";
-        check(2, "half", "\nno such model\n\n", &Said::Failed(why.to_owned()));
-        check(2, "", "no such model\n", &Said::Failed(why.to_owned()));
+        check(2, "half", "\nno such model\n\n", &Reply::Failed(why.to_owned()));
+        check(2, "", "no such model\n", &Reply::Failed(why.to_owned()));
         check(
             1,
             "",
             "1429 tokens",
-            &Said::Failed("the agent ended with exit code 1: 1429 tokens".to_owned()),
+            &Reply::Failed("the agent ended with exit code 1: 1429 tokens".to_owned()),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Commits beside a user who edits, stages and commits at the same time; the full size is in `scripts/git-trials`.
+//! Commits of planwatch while a user edits, stages and commits; `scripts/git-trials` runs this test at full size.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ const COMMITS: usize = 4;
 /// The user commits at most this often, so that a slow machine also gets to planwatch's commits.
 const MOST_USER_COMMITS: usize = 60;
 
-/// The user edits, stages and commits until the others are done. Returns how many commits were made.
+/// The user edits, stages and commits until planwatch's commits are done. Returns how many commits were made.
 fn user(place: &Place, is_over: &AtomicBool) -> usize {
     let mut made = 0;
     for n in 0..MOST_USER_COMMITS {
@@ -21,7 +21,8 @@ fn user(place: &Place, is_over: &AtomicBool) -> usize {
         place.write("staged", format!("{n}\n"));
         let git =
             |words: &[&str]| place.git_command().args(words).output().is_ok_and(|it| it.status.success());
-        // One that collides with another program's is the user's to repeat.
+        // A commit of the user that collides with one of planwatch fails. It does not count, and the next round tries
+        // again.
         made += usize::from(
             git(&["add", "staged"]) && git(&["commit", "-q", "-m", "user", "--", "code", "staged"]),
         );
@@ -41,7 +42,7 @@ fn neither_side_takes_the_others_work_back() {
         for n in 0..COMMITS {
             let verb = if n % 2 == 0 { "done" } else { "reopen" };
             place.run(&format!("{verb} p:1 -m {n}")).ok();
-            // It is repeated until it is done: the user may hold the index.
+            // `git commit` is repeated until it succeeds, because the user's git may hold the index.
             while place.run("git commit p:1").code != 0 {}
         }
         is_over.store(true, Ordering::Relaxed);
