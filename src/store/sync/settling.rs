@@ -119,12 +119,15 @@ impl Sync<'_> {
         let Some(there) = seen.records.get(&own.name) else {
             // `push --mirror` deleted it.
             let Some(own) = self.in_state(own, State::Claimed)? else { return Ok(None) };
-            let what = match self.push(own, &[])? {
-                Pushed::Done => "restored",
-                Pushed::Lost(_) => "lost",
-                Pushed::Unsettled(_) => "unsettled",
+            let (what, why) = match self.push(own, &[])? {
+                Pushed::Done => ("restored", None),
+                Pushed::Unsettled(error) => ("unsettled", Some(self.error(&error).to_string())),
+                Pushed::Lost(record) => {
+                    leases::forget(self.context, id);
+                    ("lost", Some(holder(record.as_deref())))
+                }
             };
-            return Ok(Some(Settled { step: id.to_string(), what, why: None }));
+            return Ok(Some(Settled { step: id.to_string(), what, why }));
         };
         let foreign = Some(there).filter(|it| it.record.as_ref().is_none_or(|it| it.id != own.claim));
         let Some(foreign) = foreign else { return Ok(None) };

@@ -162,6 +162,28 @@ fn records_that_a_mirror_push_deleted_are_made_again_while_the_work_is_open() {
 }
 
 #[test]
+fn a_record_that_another_clone_takes_before_it_is_made_again_is_lost() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    // The names of claim records are 16 digits.
+    let records = team.path("a/.git/planwatch");
+    let is_claim = |it: &std::fs::DirEntry| it.file_name().len() == 16;
+    let held = || std::fs::read_dir(&records).expect("it is there").flatten().filter(is_claim).count();
+    assert_eq!(held(), 1);
+    b.git("push -q --mirror origin");
+    team.write(
+        "race",
+        &format!("cd \"$TEAM/b\" && exec {} claim p:1 --by bob", env!("CARGO_BIN_EXE_planwatch")),
+    );
+    team.fault("race");
+    let ran = a.run("sync").ok();
+    assert!(ran.contains("lost") && ran.contains("bob on "), "{ran}");
+    assert_eq!(team.records(), ["p/1 claimed bob"]);
+    assert_eq!(held(), 0, "the lease of this machine is forgotten");
+}
+
+#[test]
 fn a_clone_that_is_configured_for_another_registry_is_refused() {
     let team = Team::new();
     let b = team.clone_of("b");
