@@ -129,11 +129,13 @@ impl Worktree {
         [self.own, self.common]
     }
 
+    /// `root` is a path without symbolic links.
     pub(super) fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let kind = disk.lstat(&git).ok()?.kind;
         let own = match kind {
-            FileKind::Dir | FileKind::Symlink => disk.canonical(&git).ok()?,
+            FileKind::Dir => git,
+            FileKind::Symlink => disk.canonical(&git).ok()?,
             FileKind::File => {
                 let named = line(disk, &git)?;
                 disk.canonical(&root.join(named.strip_prefix("gitdir:")?.trim())).ok()?
