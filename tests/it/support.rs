@@ -136,13 +136,20 @@ impl Place {
 
     /// git with a fixed author and a fixed time, without the machine's configuration.
     pub(crate) fn git_command(&self) -> Command {
+        self.git_dated(NOW)
+    }
+
+    /// git without the machine's configuration, sample hooks and maintenance, which would take a tenth of the time of
+    /// these tests.
+    fn git_dated(&self, date: &str) -> Command {
         let mut command = Command::new("git");
         self.close_environment(&mut command);
         for who in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{who}_NAME"), "Ann").env(format!("GIT_{who}_EMAIL"), "ann@example.org");
-            command.env(format!("GIT_{who}_DATE"), "2026-11-21T12:00:00Z");
+            command.env(format!("GIT_{who}_DATE"), date);
         }
-        command.env("GIT_CONFIG_NOSYSTEM", "1");
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_TEMPLATE_DIR", "");
+        command.args(["-c", "maintenance.auto=false"]);
         command
     }
 
@@ -176,15 +183,9 @@ impl Place {
     }
 
     fn ran_git(&self, directory: &Path, minutes: u32, words: &[impl AsRef<str>]) -> Ran {
-        let mut command = Command::new("git");
-        self.close_environment(&mut command);
+        let mut command = self.git_dated(&format!("{} +0000", BEFORE_SECONDS + 60 * u64::from(minutes)));
         command.current_dir(directory).args(["-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"]);
-        let at = format!("{} +0000", BEFORE_SECONDS + 60 * u64::from(minutes));
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "Ann").env(format!("GIT_{who}_EMAIL"), "ann@example.org");
-            command.env(format!("GIT_{who}_DATE"), &at);
-        }
-        command.args(words.iter().map(AsRef::as_ref)).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.args(words.iter().map(AsRef::as_ref));
         Ran::of(command.output().expect("git starts"))
     }
 

@@ -35,7 +35,7 @@ const BATCH: Case = Case {
 fn beside_the_state_of_others_a_file_is_old_or_new_after_any_crash_and_fault() {
     let mut tally = Tally::default();
     for case in [FIRST_CHANGE, BATCH] {
-        crashes_and_faults(&case, &mut tally, &mut sample(397));
+        crashes_and_faults(&case, &mut tally, &mut sample(797));
     }
     report("beside others", &tally);
 }
@@ -43,6 +43,6 @@ fn beside_the_state_of_others_a_file_is_old_or_new_after_any_crash_and_fault() {
 #[test]
 fn beside_the_state_of_others_no_save_of_an_editor_is_lost() {
     let mut tally = Tally::default();
-    editors(&FIRST_CHANGE, &mut tally, &mut sample_beside_saves(307));
+    editors(&FIRST_CHANGE, &mut tally, &mut sample_beside_saves(613));
     report("editors beside others", &tally);
 }

@@ -277,7 +277,7 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     tally.after.clear();
     let calls = run(case, &start, Script::default()).calls;
-    let mut pairs = sample_saves(47);
+    let mut pairs = sample_saves(97);
     for how in SAVES {
         for (begins, ends) in
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
@@ -334,7 +334,7 @@ pub(super) fn report(what: &str, tally: &Tally) {
 fn after_any_crash_and_fault_a_file_is_old_or_new() {
     let mut tally = Tally::default();
     for case in CASES {
-        crashes_and_faults(case, &mut tally, &mut sample(997));
+        crashes_and_faults(case, &mut tally, &mut sample(1999));
     }
     report("crashes and faults", &tally);
 }
@@ -343,7 +343,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample_beside_saves(307));
+        editors(case, &mut tally, &mut sample_beside_saves(613));
     }
     report("editors", &tally);
 }

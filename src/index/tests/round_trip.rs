@@ -31,7 +31,7 @@ fn heads(index: &mut Index) -> Vec<Head> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn what_is_put_in_comes_out(
         before in arbitrary::plans(),

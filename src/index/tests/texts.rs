@@ -87,7 +87,7 @@ fn overwritten_bytes_are_an_error_or_change_nothing() {
     let len = fs::metadata(file(whole.path())).expect("it is there").len();
     let mut state = 1;
     let (mut n_found, mut n_rebuilt) = (0, 0);
-    for round in 0..64 {
+    for round in 0..40 {
         let dir = copy_of(whole.path());
         // The file is verified and recorded as intact before it is damaged.
         assert_eq!(ask(&open(dir.path()).0, "whole").expect("it is sound"), expected);
@@ -110,7 +110,7 @@ fn overwritten_bytes_are_an_error_or_change_nothing() {
         }
         check_mended(index, dir.path());
     }
-    assert!(n_found > 10 && n_rebuilt > 2, "{n_found} {n_rebuilt}");
+    assert!(n_found > 5 && n_rebuilt > 5, "{n_found} {n_rebuilt}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::api::config::Config;
 use crate::api::context::Reading;
-use crate::disk::model::{Fault, Machine};
+use crate::disk::model::{Fault, Machine, sample};
 use crate::ops::release::ReleaseRequest;
 use crate::ops::update::{self, MoveRequest};
 use crate::plan::transitions::Verb;
@@ -60,12 +60,12 @@ fn claim_at(machine: &Machine, by: &str, seconds: i64) -> Result<ClaimReport, Er
 
 /// Lets a claim die before each of its system calls, and judges what remains: in a plan with one step, and in a plan
 /// with so many steps that records are looked up in another way.
-fn each_death(step: &str, judge: impl Fn(&Machine, Option<&Granted>)) {
-    each_death_beside(0, step, &judge);
-    each_death_beside(FEW, step, &judge);
+fn each_death(step: &str, mut judge: impl FnMut(&Machine, Option<&Granted>)) {
+    each_death_beside(0, step, &mut judge);
+    each_death_beside(FEW, step, &mut judge);
 }
 
-fn each_death_beside(n_later: usize, step: &str, judge: &impl Fn(&Machine, Option<&Granted>)) {
+fn each_death_beside(n_later: usize, step: &str, judge: &mut impl FnMut(&Machine, Option<&Granted>)) {
     let later = "---\nstatus: pending\ndepends: [1]\n---\n# Later\n";
     let later: Vec<_> = (2..n_later + 2).map(|it| (format!("/plans/p/step-{it}.md"), later)).collect();
     let mut files = vec![("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", step)];
@@ -132,8 +132,9 @@ fn a_take_over_killed_before_it_is_recorded_frees_the_step() {
 
 #[test]
 fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
+    let mut cuts = sample(3);
     each_death(STEP, |dead, granted| {
-        for after in dead.after_power_cut() {
+        for after in dead.after_power_cut().into_iter().filter(|_| cuts.takes()) {
             if let Some(granted) = granted {
                 assert!(holds(&after, granted));
                 assert_eq!(claim_at(&after, "bob", 1).unwrap().claim, None);
@@ -348,7 +349,7 @@ impl Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn no_interleaving_gives_a_step_two_live_owners_or_loses_a_result(acts in acts()) {

@@ -287,7 +287,7 @@ fn any_settings() -> impl Strategy<Value = Option<String>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// Whatever files a project has: after `init` and `init --undo` for agents in any order, it is as before.
     #[test]

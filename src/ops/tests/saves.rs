@@ -161,7 +161,7 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
 /// A file that is truncated and written later keeps all that its editor wrote, and is not written to meanwhile.
 #[test]
 fn a_slow_save_is_not_taken_for_a_short_text() {
-    let (mut n_refused, mut n_done) = (0, 0);
+    let (mut n_refused, mut n_done, mut saves) = (0, 0, sample(5));
     for case in &CASES {
         // The undo log records how long the file was.
         let machine = machine(case.before);
@@ -170,6 +170,9 @@ fn a_slow_save_is_not_taken_for_a_short_text() {
         let n = if (case.run)(&Context::on_model(&quiet)).is_ok() { quiet.calls() } else { continue };
         for truncated in 1..=n {
             for written in [truncated + 2, truncated + 30, truncated + 1000] {
+                if !saves.takes() {
+                    continue;
+                }
                 let saving = machine.saved_slowly(truncated, written);
                 let before = saving.text(STEP).unwrap();
                 let answer = (case.run)(&Context::on_model(&saving));

@@ -364,6 +364,8 @@ const LINES: [&str; 12] = [
 ];
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn a_side_that_changed_nothing_changes_nothing(base in version(), other in version()) {
         for (ours, theirs, expected) in [(&other, &other, &other), (&base, &other, &other), (&other, &base, &other)] {

@@ -1,3 +1,5 @@
+#[path = "../../../tests/support/json_schema.rs"]
+mod json_schema;
 mod steps;
 
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools};
+use json_schema::Schemas;
 
 /// A tool list as a client gets it.
 fn tools_of(of: Toolset, is_read_only: bool) -> Vec<Value> {
@@ -150,11 +153,18 @@ fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, R
 #[track_caller]
 fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
     let answer = run(machine, name, arguments).unwrap_or_else(|it| panic!("{name}: {it:?}"));
-    let schema = serde_json::to_value(find(name).listed()).unwrap()["outputSchema"].clone();
-    let judge = jsonschema::validator_for(&schema).unwrap();
-    let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
-    assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");
+    check_answer(&find(name), &answer);
     answer
+}
+
+/// Validates an answer with the output schema of its tool, and returns the schema.
+#[track_caller]
+pub(super) fn check_answer(tool: &Tool, answer: &Value) -> Value {
+    let schema = serde_json::to_value(tool.listed()).unwrap()["outputSchema"].take();
+    let parts = schema["$defs"].as_object().cloned().unwrap_or_default();
+    let fault = Schemas { parts, is_partial: false }.fault(&schema, answer);
+    assert_eq!(fault, None, "{}: {answer}", tool.name);
+    schema
 }
 
 #[track_caller]

@@ -23,7 +23,8 @@ done
 [ -n "$call" ] || exec /usr/bin/git "$@"
 printf '%s\n' "$*" >> "$TEAM/calls"
 hung_up() { echo 'fatal: the remote end hung up unexpectedly' >&2; exit 128; }
-fault=$(cat "$TEAM/fault" 2>/dev/null)
+fault=
+[ ! -e "$TEAM/fault" ] || read -r fault < "$TEAM/fault"
 case $fault in
   offline) echo "fatal: unable to access 'x': Could not resolve host: x" >&2; exit 128;;
   refused) echo "fatal: could not read Username for 'x': terminal prompts disabled" >&2; exit 128;;
@@ -44,7 +45,7 @@ exec /usr/bin/git "$@"
 "#;
 
 /// The record of each pushed ref that the server accepted.
-const POST_RECEIVE: &str = "#!/bin/sh\ncat >> \"$PWD/pushed\"\n";
+const POST_RECEIVE: &str = "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done >> \"$PWD/pushed\"\n";
 
 pub(super) struct Team {
     pub(super) place: Place,

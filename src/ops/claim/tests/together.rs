@@ -198,7 +198,7 @@ impl<F: Fn(&dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply + Send + Sync> Dae
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn a_cached_queue_gives_the_same_steps_as_a_fresh_load(

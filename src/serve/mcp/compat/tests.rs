@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
-use crate::serve::mcp::tests::call;
+use crate::serve::mcp::tests::{call, check_answer};
 use crate::serve::mcp::tool::{Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools};
 
@@ -50,10 +50,7 @@ fn check(machine: &Arc<Machine>, name: &str, arguments: Value, expected: Value) 
         Came::Done(answer) | Came::Asked(_, answer) => answer,
         Came::Refused(why) => panic!("{name} {arguments}: {why}"),
     };
-    let schema = serde_json::to_value(find(name).listed()).unwrap()["outputSchema"].clone();
-    let judge = jsonschema::validator_for(&schema).unwrap();
-    let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
-    assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");
+    let schema = check_answer(&find(name), &answer);
     let is_cover = !super::SAME.contains(&name);
     let unknown: Vec<_> =
         answer.as_object().unwrap().keys().filter(|it| schema["properties"].get(it).is_none()).collect();
