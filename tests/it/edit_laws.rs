@@ -21,7 +21,7 @@ const EDITS: &str = "= edits made";
 
 #[test]
 fn random_edits_keep_the_laws() {
-    let wanted: usize = std::env::var("PLANWATCH_EDITS").ok().and_then(|it| it.parse().ok()).unwrap_or(3000);
+    let wanted: usize = std::env::var("PLANWATCH_EDITS").ok().and_then(|it| it.parse().ok()).unwrap_or(2000);
     let mut counts = Counts::new();
     let mut failures = Vec::new();
     let mut seed = 0;

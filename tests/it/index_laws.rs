@@ -396,12 +396,12 @@ fn check_edits(disk: fn() -> Arc<dyn Disk>, n_cases: u32) {
 
 #[test]
 fn after_any_edits_the_index_matches_the_files() {
-    check_edits(|| Arc::new(RealDisk), 8);
+    check_edits(|| Arc::new(RealDisk), 4);
 }
 
 #[test]
 fn after_any_edits_with_coarse_timestamps_the_index_matches_the_files() {
-    check_edits(|| Arc::new(Coarse::default()), 4);
+    check_edits(|| Arc::new(Coarse::default()), 2);
 }
 
 #[test]
