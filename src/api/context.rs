@@ -128,7 +128,7 @@ impl Context {
         Self::of(machine.plans())
     }
 
-    /// As [`Self::on_model`], for any plans directory.
+    /// Like [`Self::on_model`], for any plans directory.
     pub(crate) fn of(plans: PlansDir) -> Self {
         Self {
             plans,
@@ -198,7 +198,7 @@ pub enum Notice {
     UnsettledClaims { steps: Vec<String> },
     /// A change of several files was interrupted, and stays unfinished.
     Interrupted { what: String },
-    /// An unfinished change of several files was finished or taken back.
+    /// An unfinished change of several files was finished or undone.
     Recovered { what: String },
 }
 

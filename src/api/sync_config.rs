@@ -102,7 +102,7 @@ impl SyncConfig {
         }
     }
 
-    /// As [`Self::read`], for a table that comes from the remote.
+    /// Like [`Self::read`], for a table that comes from the remote.
     pub(crate) fn checked(table: &toml::Table) -> Option<Self> {
         Self::read(table).ok()
     }

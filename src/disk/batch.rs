@@ -59,7 +59,7 @@ impl Locked<'_> {
         self.batch_emptying(verb, at, ops, Vec::new())
     }
 
-    /// As [`Self::batch`]; at the end those directories of `emptied` that are empty are removed, in this order. The
+    /// Like [`Self::batch`]; at the end those directories of `emptied` that are empty are removed, in this order. The
     /// caller lists the deepest first.
     pub fn batch_emptying(
         &mut self,
@@ -413,7 +413,7 @@ impl Locked<'_> {
         }
     }
 
-    /// As [`Self::progress`], when it is not known how many operations were begun.
+    /// Like [`Self::progress`], when it is not known how many operations were begun.
     ///
     /// If no later operation has begun, a file under the name to create that holds another text is another program's.
     pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {

@@ -1,9 +1,10 @@
 //! Changing a file that other programs edit too.
 //!
-//! The new version and the file exchange their names atomically, and the version that came out is compared afterwards.
-//! If another program saved after the file was read, its text is the new base, and the edit runs again on it. The
-//! comparison reads the version that came out, so no save is replaced unseen. Where names cannot be exchanged,
-//! `fallback` changes the file, with the limits that it states. This module does not interpret edits.
+//! The new version is written to `displaced/` and exchanged atomically with the file. The displaced version is then
+//! compared with the text that the edit started from. If another program saved after the file was read, its text is the
+//! new base, and the edit runs again on it. The comparison reads the displaced version, so no save is replaced unseen.
+//! Where names cannot be exchanged, `fallback` changes the file, with the limits that it states. This module does not
+//! interpret edits.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,8 @@ use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 /// editor may have read them, so the text may contain them.
 pub type Edit<'a, E> = dyn FnMut(&[u8], &[Vec<u8>]) -> Result<Vec<u8>, E> + 'a;
 
-/// How often an edit is tried, apart from [`LOOKS`], before the other program's save wins; also how often a withdrawal
-/// is tried.
+/// How many times an edit is tried after the first [`LOOKS`] tries, before the other program's save wins; also how many
+/// times a withdrawal is tried.
 const TRIES: usize = 3;
 
 /// How many saves are examined while planwatch's version is withdrawn from a file.
@@ -62,7 +63,7 @@ pub(super) enum Put {
 pub(super) struct Raced {
     pub real: PathBuf,
     pub theirs: Version,
-    /// The content of `theirs` when it came out.
+    /// The content of `theirs` when it was displaced.
     pub text: Vec<u8>,
     pub ours: Vec<u8>,
 }
@@ -71,7 +72,7 @@ impl Locked<'_> {
     /// Runs `edit` on the file's current text and replaces the file with the result.
     ///
     /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
-    /// an earlier run if that result was in the file. `edit` must recognize this and return the same bytes. If the
+    /// an earlier run if that result was in the file. `edit` must recognize this and return the text unchanged. If the
     /// result equals the text, nothing is written. After at most five attempts the other text stays and the error is
     /// [`DiskError::FileChanged`]. After any error except [`DiskError::Uncertain`] the file is as its editors saved it.
     /// A file that looks truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
@@ -94,7 +95,7 @@ impl Locked<'_> {
         &mut self,
         relative: &Path,
         edit: &mut Edit<'_, E>,
-        kept: &mut Vec<Kept>,
+        new_kept: &mut Vec<Kept>,
     ) -> Result<Written, ChangeError<E>> {
         let mut base = self.read_for_change(relative)?;
         let mut known = Known::default();
@@ -113,12 +114,12 @@ impl Locked<'_> {
                     let later = match raced.take() {
                         // The inode itself is restored: its editor has it open and continues to write.
                         Some(raced) if is_half_saved => {
-                            self.exchange_back(&raced, kept)?;
+                            self.exchange_back(&raced, new_kept)?;
                             None
                         }
                         Some(raced) => {
                             shown.push(raced.ours.clone());
-                            self.withdraw(raced, settled.is_err(), kept)?
+                            self.withdraw(raced, settled.is_err(), new_kept)?
                         }
                         None => None,
                     };
@@ -146,15 +147,15 @@ impl Locked<'_> {
                     shown.push(new.clone());
                     let theirs = earlier.map_or(draft.version, |it| it.theirs);
                     let (real, text) = (base.real, base.bytes);
-                    self.withdraw(Raced { real, theirs, text, ours: new }, false, kept)?;
+                    self.withdraw(Raced { real, theirs, text, ours: new }, false, new_kept)?;
                     base = self.read_for_change(relative)?;
                 }
                 Ok(Put::Raced(next, theirs)) => {
-                    // The save that came out was made before `new` was in the file, but after our previous version was.
+                    // The displaced save was made before `new` was in the file, but after our previous version was.
                     known.has_put(&new);
                     let earlier = raced.replace(next);
                     shown.extend(earlier.as_ref().map(|it| it.ours.clone()));
-                    self.overtake(earlier, kept);
+                    self.overtake(earlier, new_kept);
                     base = *theirs;
                 }
                 Ok(put @ (Put::Stale | Put::Withdrawn)) => {
@@ -162,17 +163,17 @@ impl Locked<'_> {
                     if matches!(put, Put::Withdrawn) {
                         shown.push(new);
                     }
-                    self.overtake(raced.take(), kept);
+                    self.overtake(raced.take(), new_kept);
                     base = self.read_for_change(relative)?;
                 }
                 Err(DiskError::NotFound { .. }) => {
                     shown.extend(raced.as_ref().map(|it| it.ours.clone()));
-                    self.overtake(raced.take(), kept);
+                    self.overtake(raced.take(), new_kept);
                     base = self.read_for_change(relative)?;
                 }
                 Err(error) => {
                     if let Some(raced) = raced {
-                        self.withdraw(raced, false, kept)?;
+                        self.withdraw(raced, false, new_kept)?;
                     }
                     return Err(error.into());
                 }
@@ -232,9 +233,9 @@ impl Locked<'_> {
         Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
     }
 
-    /// Puts a new version in place of the file, and examines what came out.
+    /// Puts a new version in place of the file, and examines the displaced version.
     ///
-    /// `id` names the version that comes out.
+    /// `id` is in the name of the displaced version.
     pub(super) fn put(
         &self,
         id: u64,
@@ -276,7 +277,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Syncs an exchange and classifies what came out.
+    /// Makes an exchange durable and classifies the displaced version.
     fn check(
         &self,
         path: &Path,
@@ -312,8 +313,8 @@ impl Locked<'_> {
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
-        // If another program saved over our version meanwhile, that save came out, and is kept. Our own version is no
-        // longer needed.
+        // If another program saved over our version meanwhile, that save was displaced, and is kept. Our own version is
+        // no longer needed.
         if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
             self.release(&draft.version, Content::of(new));
         } else {
@@ -324,14 +325,15 @@ impl Locked<'_> {
 
     /// Restores an editor's latest save in place of our version.
     ///
-    /// The file gets a copy and the inode stays in `displaced/`. If the inode itself went back, an editor that read our
-    /// version in between could still save, and would replace the only copy. Returns the file's content if it is
-    /// another text: a later save, possibly made from our version. With `waits`, such a save is awaited.
+    /// A copy of the save goes into the file; its inode stays in `displaced/`. If the inode itself went back, an editor
+    /// that read our version in between could still save, and would replace the only copy. Returns the file's content
+    /// if it is neither that save nor our version: a later save, possibly made from our version. With `waits`, such a
+    /// save is awaited.
     pub(super) fn withdraw(
         &self,
         mut raced: Raced,
         waits: bool,
-        kept: &mut Vec<Kept>,
+        new_kept: &mut Vec<Kept>,
     ) -> Result<Option<Snapshot>, DiskError> {
         let real = raced.real.clone();
         let mut later = None;
@@ -348,20 +350,20 @@ impl Locked<'_> {
                     return Ok(if is_waited_for { self.next_save(&real, &stat) } else { later });
                 }
                 Ok(Put::Raced(next, theirs)) => {
-                    self.overtake(Some(std::mem::replace(&mut raced, next)), kept);
+                    self.overtake(Some(std::mem::replace(&mut raced, next)), new_kept);
                     later = Some(*theirs);
                 }
                 // Another program has saved the file, or has renamed it away and is about to save.
                 Ok(Put::Stale | Put::Withdrawn) | Err(DiskError::NotFound { .. }) => break,
-                Err(_) => return self.exchange_back(&raced, kept).map(|()| None),
+                Err(_) => return self.exchange_back(&raced, new_kept).map(|()| None),
             }
         }
-        self.overtake(Some(raced), kept);
+        self.overtake(Some(raced), new_kept);
         Ok(self.read_for_change(&real).ok())
     }
 
-    /// Waits for a save over the version with this stat, about as long as an editor needs that has already read the
-    /// file.
+    /// Waits for a save over the version with this stat, about as long as an editor that has already read the file
+    /// needs to save it.
     fn next_save(&self, real: &Path, placed: &Stat) -> Option<Snapshot> {
         let path = self.plans.root.join(real);
         for _ in 0..WAITS {
@@ -374,27 +376,27 @@ impl Locked<'_> {
     }
 
     /// Exchanges a displaced version back into the file, in place of our version.
-    pub(super) fn exchange_back(&self, raced: &Raced, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
+    pub(super) fn exchange_back(&self, raced: &Raced, new_kept: &mut Vec<Kept>) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&raced.real);
         if let Err(source) = disk.rename(&raced.theirs.path, &path, Rename::Exchange) {
             let kept = keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken).kept;
             return Err(DiskError::Uncertain { path, kept, source });
         }
-        // If the sync fails, a power cut restores our version, and theirs is reported.
+        // If the sync fails, a power cut may bring our version back, and theirs is reported.
         self.sync_parent(&path).ok();
         if self.read_displaced(&raced.theirs.path).is_ok_and(|(out, _)| out == raced.ours) {
             self.release(&raced.theirs, Content::of(&raced.ours));
         } else {
-            kept.push(keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
+            new_kept.push(keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
         }
         Ok(())
     }
 
     /// Keeps a save that another save has overtaken.
-    fn overtake(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) {
+    fn overtake(&self, raced: Option<Raced>, new_kept: &mut Vec<Kept>) {
         if let Some(raced) = raced {
-            kept.push(keep(&*self.plans.disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
+            new_kept.push(keep(&*self.plans.disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
         }
     }
 

@@ -1,8 +1,10 @@
-//! Versions that a write took out of plan files, in `displaced/` of the state directory.
+//! Replaced versions of plan files, which a write leaves in `displaced/` of the state directory.
 //!
 //! An exchange leaves the old inode here under a [`VersionName`]. An editor that has it open may still write into it,
-//! so it stays until it was quiet for a minute. If its bytes do not match its name, it is another program's text: it
-//! gets a `kept-` name, is reported, and is never removed by planwatch.
+//! so it stays until it has been unmodified for a minute (an hour without file leases, less if there are many
+//! versions), and no program has it open for writing. If its bytes match neither content hash in its name, or if it is
+//! a save that raced with the write and is no longer in the file, it is another program's text: it gets a `kept-` name,
+//! is reported, and is never removed by planwatch.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -116,7 +118,8 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
 
 /// Lists preserved texts without changing anything, including readable ones of other state homes and users.
 ///
-/// Reads every version: a long write that began before the exchange does not show in the times if it ends afterwards.
+/// Reads every version: a long write that began before the exchange is not visible in the time stamps if it ends after
+/// the exchange.
 pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     let (disk, root) = (&*plans.disk, &plans.root);
     let own = plans.state_dir();
@@ -130,7 +133,7 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
         listed.into_iter().filter_map(move |(name, stat)| Some((dir.join(&name), name, stat.ok()?)))
     });
     let listed: Vec<_> = listed.collect();
-    // A text made from a save may have been replaced since.
+    // Later versions show whether a text that was made from a save is still in use.
     let versions: Vec<_> = listed.iter().filter_map(|(_, name, _)| VersionName::parse(name)).collect();
     let mut found = Vec::new();
     for (path, name, stat) in &listed {
@@ -148,7 +151,7 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     found
 }
 
-/// Whether a version should be examined before it was quiet for long.
+/// Whether a version should be examined before it has been quiet for long.
 ///
 /// A heuristic: an exchange sets the change time, and writing sets both times; after a second rename the times show
 /// nothing.
@@ -160,7 +163,7 @@ pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
 pub(super) enum Verdict {
     /// What was in the plan file before planwatch replaced it.
     Replaced,
-    /// planwatch's own text, which was never put in place, or was taken back.
+    /// planwatch's own text, which was never put in place, or whose change was undone.
     Own,
     /// Another program's text, possibly in no file.
     Theirs(KeptWhy),
@@ -193,7 +196,7 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether the file still holds a text that planwatch alone made from a version.
+/// Whether the file's text was made from this version by planwatch's own writes only.
 fn is_still_in_file(disk: &dyn Disk, root: &Path, version: &VersionName, all: &[VersionName]) -> bool {
     let NamedPath::Whole(path) = &version.path else { return false };
     let Ok(Some(bytes)) = read_own(disk, &root.join(path), u64::MAX) else { return false };

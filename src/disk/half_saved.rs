@@ -52,7 +52,7 @@ impl<'a> Locked<'a> {
         self.saves().is_cut_short(found, known)
     }
 
-    /// As [`Saves::refuse_vanished`].
+    /// Like [`Saves::refuse_vanished`].
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
         self.saves().refuse_vanished(relative)
     }

@@ -93,7 +93,7 @@ const LINK: u8 = b'l';
 
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
-/// A batch that a crash interrupted, and that was finished or taken back when the lock was next taken.
+/// A batch that a crash interrupted, and that was finished or undone when the lock was next taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     pub verb: String,

@@ -168,7 +168,7 @@ impl Locked<'_> {
         done
     }
 
-    /// As [`Locked::change`], through the journal.
+    /// Like [`Locked::change`], through the journal.
     pub(super) fn change_keyed<E>(
         &mut self,
         relative: &Path,
@@ -212,7 +212,7 @@ impl Locked<'_> {
         self.withdrawn.iter().filter(|it| is_later(&it.theirs)).map(|it| it.ours.clone()).collect()
     }
 
-    /// As [`Locked::create`], through the journal.
+    /// Like [`Locked::create`], through the journal.
     pub(super) fn create_keyed(&mut self, real: PathBuf, bytes: &[u8]) -> Result<Written, DiskError> {
         self.run_keyed(vec![FileOp::Create { path: real.clone(), bytes: bytes.to_vec() }])?;
         let path = self.plans.root.join(&real);
@@ -220,7 +220,7 @@ impl Locked<'_> {
         Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
     }
 
-    /// As [`Locked::create_dir_with`], through the journal.
+    /// Like [`Locked::create_dir_with`], through the journal.
     pub(super) fn create_dir_keyed(
         &mut self,
         real: &Path,

@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::DiskError;
 
-/// Below the state directory: versions that a write took out of plan files, the undo log, and a directory that is built
-/// before it gets its name.
+/// Below the state directory: replaced versions of plan files, the undo log, and a directory that is built before it
+/// gets its name.
 pub(super) const DISPLACED: &str = "displaced";
 pub(super) const UNDO: &str = "undo";
 pub(super) const BUILDING: &str = "building";
@@ -40,7 +40,7 @@ impl Content {
     }
 }
 
-/// The name of a version that an exchange took out of a plan file, or is about to put in.
+/// The name of a replaced version of a plan file, or of a draft that an exchange is about to put in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionName {
     pub origin: Origin,

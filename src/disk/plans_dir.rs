@@ -141,7 +141,7 @@ impl PlansDir {
         self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
     }
 
-    /// As [`Self::runtime_dir`], but always created, beside the state of others if there is some.
+    /// Like [`Self::runtime_dir`], but always created, beside the state of others if there is some.
     pub fn made_runtime_dir(&self) -> Option<PathBuf> {
         self.prepare(Making::Anyway).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
@@ -158,7 +158,7 @@ impl PlansDir {
         self.prepare(Making::Not).ok()
     }
 
-    /// As [`Self::state_dir`], as last determined.
+    /// Like [`Self::state_dir`], as last determined.
     pub(super) fn known_state_dir(&self) -> PathBuf {
         let known =
             self.home.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|it| it.dir.clone());

@@ -35,7 +35,7 @@ pub struct Project {
 /// What a call found or did in addition to its task; to be reported even if the call failed.
 #[derive(Debug, Default)]
 pub struct ProjectReport {
-    /// The change that a crash had interrupted and that this call finished or took back.
+    /// The change that a crash had interrupted and that this call finished or undid.
     pub recovered: Option<Recovered>,
     pub kept: Vec<Kept>,
 }
@@ -172,7 +172,7 @@ impl Project {
         if self.files.found_home().is_some() { self.files.kept() } else { Vec::new() }
     }
 
-    /// As [`PlansDir::pending`].
+    /// Like [`PlansDir::pending`].
     pub fn pending(&self) -> Option<Pending> {
         self.files.pending()
     }

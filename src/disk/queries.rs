@@ -32,7 +32,7 @@ impl PlansDir {
         names
     }
 
-    /// As [`Self::names`]; `None` if the directory does not exist, and an error if it cannot be listed.
+    /// Like [`Self::names`]; `None` if the directory does not exist, and an error if it cannot be listed.
     pub fn listed(&self, relative: &Path) -> Result<Option<Vec<String>>, DiskError> {
         let path = self.root.join(relative);
         let listed = self.resolve(relative).and_then(|it| {

@@ -1,7 +1,7 @@
 //! The primitive calls on the machine's own file systems.
 //!
-//! Knows system calls and their quirks, but no protocol. Opens nothing through a symbolic link and never blocks on a
-//! FIFO.
+//! Knows system calls and their quirks, but nothing about how planwatch changes files. Opens nothing through a symbolic
+//! link and never blocks on a FIFO.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -33,8 +33,8 @@ struct RealFile {
     at_end: bool,
 }
 
-/// The interval between retries of an open that a lease delays, and their limit. The kernel ends a lease after 45
-/// seconds.
+/// The interval between retries of an open that a lease delays, and the longest total wait. By default the kernel
+/// breaks a lease after 45 seconds.
 const LEASE_POLL: Duration = Duration::from_millis(1);
 const LONGEST_LEASE: Duration = Duration::from_secs(50);
 
@@ -256,7 +256,7 @@ impl DiskFile for RealFile {
     fn copy_attributes_from(&self, like: &Stat, path: &Path) -> io::Result<()> {
         let mine = fstat(&self.file)?;
         if (mine.st_uid, mine.st_gid) != (like.uid, like.gid) {
-            // Changing the owner usually needs privileges; the text matters more.
+            // Changing the owner usually needs privileges; a failure is ignored, because saving the text matters more.
             let group = Some(Gid::from_raw(like.gid));
             if fchown(&self.file, Some(Uid::from_raw(like.uid)), group).is_err() {
                 fchown(&self.file, None, group).ok();

@@ -85,7 +85,7 @@ impl PlansDir {
         (is_made && self.runtime_dir().is_some()).then_some(records)
     }
 
-    /// As [`Self::own_records`], created if necessary.
+    /// Like [`Self::own_records`], created if necessary.
     pub fn own_records_to_write(&self) -> Option<Records> {
         let dir = self.made_runtime_dir()?.join("leases");
         Some(Records::own(&self.disk, dir))
@@ -151,7 +151,7 @@ impl Records {
         self.read(name).ok().flatten()
     }
 
-    /// As [`Self::get`], but distinguishes missing from unreadable.
+    /// Like [`Self::get`], but distinguishes missing from unreadable.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         read_own(&*self.disk, &self.dir.join(name), LIMIT)
     }

@@ -105,7 +105,7 @@ impl Locked<'_> {
                         } else {
                             put_text(journal, n)
                         };
-                        self.remove_duplicate(version.name.id, from, to, text)?;
+                        self.resolve_recreated(version.name.id, from, to, text)?;
                     }
                 }
                 Progress::Open => {
@@ -120,9 +120,9 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Removes what was renamed to `to`, because another program has recreated `from`. A file that holds `text` is not
-    /// reported.
-    fn remove_duplicate(
+    /// Removes `to`, because another program has recreated `from`. The entries of a directory are moved back into
+    /// `from`; a file is moved to `displaced/`, and is not reported if it holds `text`.
+    fn resolve_recreated(
         &mut self,
         id: u64,
         from: &Path,
@@ -150,7 +150,7 @@ impl Locked<'_> {
             let moved = rename_new(&*self.plans.disk, &new.join(&name), &old.join(&name));
             match moved.map_err(|error| DiskError::writing(&old.join(&name), error)) {
                 Err(DiskError::Exists { .. }) => {
-                    self.remove_duplicate(id, &from.join(&name), &to.join(&name), None)?;
+                    self.resolve_recreated(id, &from.join(&name), &to.join(&name), None)?;
                 }
                 other => other?,
             }
@@ -232,7 +232,7 @@ impl Locked<'_> {
                 match self.rename_into(&root.join(to), &old) {
                     // Another program has just created it.
                     Err(DiskError::Exists { .. }) => {
-                        self.remove_duplicate(version.name.id, from, to, put_text(journal, n))?;
+                        self.resolve_recreated(version.name.id, from, to, put_text(journal, n))?;
                     }
                     other => other?,
                 }

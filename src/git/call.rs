@@ -17,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The output limit in bytes of a call that names no other.
 const MOST: usize = 256 << 20;
 
-/// Variables that select another repository, index or rules for paths, or change what git reads, prints or logs. A hook
-/// or an alias passes them on.
+/// Variables that select another repository, index or rules for paths, or change what git reads, prints or logs. Git
+/// sets them for hooks and aliases, so planwatch may inherit them; every call removes them.
 pub const INHERITED: [&str; 23] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -70,8 +70,8 @@ pub struct Output {
 }
 
 impl Call {
-    /// A call in any directory, in a repository or not. The words are the command of git and options that planwatch's
-    /// code fixes; everything else is added with the methods below.
+    /// A call in any directory, in a repository or not. The words are the command of git and options that are
+    /// hard-coded in planwatch; everything else is added with the methods below.
     pub fn new(directory: &Path, words: &[&str]) -> Self {
         let global = ["--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
         Self {
@@ -95,7 +95,8 @@ impl Call {
         self
     }
 
-    /// Makes git read the attributes of files from this tree only. The caller checks that git is 2.43 or newer.
+    /// Makes git read the attributes of files from this tree instead of the working tree. The caller checks that git is
+    /// 2.43 or newer.
     #[must_use]
     pub fn attributes_of(mut self, tree: &Oid) -> Self {
         self.global.push(format!("--attr-source={tree}").into());
@@ -229,7 +230,7 @@ impl Call {
         self.stream()?.run()
     }
 
-    /// As [`Self::run`], for a command that prints one line.
+    /// Like [`Self::run`], for a command that prints one line.
     pub fn line(self) -> Result<String, GitError> {
         let bytes = self.run()?;
         Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
@@ -262,7 +263,7 @@ impl Stream {
         Ok(Output { code, stdout, stderr })
     }
 
-    /// As [`Self::output`]; any exit code but 0 is an error with git's own words.
+    /// Like [`Self::output`]; any exit code but 0 is an error with git's own words.
     pub fn run(self) -> Result<Vec<u8>, GitError> {
         let command = self.name.clone();
         let Output { code, stdout, stderr } = self.output()?;

@@ -148,7 +148,7 @@ impl Blobs<'_> {
         self.find(oid.as_str().as_bytes())?.ok_or_else(missing)
     }
 
-    /// As [`Self::read`], by any name such as `OID:path`; `None` if there is no such file.
+    /// Like [`Self::read`], by any name such as `OID:path`; `None` if there is no such file.
     pub fn find(&self, name: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
         let running = self.running.take();
         let mut objects = running.map_or_else(|| CatFile::open(self.git), Ok)?;

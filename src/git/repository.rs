@@ -52,7 +52,7 @@ impl Git {
         Ok(Self::with_head(directory)?.0)
     }
 
-    /// As [`Self::at`], with what the same process says of `HEAD`.
+    /// Like [`Self::at`], with what the same process says of `HEAD`.
     pub fn with_head(directory: &Path) -> Result<(Self, Head), GitError> {
         // Starting a process takes most of its time, so both start at once.
         let version = Call::new(directory, &["version"]).stream()?;
@@ -126,7 +126,7 @@ impl Git {
         self.find_object(&format!("{revision}^{{commit}}"), revision)
     }
 
-    /// As [`Self::find_revision`]; none is an error.
+    /// Like [`Self::find_revision`]; none is an error.
     pub fn revision(&self, revision: &str) -> Result<Oid, GitError> {
         let missing = || GitError::NoRevision { revision: revision.to_owned() };
         self.find_revision(revision)?.ok_or_else(missing)

@@ -1,7 +1,7 @@
 //! Checksums of tables, which detect rows that changed, disappeared or appeared without planwatch. They cover the
-//! schema and the full text, whose rows SQLite writes itself. Rows of plans contain their own hash.
+//! schema and the full-text index, whose rows SQLite writes itself. Rows of plans contain their own hash.
 //!
-//! The full text's tables are summed in parts, so that after a small change only the touched parts are read.
+//! The full-text index's tables are summed in parts, so that after a small change only the touched parts are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,8 +83,8 @@ pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
     Err(IndexError::damaged("the rows of sqlite_schema are not those that were written"))
 }
 
-/// A table of the full text, or an index that queries use. A part consists of the rows whose numbers differ only in
-/// the last `bits` bits.
+/// A table of the full-text index, or an index that queries use. A part consists of the rows whose numbers differ only
+/// in the last `bits` bits.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     name: &'static str,
@@ -182,7 +182,7 @@ fn of_config(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
     sum_of(connection, &format!("SELECT * FROM {table}"))
 }
 
-/// Reads all of the full text and stores its checksums.
+/// Reads all of the full-text index and stores its checksums.
 pub(super) fn keep_all(connection: &Connection) -> Result<(), IndexError> {
     connection.execute("DELETE FROM part", [])?;
     let mut put = connection.prepare_cached("INSERT INTO part VALUES (?1, ?2, ?3)")?;
@@ -219,7 +219,7 @@ pub(super) fn keep(connection: &Connection, touched: &Touched) -> Result<(), Ind
     Ok(())
 }
 
-/// Reads all of the full text and compares it with the stored checksums.
+/// Reads all of the full-text index and compares it with the stored checksums.
 pub(super) fn check_all(connection: &Connection) -> Result<(), IndexError> {
     let mut kept = connection.prepare_cached("SELECT source, part, sum FROM part")?;
     let kept = kept.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;

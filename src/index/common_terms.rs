@@ -5,11 +5,11 @@
 //! than [`MANY`], too. Then come the others in listing order. This does not depend on the document numbers of this
 //! index, so every index gives the same answer.
 //!
-//! Most documents are numbered in listing order, because the full text is filled that way. Below the [border](Listing),
-//! the matches with the smallest numbers are therefore listed first, and SQLite can stop as soon as it has enough of
-//! them. Changed plans get numbers from the border on. If enough documents below the border match, only the changed
-//! plans that are listed before the last of these matches are searched. If those are more than [`FEW_OWNERS`] plans,
-//! everything from the border on is searched instead.
+//! Most documents are numbered in listing order, because the full-text index is filled that way. Below the
+//! [border](Listing), the matches with the smallest numbers are therefore listed first, and SQLite can stop as soon as
+//! it has enough of them. Changed plans get numbers from the border on. If enough documents below the border match,
+//! only the changed plans that are listed before the last of these matches are searched. If those are more than
+//! [`FEW_OWNERS`] plans, everything from the border on is searched instead.
 
 use std::ops::Range;
 

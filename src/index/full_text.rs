@@ -1,4 +1,4 @@
-//! The full text index in its file: what it was filled from, and whether it is intact.
+//! The full-text index in its file: what it was filled from, and whether it is intact.
 //!
 //! A caller checks whether it is [filled](TextsSnapshot::is_filled_from) from the current rows of the plan index. If not, the
 //! caller lists what is [missing](TextsSnapshot::unsearched) and [adds](FullText::write) that. Then it
@@ -19,36 +19,36 @@ use crate::index::search::{self, Match, Query, Texts, Unsearched};
 use crate::index::store::Store;
 use crate::index::{Opened, Place, file, verified_stamp};
 
-/// An open full text index. In [`Place::Memory`] it belongs to one command.
+/// An open full-text index. In [`Place::Memory`] it belongs to one command.
 #[derive(Debug)]
 pub struct FullText {
     pub(super) store: Store,
 }
 
-/// The full text at one moment. No other process writes to it while this exists.
+/// The full-text index at one moment. No other process writes to it while this exists.
 #[derive(Debug)]
 pub struct TextsSnapshot<'a> {
     transaction: Transaction<'a>,
     store: &'a Store,
 }
 
-/// The state of the full text that a caller has compared: a number that every write changes.
+/// The state of the full-text index that a caller has compared: a number that every write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen(Option<i64>);
 
 impl FullText {
-    /// The name of this release's full text file in its directory.
+    /// The name of this release's full-text index file in its directory.
     pub fn file_name() -> String {
         file::name(Content::Texts)
     }
 
-    /// Opens the full text at a place; a file that cannot be used is replaced.
+    /// Opens the full-text index at a place; a file that cannot be used is replaced.
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let (store, opened) = Store::open(place, Content::Texts)?;
         Ok((Self { store }, opened))
     }
 
-    /// Takes a snapshot. It borrows the full text mutably, because SQLite has one transaction per connection.
+    /// Takes a snapshot. It borrows the full-text index mutably, because SQLite has one transaction per connection.
     pub fn look(&mut self) -> Result<TextsSnapshot<'_>, IndexError> {
         self.looked()
     }

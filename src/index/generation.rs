@@ -12,7 +12,7 @@ use crate::index::error::IndexError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u128);
 
-/// Which rows a full text was filled from: the commit, and the reader of its plans.
+/// Which rows a full-text index was filled from: the commit, and the reader of its plans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 

@@ -9,7 +9,7 @@
 //! 3. [`write`](Index::write) the plans that were read, and answer from memory.
 //!
 //! If the index fails, callers continue without it: the files can be read at any time, and [`Place::Memory`] holds an index
-//! for one command. Bodies are not stored, only their words in the full text.
+//! for one command. Bodies are not stored, only their words in the full-text index.
 
 mod checksums;
 mod common_terms;

@@ -56,7 +56,7 @@ pub const MATCH_START: char = '\u{2}';
 /// Marks the end of a match in a snippet. This character in a text is shown as a space.
 pub const MATCH_END: char = '\u{3}';
 
-/// More words than a person types, fewer than SQLite's limit of an expression's depth.
+/// More words than a person types, fewer than SQLite's limit on expression depth.
 const MAX_TERMS: usize = 64;
 
 impl Query {
@@ -251,7 +251,7 @@ pub(super) fn put(
         take_out(connection, key, None)?;
     }
     listing.keep(connection)?;
-    // The full text keeps its last part in memory until a savepoint or the commit.
+    // The full-text index keeps its last part in memory until a savepoint or the commit.
     Ok(connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?)
 }
 
@@ -302,10 +302,10 @@ pub(super) fn unsearched<'h>(
     Ok(Unsearched { missing, gone, records })
 }
 
-/// What has to be done before the full text can be searched.
+/// What has to be done before the full-text index can be searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unsearched<'h> {
-    /// Plans whose present texts are not in the full text.
+    /// Plans whose present texts are not in the full-text index.
     pub missing: Vec<&'h Head>,
     /// Plans and records that are gone, but whose texts are still in it.
     pub gone: Vec<Key>,

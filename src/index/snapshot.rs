@@ -68,7 +68,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Returns the result of decoding data of this snapshot; if it shows damage, the damage is remembered.
-    pub fn checked<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
+    pub fn with_damage_recorded<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
         self.record_damage(made)
     }
 
@@ -83,7 +83,7 @@ impl<'a> Snapshot<'a> {
         self.record_damage(generation::read(&self.transaction))
     }
 
-    /// Returns what a full text of exactly these plans would be filled from; `None` if nothing was ever written.
+    /// Returns what a full-text index of exactly these plans would be filled from; `None` if nothing was ever written.
     pub fn origin(&self, reader: u64) -> Result<Option<Origin>, IndexError> {
         Ok(self.generation()?.map(|it| Origin::new(it, reader)))
     }

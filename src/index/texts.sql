@@ -1,5 +1,5 @@
--- The tables of the full text, in a file of their own. The file changes only when texts do, so its stamps show whether
--- it is still what was last verified (verified_stamp.rs).
+-- The tables of the full-text index, in a file of their own. The file changes only when texts do, so its stamps show
+-- whether it is still what was last verified (verified_stamp.rs).
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
@@ -14,9 +14,9 @@ CREATE TABLE part (
     PRIMARY KEY (source, part)
 ) STRICT, WITHOUT ROWID;
 
--- The plans and records whose `n` documents are in the full text: a plan's own under the row number `first`, its steps'
--- under the numbers after it. Archived ones have negative numbers. `version` is that of the plan's data when its texts
--- were read, or that of the record's document.
+-- The plans and records whose `n` documents are in the full-text index: a plan's own under the row number `first`, its
+-- steps' under the numbers after it. Archived ones have negative numbers. `version` is that of the plan's data when its
+-- texts were read, or that of the record's document.
 CREATE TABLE searched (
     first INTEGER PRIMARY KEY,
     n INTEGER NOT NULL,

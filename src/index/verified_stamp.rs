@@ -1,4 +1,4 @@
-//! Records the stamps of the full text's file when it was last verified as a whole.
+//! Records the stamps of the full-text index's file when it was last verified as a whole.
 //!
 //! Reading all of it takes a hundred times as long as a search, so it is read again only if the file has changed: every
 //! write changes its modification time. A stamp as young as the record could stay the same when the file changes again

@@ -1,7 +1,7 @@
 //! `claim`: gives a ready step to exactly one caller, and renews claims.
 //!
-//! The candidates are found before the lock is taken. Under the lock each one is checked again on its files, and the first
-//! that is still ready is claimed. `store::leases` documents the order of the writes.
+//! The candidates are found before the lock is taken. Under the lock each one is checked again against its files, and
+//! the first that is still ready is claimed. `store::leases` documents the order of the writes.
 
 mod again;
 mod batch;
@@ -116,7 +116,7 @@ impl ClaimReport {
         })
     }
 
-    /// 7 if no step was claimed, also if the plan is complete.
+    /// 7 if no step was claimed, even if the plan is complete.
     pub fn exit_code(&self) -> u8 {
         if self.claim.is_some() { 0 } else { 7 }
     }
@@ -142,7 +142,7 @@ struct Grant {
 
 enum Taken {
     Granted(Box<Grant>),
-    /// Workers failed on it too often; it is failed now.
+    /// The step had too many failed or lapsed attempts; its status is now `failed`.
     Failed,
     /// It is not ready any more, for example because another worker has claimed it.
     Gone,

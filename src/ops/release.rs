@@ -14,7 +14,7 @@ use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::idempotency;
 use crate::store::load::LoadQuery;
-use crate::store::repeat::{self, Report};
+use crate::store::repeat::{self, ReportedOutcome};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::sync::ending;
@@ -114,7 +114,7 @@ fn decide(
         return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
     }
     let owner = fencing::check(plans, step, who)?;
-    if repeat::is_release(plans, owner, step, who, Report { outcome: "released", notes: message }) {
+    if repeat::is_release(plans, owner, step, who, ReportedOutcome { outcome: "released", notes: message }) {
         return Ok(repeat::repeated());
     }
     if owner == Owner::Late {

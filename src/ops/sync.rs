@@ -17,7 +17,7 @@ use crate::store::leases;
 use crate::store::load::LoadQuery;
 use crate::store::registry::record::State;
 use crate::store::sync::claiming::is_due;
-use crate::store::sync::seen::{RegistryChange, Seen, What};
+use crate::store::sync::seen::{Seen, SeenChange, What};
 use crate::store::sync::state::{Last, Own, SyncState};
 use crate::store::sync::{Sync, settling};
 
@@ -259,7 +259,7 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     let seen = sync.look()?.seen;
     known.extend(own());
     renew_at(sync)?;
-    let is_own = |it: &RegistryChange| known.contains(&it.record.id) || reported.own.contains(&it.record.id);
+    let is_own = |it: &SeenChange| known.contains(&it.record.id) || reported.own.contains(&it.record.id);
     let changes = seen.changes_since(&before).into_iter().filter(|it| !is_own(it));
     let changes = changes.filter_map(|it| elsewhere(sync.context, &it)).collect();
     *reported = Reported { seen: Some(seen), own: known };
@@ -273,7 +273,7 @@ pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker
 }
 
 /// None if the plans here do not have the step, or if it cannot be loaded.
-fn elsewhere(context: &Context, change: &RegistryChange) -> Option<Elsewhere> {
+fn elsewhere(context: &Context, change: &SeenChange) -> Option<Elsewhere> {
     let id = change.record.step_id()?;
     let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;
     let step = plans.step(&id)?;

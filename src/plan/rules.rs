@@ -104,7 +104,7 @@ pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
         Some(StepStatus::InProgress) => is_lapsed(plans, step, now),
         _ => false,
     };
-    // Most steps are closed or blocked, and need no more than this check.
+    // Most steps are closed or waiting, and need no more than this check.
     is_open && !waits(plans, plan, step) && obstacles(plans, plan, step, now).is_empty()
 }
 
@@ -133,7 +133,8 @@ pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacl
     open.chain(before).collect()
 }
 
-/// Returns the ids of [`open_dependencies`], without a copy of each: a dense plan has hundreds of thousands.
+/// Returns the ids of [`open_dependencies`] without copying them: a dense plan has hundreds of thousands of
+/// dependencies.
 pub fn waited_for<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
     let before = open_before(plan, step).map(|it| &it.id);
     open_dependency_ids(plans, plan, step).map(|(id, _)| id).chain(before)
@@ -316,8 +317,8 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     }
     let given_up: Vec<_> = ready().map(|it| it.id.number.to_string()).collect();
     if !given_up.is_empty() {
-        let have = if given_up.len() == 1 { "has" } else { "have" };
-        let why = format!("{} {have} been given up by all its workers", list("step", &given_up));
+        let (have, its) = if given_up.len() == 1 { ("has", "its") } else { ("have", "their") };
+        let why = format!("{} {have} been given up by all {its} workers", list("step", &given_up));
         return answer(State::Blocked, None, why);
     }
     answer(State::Blocked, None, why_blocked(plans, plan, now))
@@ -374,8 +375,8 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     };
-    // A problem of the Steps list has another path. It has this code only if the front matter has `depends`, and then
-    // the list does not count.
+    // Problems from the Steps list have the path of `plan.md`. They have this code only if the front matter has
+    // `depends`, which overrides the list.
     let unclear =
         step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))

@@ -20,7 +20,7 @@ use crate::process::worker::why_no_program;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long to read output after the process has ended, from others that hold its pipe.
-const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
+const OUTPUT_AFTER_EXIT: Duration = Duration::from_secs(1);
 
 /// Standard output and standard error.
 const STREAMS: usize = 2;
@@ -225,7 +225,7 @@ fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (O
             }
             Ok(Message::Exited) => {
                 has_exited = true;
-                end = Instant::now() + OUTPUT_TIMEOUT;
+                end = Instant::now() + OUTPUT_AFTER_EXIT;
                 continue;
             }
             // Another process holds the pipe now; it is ended with the group.

@@ -31,7 +31,7 @@ use crate::process::orphans;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long to read output after the group has ended.
-const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
+const OUTPUT_AFTER_EXIT: Duration = Duration::from_millis(500);
 
 /// The interval at which to check whether a group has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -242,7 +242,7 @@ impl Running {
         let status = self.child.wait();
         end_group(self.group, GRACE);
         if !self.is_silent {
-            self.hear_until(OUTPUT_TIMEOUT, on_event, |it| matches!(it, Message::Silence));
+            self.hear_until(OUTPUT_AFTER_EXIT, on_event, |it| matches!(it, Message::Silence));
         }
         self.is_over.store(true, Ordering::SeqCst);
         let exit_code = status.ok().and_then(|it| it.code().or_else(|| it.signal().map(|it| 128 + it)));

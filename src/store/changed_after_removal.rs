@@ -232,7 +232,7 @@ pub(crate) fn successor(context: &Context, removed: &Path, text: &[u8]) -> Optio
     successor_among(context, removed, text, &same_number)
 }
 
-/// As [`successor`], also if that step has another number now. Reads all steps of the plan.
+/// Like [`successor`], also if that step has another number now. Reads all steps of the plan.
 pub(crate) fn moved_successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
     let all = |plan: &Path, _: &Path| {
         let names = context.plans.names(plan).into_iter().map(|it| plan.join(it));

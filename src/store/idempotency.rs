@@ -130,7 +130,7 @@ pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, 
     begin_or_answer(context, key, request).map(|it| it.0)
 }
 
-/// As [`begin`]; the second value is the stored answer of an earlier request with this key.
+/// Like [`begin`]; the second value is the stored answer of an earlier request with this key.
 pub fn begin_or_answer(
     context: &Context,
     key: &str,

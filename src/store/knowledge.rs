@@ -155,7 +155,7 @@ fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     (plan.filter(|it| load::exists(context, it)).map(|it| it.to_string()), None)
 }
 
-/// As [`about`], for reading: the plan and the step that this process works on do not filter the result.
+/// Like [`about`], for reading: the plan and the step that this process works on do not filter the result.
 pub(crate) fn wanted(
     context: &Context,
     plan: Option<&str>,

@@ -180,7 +180,7 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// As [`Self::annotate`], but unconfirmed claims count as free; a check under the lock decides.
+    /// Like [`Self::annotate`], but unconfirmed claims count as free; a check under the lock decides.
     pub(crate) fn annotate_optimistically(&self, plans: Plans) -> Plans {
         self.annotate_as(plans, Unfinished::Interrupted, None)
     }

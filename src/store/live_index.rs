@@ -56,7 +56,7 @@ impl LiveIndex {
         changed
     }
 
-    /// As [`Self::refresh`], only for the directories with these names, live and archived.
+    /// Like [`Self::refresh`], only for the directories with these names, live and archived.
     ///
     /// The index is verified afterwards only if no other process has written since the last verified commit: a scan
     /// that began earlier, even in another thread, may have written what it read before the present change. Otherwise

@@ -237,7 +237,7 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
     plan_at(context, id, Side::LiveFirst)
 }
 
-/// As [`one_plan`]; an error if there is no such plan.
+/// Like [`one_plan`]; an error if there is no such plan.
 pub(crate) fn existing_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
     one_plan(context, id)?.ok_or_else(|| missing(context, id))
 }

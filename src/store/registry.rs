@@ -116,7 +116,7 @@ pub(crate) enum RegistryError {
     Refused(String),
     /// The registry is a database and has answered, but git's remote did not send the branch of the finished work.
     #[error("the remote did not send its branch: {why}")]
-    NoBranch { why: String, is_refusal: bool },
+    BranchNotFetched { why: String, is_refusal: bool },
     /// This machine is the cause.
     #[error("{0}")]
     Local(String),

@@ -49,7 +49,7 @@ impl Gone {
         Self { id, heirs: vec![to], unclear: None, file: None }
     }
 
-    /// As [`Self::moved`], and links to the step's file are changed, too.
+    /// Like [`Self::moved`], and links to the step's file are changed, too.
     pub(crate) fn with_file(self, file: Option<MovedFile>) -> Self {
         Self { file, ..self }
     }

@@ -11,12 +11,12 @@ use crate::store::step_file::StepUpdate;
 const AGAIN: i64 = 60;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Report<'a> {
+pub(crate) struct ReportedOutcome<'a> {
     pub(crate) outcome: &'a str,
     pub(crate) notes: Option<&'a str>,
 }
 
-impl Report<'_> {
+impl ReportedOutcome<'_> {
     fn is(self, attempt: &Attempt) -> bool {
         (attempt.outcome.as_deref(), attempt.notes.as_deref()) == (Some(self.outcome), self.notes)
     }
@@ -38,14 +38,20 @@ fn end_of<'a>(step: &'a Step, claim: &str) -> Option<&'a Attempt> {
 }
 
 /// Whether the same report already ended the claim that the update names.
-pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, report: Report<'_>) -> bool {
+pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOutcome<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     claim.and_then(|it| end_of(step, it)).is_some_and(|it| report.is(it))
 }
 
 /// Whether the same report already released the claim that the update names. A release without a message leaves nothing
 /// in the file; a claim that ended in another way has an attempt.
-pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Caller, report: Report<'_>) -> bool {
+pub(crate) fn is_release(
+    plans: &Plans,
+    owner: Owner,
+    step: &Step,
+    who: &Caller,
+    report: ReportedOutcome<'_>,
+) -> bool {
     let Some(claim) = who.claim.as_deref().filter(|_| owner == Owner::Late) else { return false };
     match end_of(step, claim) {
         Some(end) => report.is(end),
@@ -54,7 +60,7 @@ pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Caller,
 }
 
 /// Whether the claim that an update names recorded the same attempt before the claim ended.
-pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: Report<'_>) -> bool {
+pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOutcome<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     let Some(end) = claim.and_then(|it| end_of(step, it)) else { return false };
     let seconds = end.more.get("seconds").and_then(serde_json::Value::as_i64);
@@ -68,7 +74,13 @@ pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: Rep
 
 /// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If it has
 /// a time, the times must be equal instead.
-pub(crate) fn is_recent(now: Time, step: &Step, who: &Caller, report: Report<'_>, at: Option<Time>) -> bool {
+pub(crate) fn is_recent(
+    now: Time,
+    step: &Step,
+    who: &Caller,
+    report: ReportedOutcome<'_>,
+    at: Option<Time>,
+) -> bool {
     let Some((last, then)) = step.attempts.last().and_then(|it| Some((it, it.at?))) else { return false };
     let is_again = match at {
         Some(at) => at.whole_seconds() == then.whole_seconds(),

@@ -67,7 +67,7 @@ pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
     Ok(target)
 }
 
-/// As [`target`], where a path into the archive means the archived plan even if a live one has its name.
+/// Like [`target`], where a path into the archive means the archived plan even if a live one has its name.
 pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side), Error> {
     let target = match read_reference(text) {
         Reference::Number(_) if load::exists(context, &PlanId::new(text)) => Target::Plan(PlanId::new(text)),
@@ -81,7 +81,7 @@ pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side
     Ok((target, Side::LiveFirst))
 }
 
-/// As [`target`], for a step only.
+/// Like [`target`], for a step only.
 pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     match target(context, text)? {
         Target::Step(step) => Ok(step),
@@ -92,12 +92,12 @@ pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     }
 }
 
-/// As [`target`], for a plan only; a step's id never means its plan.
+/// Like [`target`], for a plan only; a step's id never means its plan.
 pub(crate) fn plan(context: &Context, text: &str) -> Result<PlanId, Error> {
     only_plan(target(context, text)?)
 }
 
-/// As [`for_reading`], for a plan only.
+/// Like [`for_reading`], for a plan only.
 pub(crate) fn plan_for_reading(context: &Context, text: &str) -> Result<(PlanId, Side), Error> {
     let (target, side) = for_reading(context, text)?;
     Ok((only_plan(target)?, side))
@@ -218,7 +218,7 @@ fn named_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<Option<&'a Step>,
     }
 }
 
-/// As [`shown_step`], but the file must be unambiguous.
+/// Like [`shown_step`], but the file must be unambiguous.
 pub(crate) fn one_step<'a>(context: &Context, plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
     named_step(plan, named)?.ok_or_else(|| {
         let root = context.root_name();

@@ -107,7 +107,7 @@ pub(crate) fn update(
     Ok(done.changed)
 }
 
-/// As [`update`], for decisions that also return a value, or may not write the file.
+/// Like [`update`], for decisions that also return a value, or may not write the file.
 pub(crate) fn update_with<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -140,7 +140,7 @@ pub(crate) struct Done {
     ends_record: bool,
 }
 
-/// As [`update_with`], without the claim's record and the report, which can be made without the locks. `records` are
+/// Like [`update_with`], without the claim's record and the report, which can be made without the locks. `records` are
 /// the claim records, if the caller has locked them.
 pub(crate) fn write<T, L>(
     context: &Context,

@@ -14,7 +14,7 @@ use crate::plan::time::Time;
 use crate::plan::transitions::{self, Verb};
 use crate::plan::words::{Status, StepStatus};
 use crate::store::fencing::{self, Caller, Owner};
-use crate::store::repeat::{self, Report};
+use crate::store::repeat::{self, ReportedOutcome};
 use crate::store::step_file::StepUpdate;
 use crate::store::transaction;
 use crate::text::typed::shell_word;
@@ -28,7 +28,7 @@ pub(crate) fn decide_move(
     who: &Caller,
 ) -> Result<StepUpdate, Error> {
     let verb = request.verb;
-    let said = Report { outcome: verb.outcome(), notes: request.message.as_deref() };
+    let said = ReportedOutcome { outcome: verb.outcome(), notes: request.message.as_deref() };
     let is_there = step.status.is(verb.target());
     let owner = match fencing::check(plans, step, who)? {
         owner if is_there && repeat::is_end(owner, step, who, said) => return Ok(repeat::repeated()),
@@ -88,7 +88,7 @@ pub(crate) fn decide_attempt(
     who: &Caller,
 ) -> Result<StepUpdate, Error> {
     let owner = fencing::check(plans, step, who)?;
-    let said = Report { outcome: &request.outcome, notes: request.notes.as_deref() };
+    let said = ReportedOutcome { outcome: &request.outcome, notes: request.notes.as_deref() };
     let is_there = wanted.is_none_or(|it| step.status.is(it));
     let is_end = is_there && repeat::is_end(owner, step, who, said);
     if is_end || wanted.is_none() && repeat::is_before_end(owner, step, who, said) {

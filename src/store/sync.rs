@@ -126,17 +126,17 @@ impl<'a> Sync<'a> {
         Ok(Self { context, config, state, registry, remote: Some((git, url)), host: disk::host_name() })
     }
 
-    /// As [`ClaimRegistry::prepare`].
+    /// Like [`ClaimRegistry::prepare`].
     pub(crate) fn prepare(&self) -> Result<(), Error> {
         self.registry.prepare().map_err(|it| self.error(&it))
     }
 
-    /// As [`ClaimRegistry::watch`].
+    /// Like [`ClaimRegistry::watch`].
     pub(crate) fn watch(&self, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
         self.registry.watch(on_change)
     }
 
-    /// As [`Self::of`]; an error if claims are not shared.
+    /// Like [`Self::of`]; an error if claims are not shared.
     pub(crate) fn required(context: &'a Context) -> Result<Self, Error> {
         Self::of(context)?.ok_or_else(|| {
             let message = "claims are not shared with other machines yet";
@@ -185,8 +185,8 @@ impl<'a> Sync<'a> {
         };
         match git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]) {
             Ok(()) | Err(RemoteError::NoRef) => Ok(()),
-            Err(RemoteError::Silent(why)) => Err(RegistryError::NoBranch { why, is_refusal: false }),
-            Err(RemoteError::Refused(why)) => Err(RegistryError::NoBranch { why, is_refusal: true }),
+            Err(RemoteError::Silent(why)) => Err(RegistryError::BranchNotFetched { why, is_refusal: false }),
+            Err(RemoteError::Refused(why)) => Err(RegistryError::BranchNotFetched { why, is_refusal: true }),
             Err(RemoteError::Git(error)) => Err(RegistryError::Local(error.to_string())),
         }
     }
@@ -345,7 +345,7 @@ impl<'a> Sync<'a> {
     pub(crate) fn error(&self, error: &RegistryError) -> Error {
         match (&self.config.claims, error) {
             (ClaimsAt::Refs(_), _) => Self::error_at(&self.config.remote, error),
-            (ClaimsAt::Url(_), RegistryError::NoBranch { .. }) => {
+            (ClaimsAt::Url(_), RegistryError::BranchNotFetched { .. }) => {
                 Self::error_of(&of_remote(&self.config.remote), "check your access to it", error)
             }
             (ClaimsAt::Url(_), _) => {
@@ -366,12 +366,12 @@ impl<'a> Sync<'a> {
         match error {
             RegistryError::Unreachable(why)
             | RegistryError::Unanswered(why)
-            | RegistryError::NoBranch { why, is_refusal: false } => Error::conflict(
+            | RegistryError::BranchNotFetched { why, is_refusal: false } => Error::conflict(
                 "remote-unreachable",
                 format!("{place} does not answer: {why}"),
                 "try again later; `planwatch claim --offline` claims on this machine alone",
             ),
-            RegistryError::Refused(why) | RegistryError::NoBranch { why, is_refusal: true } => {
+            RegistryError::Refused(why) | RegistryError::BranchNotFetched { why, is_refusal: true } => {
                 Error::conflict("remote-refused", format!("{place} refuses: {why}"), access)
             }
             RegistryError::Local(why) if why == DIFFERS => Error::conflict(

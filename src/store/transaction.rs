@@ -36,7 +36,7 @@ pub struct ChangeReport {
     pub hints: Vec<String>,
     /// Steps that still wait for a missing step, because their `depends` could not be changed.
     pub not_repointed: Vec<String>,
-    /// The commit of git that holds a change which was undone.
+    /// The git commit that contains the undone change.
     pub committed: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct ChangeReport {
 pub struct Changed {
     pub id: String,
     pub title: String,
-    /// With the plans directory's name.
+    /// The path, starting with the plans directory's name.
     pub path: String,
     #[serde(rename = "written")]
     pub was_written: bool,
@@ -132,7 +132,7 @@ pub(crate) struct Applied {
     pub(crate) was_written: bool,
 }
 
-/// One run of a decision that wrote.
+/// One run of the decision that returned `Decision::Write`.
 struct Round<T> {
     base: Vec<u8>,
     ours: Vec<u8>,
@@ -154,7 +154,7 @@ impl<L> From<Error> for Stop<L> {
 /// Keys whose new values no other change can produce, such as lists of records with a time and an author.
 const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
 
-/// The run whose change a text already contains: an editor read planwatch's version and saved over it.
+/// The round whose change a text already contains: an editor read planwatch's version and saved over it.
 ///
 /// Only versions that were in the file count. If our version was never in the file, a saved text with the same value
 /// has it from another program.
@@ -168,14 +168,14 @@ fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<u
 }
 
 /// Whether `ours` would discard a body that an editor saved after the first run: the editor changed the body, and the
-/// decision made exactly the body of its first run again.
+/// decision produced the same body as on its first run.
 fn replaces_a_save<T>(first: &Round<T>, bytes: &[u8], ours: &[u8]) -> bool {
     let [base, given, saved, ours] = [&first.base, &first.ours, bytes, ours].map(|it| split(it).body());
     saved != base && ours != saved && ours == given
 }
 
-/// The number and length of the waits for a save in progress. Together they last longer than a file can count as half
-/// saved.
+/// The number and length of the waits for a save in progress. Together they last longer than the time for which a file
+/// can count as half saved.
 const SAVE_WAITS: usize = 30;
 const SAVE_WAIT: Duration = Duration::from_millis(100);
 
@@ -246,7 +246,7 @@ pub(crate) struct Shown(Vec<FileChange>);
 type FileChange = (String, Option<Vec<u8>>, Vec<u8>);
 
 impl Shown {
-    /// The one file that was changed, as it was before; none if there are several, or none was there.
+    /// The one changed file as it was before; `None` if several files changed, or if the file did not exist before.
     pub(crate) fn file_before(&self) -> Option<FileBefore> {
         let [(path, Some(before), after)] = self.0.as_slice() else { return None };
         let before = String::from_utf8(before.clone()).ok()?;
@@ -268,7 +268,7 @@ impl<'a> Transaction<'a> {
         Self { context, verb, locked, diff, hints, not_repointed, at_end, noted: None }
     }
 
-    /// Takes the lock, unless nothing is to be written; all writes until the drop are undone together.
+    /// Takes the lock, unless nothing is to be written; all writes until the drop are one unit for `undo`.
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
@@ -361,7 +361,7 @@ impl<'a> Transaction<'a> {
             Err(ChangeError::Refused(Stop::Left(left))) => return Ok(Decision::Leave(left)),
         };
         report_kept(self.context, &written.kept);
-        // The disk makes no change without a run of the decision.
+        // `Locked::change` succeeds only after at least one run of the decision.
         let last = made.unwrap_or(rounds.len().saturating_sub(1));
         let Round { base, ours, value } = rounds.swap_remove(last);
         let was_written = base != ours;
@@ -387,7 +387,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Makes the file of a step that the plan lists and that has none, unless the file disappeared a moment ago.
+    /// Creates the missing file of a listed step, unless the file disappeared a moment ago.
     pub(crate) fn create_listed(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         if let Some(held) = &self.locked {
             held.locked.refuse_vanished(Path::new(path))?;
@@ -395,8 +395,8 @@ impl<'a> Transaction<'a> {
         self.create(path, bytes)
     }
 
-    /// Reports that an editor saved into a file after planwatch had read and moved it: the saved text is only at the
-    /// new path.
+    /// If an editor saved into a file after planwatch had read it and moved it, reports that: the saved text is only at
+    /// the new path.
     pub(crate) fn report_save(&self, path: &str, moved: &Path, read: &[u8]) {
         let is_other = || self.context.plans.read(moved).is_ok_and(|it| it.bytes != read);
         if !self.is_dry_run() && is_other() {
@@ -406,7 +406,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Makes a file that does not exist.
+    /// Creates a file that must not exist yet.
     pub(crate) fn create(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
         idempotency::prepare_record(self.context, &self.verb, vec![path.to_owned()], || {
@@ -417,7 +417,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Makes a directory that appears with all its files at once.
+    /// Creates a directory that must not exist yet; it appears with all its files at once.
     pub(crate) fn create_directory(&mut self, path: &str, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
         idempotency::prepare_record(self.context, &self.verb, vec![path.to_owned()], || {
@@ -442,8 +442,8 @@ impl<'a> Transaction<'a> {
         self.batch_emptying(verb, ops, Vec::new())
     }
 
-    /// As [`Self::batch`], of operations that `make` derives from the files as they are; after a save in between, they
-    /// are derived again.
+    /// Like [`Self::batch`], with operations that `make` derives from the current files. If a file is saved in between,
+    /// they are derived again.
     pub(crate) fn batch_on_files(
         &mut self,
         verb: &str,
@@ -458,7 +458,7 @@ impl<'a> Transaction<'a> {
         self.batch(verb, make()?)
     }
 
-    /// As [`Self::batch`]; also removes the directories `emptied` if nothing is left in them.
+    /// Like [`Self::batch`]; also removes the directories `emptied` if nothing is left in them.
     pub(crate) fn batch_emptying(
         &mut self,
         verb: &str,

@@ -62,7 +62,7 @@ pub fn outline(body: &str) -> Outline {
     fast_path::outline(body, Parts::All).unwrap_or_else(|| parsed(body))
 }
 
-/// As [`outline`], without items and description.
+/// Like [`outline`], without items and description.
 pub fn sections(body: &str) -> Outline {
     fast_path::outline(body, Parts::Sections).unwrap_or_else(|| {
         let all = parsed(body);
@@ -76,7 +76,7 @@ enum Parts {
     Sections,
 }
 
-/// As [`outline`], always by the parser.
+/// Like [`outline`], always by the parser.
 fn parsed(body: &str) -> Outline {
     let mut builder = Builder::new(body);
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;

@@ -89,7 +89,7 @@ pub fn literal(text: &str) -> Option<Literal<'_>> {
     text.contains('\n').then(|| any_literal(text))?
 }
 
-/// As [`literal`], also for a text of one line.
+/// Like [`literal`], also for a text of one line.
 pub fn any_literal(text: &str) -> Option<Literal<'_>> {
     let (body, header) = text.strip_suffix('\n').map_or((text, "|-"), |body| (body, "|"));
     let lines: Vec<&str> = body.split('\n').collect();

@@ -239,7 +239,7 @@ const VERB_HELP: &str = "\
 Options of every verb: planwatch help --all
 ";
 
-/// As [`VERB_HELP`], for verbs that have neither arguments nor options.
+/// Like [`VERB_HELP`], for verbs that have neither arguments nor options.
 const BARE_VERB_HELP: &str = "\
 {about-with-newline}
 {usage-heading} {usage}{after-help}

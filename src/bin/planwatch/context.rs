@@ -118,7 +118,7 @@ impl Session {
         Ok(found)
     }
 
-    /// As [`Self::workspace`], for `check`, whose answer contains the errors in the configuration.
+    /// Like [`Self::workspace`], for `check`, whose answer contains the errors in the configuration.
     pub(crate) fn workspace_to_check(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
         self.report_surroundings(&found);
@@ -200,7 +200,7 @@ impl Session {
     }
 
     /// Runs a read that may need every plan, with a spinner if it takes long.
-    pub(crate) fn patiently<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
+    pub(crate) fn with_spinner<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
         let is_shown = self.output.loudness > Loudness::Quiet && !self.output.is_json();
         let spinner = is_shown.then(|| Spinner::with("reading the plans"));
         let answer = read();
@@ -208,7 +208,7 @@ impl Session {
         Ok(answer?)
     }
 
-    /// As [`Self::context`], for a request that is carried out once if it has a key.
+    /// Like [`Self::context`], for a request that is carried out once if it has a key.
     pub(crate) fn context_once(&self, key: &Key, request: &impl std::fmt::Debug) -> Result<Context, Failure> {
         let context = self.context()?;
         let Some(key) = &key.key else { return Ok(context) };
@@ -308,7 +308,7 @@ impl Session {
         })
     }
 
-    /// As [`Self::contexts_found`], for commands as if they were started in other directories.
+    /// Like [`Self::contexts_found`], for commands as if they were started in other directories.
     pub(crate) fn contexts_at(&self) -> ContextsAt {
         let session = self.clone();
         Arc::new(move |directory| {
@@ -319,7 +319,7 @@ impl Session {
         })
     }
 
-    /// As [`Self::contexts_found`]; makes the plans directory if there is none.
+    /// Like [`Self::contexts_found`]; makes the plans directory if there is none.
     pub(crate) fn contexts_to_make(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
@@ -328,7 +328,7 @@ impl Session {
         })
     }
 
-    /// As [`Self::contexts_found`]; if there is no plans directory, an empty one is read instead.
+    /// Like [`Self::contexts_found`]; if there is no plans directory, an empty one is read instead.
     pub(crate) fn contexts_to_look(&self) -> ContextFactory {
         let session = self.clone();
         let empty = Mutex::new(None);
@@ -417,7 +417,7 @@ pub(crate) fn output(typed: &Typed, loudness: Loudness) -> Output {
     Output::new(typed.form.clone(), loudness, typed.colour, (size("COLUMNS"), size("LINES")))
 }
 
-/// As [`output`], for a command line that was parsed.
+/// Like [`output`], for a command line that was parsed.
 pub(crate) fn output_for(everywhere: &Everywhere, verb: Option<&Verb>) -> Output {
     let form = match &everywhere.json {
         Some(fields) => Form::Json(crate::fields::read(fields)),

@@ -54,7 +54,7 @@ pub(crate) struct Output {
     /// The terminal's lines; `None` where stdout is no terminal.
     pub(crate) height: Option<usize>,
     /// Like `width`, for stderr.
-    aside_width: Option<usize>,
+    stderr_width: Option<usize>,
     stdout: ColorChoice,
     stderr: ColorChoice,
     /// The saves that were stored in `.planwatch/displaced` since the start, for answers in JSON.
@@ -88,14 +88,14 @@ impl Output {
         let width = stdout.is_terminal().then(|| known(terminal_size::terminal_size_of(&stdout)));
         let rows = terminal_size::terminal_size_of(&stdout).map(|(_, it)| usize::from(it.0));
         let height = stdout.is_terminal().then(|| rows.filter(|it| *it > 0).or(lines).unwrap_or(24));
-        let aside_width = stderr.is_terminal().then(|| known(terminal_size::terminal_size_of(&stderr)));
+        let stderr_width = stderr.is_terminal().then(|| known(terminal_size::terminal_size_of(&stderr)));
         let choice = |auto: ColorChoice| if colour == ColorChoice::Auto { auto } else { colour };
         Self {
             form,
             loudness,
             width,
             height,
-            aside_width,
+            stderr_width,
             stdout: choice(AutoStream::choice(&stdout)),
             stderr: choice(AutoStream::choice(&stderr)),
             kept: KeptSaves::default(),
@@ -133,7 +133,7 @@ impl Output {
         self.delivered(written.and_then(|()| whole(&text_out.into_inner())))
     }
 
-    /// As [`Self::text`], through the pager if the terminal is too small for it.
+    /// Like [`Self::text`], through the pager if the terminal is too small for it.
     pub(crate) fn long(&self, text: &str) -> Result<Reader, Failure> {
         let Some(pager) = self.pager.as_ref().filter(|_| self.is_too_long(text)) else {
             return self.text(text);
@@ -205,15 +205,15 @@ impl Output {
             self.kept.put_into(&mut error["error"]["details"]);
             format!("{}\n", printable(&error))
         } else {
-            failure.to_text(self.aside_width)
+            failure.to_text(self.stderr_width)
         };
-        self.aside(&said);
+        self.stderr_text(&said);
     }
 
     /// Prints a hint in addition to the answer: what to do next, or what was left out.
     pub(crate) fn hint(&self, hint: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
-            self.aside(&hint_line(hint, self.aside_width));
+            self.stderr_text(&hint_line(hint, self.stderr_width));
         }
     }
 
@@ -235,10 +235,13 @@ impl Output {
     /// Prints a note in addition to the answer, even with `--quiet`.
     pub(crate) fn note(&self, code: &str, message: &str) {
         if self.is_json() {
-            self.aside(&format!("{}\n", printable(&json!({"notice": {"code": code, "message": message}}))));
+            self.stderr_text(&format!(
+                "{}\n",
+                printable(&json!({"notice": {"code": code, "message": message}}))
+            ));
         } else {
             let line = format!("{} {}\n", paint(NOTE, "note:"), escaped(message));
-            self.aside(&hanging(&line, self.aside_width, 6));
+            self.stderr_text(&hanging(&line, self.stderr_width, 6));
         }
     }
 
@@ -246,7 +249,7 @@ impl Output {
     pub(crate) fn warn(&self, message: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
             let line = format!("{} {}\n", paint(WARNING, "warning:"), escaped(message));
-            self.aside(&hanging(&line, self.aside_width, 2));
+            self.stderr_text(&hanging(&line, self.stderr_width, 2));
         }
     }
 
@@ -259,17 +262,17 @@ impl Output {
         let head = paint(WARNING, "warning:");
         let hint = if hint.is_empty() { String::new() } else { format!("; {}", escaped(hint)) };
         let line = format!("{head} {}:{line}:{column}: {}{hint}\n", escaped(path), escaped(message));
-        self.aside(&hanging(&line, self.aside_width, 2));
+        self.stderr_text(&hanging(&line, self.stderr_width, 2));
     }
 
     /// Prints what a long-running verb is doing.
-    pub(crate) fn aside_line(&self, text: &str) {
+    pub(crate) fn stderr_line(&self, text: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
-            self.aside(&format!("{}\n", paint(DIM, &escaped(text))));
+            self.stderr_text(&format!("{}\n", paint(DIM, &escaped(text))));
         }
     }
 
-    fn aside(&self, text: &str) {
+    fn stderr_text(&self, text: &str) {
         let mut stderr = AutoStream::new(io::stderr().lock(), self.stderr);
         stderr.write_all(text.as_bytes()).ok();
     }

@@ -66,7 +66,7 @@ pub(crate) fn state(step: &StepShape) -> Cell {
     styled(style, format!("{} {word}", mark(&step.status)))
 }
 
-/// As [`state`], where there is little room.
+/// Like [`state`], where there is little room.
 pub(crate) fn short_state(step: &StepShape) -> Cell {
     match step {
         it if it.lapsed => styled(BUSY, format!("{} lapsed", mark(&it.status))),
@@ -118,7 +118,7 @@ pub(crate) fn due(day: Day, is_open: bool, now: Time) -> Cell {
     styled(if is_late { BAD } else { PLAIN }, format!("due {day}{}", if is_late { " (overdue)" } else { "" }))
 }
 
-/// As [`due`], for a column of that name.
+/// Like [`due`], for a column of that name.
 pub(crate) fn due_cell(day: Option<Day>, is_open: bool, now: Time) -> Cell {
     let style = |it: Day| if is_open && it.is_over(now) { BAD } else { PLAIN };
     day.map_or_else(Cell::default, |it| styled(style(it), it.to_string()))

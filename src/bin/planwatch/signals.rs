@@ -16,7 +16,7 @@ impl Received {
         (signal != 0).then(|| u8::try_from(128 + signal).unwrap_or(130))
     }
 
-    /// As [`Self::exit_code`], for a service: only Ctrl-C is a failure.
+    /// Like [`Self::exit_code`], for a service: only Ctrl-C is a failure.
     pub(crate) fn exit_code_of_service(&self) -> u8 {
         if self.0.load(Ordering::SeqCst) == SIGINT { 130 } else { 0 }
     }

@@ -87,13 +87,13 @@ pub(crate) enum Align {
     Right,
 }
 
-/// What a column gives up when the terminal is too narrow, in this order. But columns with [`Self::Last`] are left out
-/// before those with [`Self::Text`].
+/// How a column gives way when the terminal is too narrow; columns give way in the order of the variants, except that
+/// [`Self::Last`] columns are left out before [`Self::Text`] columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Yields {
     /// Left out whole.
     Whole,
-    /// Left out before a text column is cut to its shortest width.
+    /// Left out before a text column is cut to [`TEXT_LEAST`].
     Spare,
     /// Cut before any other column, and left out if that is not enough.
     Extra,
@@ -205,7 +205,8 @@ impl Table {
         (0..self.columns.len()).filter_map(|at| Some((at, wanted(at)?))).collect()
     }
 
-    /// Fits the table into the width: first with short forms of cells, then with fewer columns, then with cut columns.
+    /// Fits the table into the width: first cuts text columns down to [`TEXT_LEAST`], then uses short forms, then
+    /// leaves columns out, then cuts further.
     fn fitted(&self, width: Option<usize>) -> (Words, Vec<(usize, usize)>) {
         let columns = self.shown_columns(Words::Whole);
         let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else {

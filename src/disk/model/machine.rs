@@ -150,18 +150,18 @@ impl Machine {
         self.edited(Save::Truncate, EDITED, truncated, written)
     }
 
-    /// As [`Self::saved_slowly`], for another file.
+    /// Like [`Self::saved_slowly`], for another file.
     pub(crate) fn saved_slowly_at(&self, path: &'static str, truncated: u64, written: u64) -> Self {
         self.edited(Save::Truncate, path, truncated, written)
     }
 
-    /// As [`Self::saved_slowly_at`], by an editor that renames the file away first.
+    /// Like [`Self::saved_slowly_at`], by an editor that renames the file away first.
     pub(crate) fn renamed_away_at(&self, path: &'static str, renamed: u64, written: u64) -> Self {
         self.edited(Save::Away, path, renamed, written)
     }
 
-    /// As [`Self::replaced_before`]; before the call `saved`, an editor saves another file with an additional line, if
-    /// it is there.
+    /// Like [`Self::replaced_before`]; before the call `saved`, an editor saves another file with an additional line,
+    /// if it is there.
     pub(crate) fn replaced_and_saved(
         &self,
         (path, text, call): (&'static str, &'static str, u64),
@@ -233,7 +233,7 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), Script::default()))
     }
 
-    /// As [`Self::after_kill`], later: everything is durable.
+    /// Like [`Self::after_kill`], later: everything is durable.
     pub(crate) fn after_long(&self) -> Self {
         let mut state = self.0.world().state.clone();
         state.settle();

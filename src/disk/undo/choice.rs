@@ -318,7 +318,7 @@ impl Locked<'_> {
         self.undo_change(None)
     }
 
-    /// As [`Self::undo`], for the change with this id, even if later ones stay; refused if one of them wrote the same
+    /// Like [`Self::undo`], for the change with this id, even if later ones stay; refused if one of them wrote the same
     /// files.
     pub fn undo_change(&mut self, id: Option<&str>) -> Result<Undone, UndoError> {
         let choice = Choice::of(self.plans);

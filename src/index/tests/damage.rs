@@ -72,7 +72,8 @@ fn ask(index: &Index) -> Result<Answers, IndexError> {
     let seen = crate::index::Snapshot::new(&index.store)?;
     let mut heads = seen.heads()?;
     let data = seen.summaries(&heads)?;
-    let summaries = heads.iter().enumerate().map(|(at, head)| seen.checked(head.summary(data.of(at))));
+    let summaries =
+        heads.iter().enumerate().map(|(at, head)| seen.with_damage_recorded(head.summary(data.of(at))));
     let stored = summaries.map(|it| it.map(|it| it.stored().clone()));
     let summaries = Plans::new(stored.collect::<Result<_, _>>()?).into_vec();
     heads.sort_by(|a, b| a.key.cmp(&b.key));

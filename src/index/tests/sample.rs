@@ -15,7 +15,7 @@ use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::plan::{decision, insight, script};
 
-/// A full text in memory that holds the texts of [`plans`].
+/// A full-text index in memory that holds the texts of [`plans`].
 pub(super) fn index() -> FullText {
     let mut texts = FullText::open(Place::Memory).expect("there is memory").0;
     fill(&mut texts, &plans());

@@ -1,4 +1,4 @@
-//! The full text: from which rows it was filled, and damage of its file.
+//! The full-text index: from which rows it was filled, and damage of its file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn put(index: &mut FullText, texts: Vec<Texts>, gone: &[Key]) -> Resu
     Ok(())
 }
 
-/// A directory with a closed full text of the plans of this word.
+/// A directory with a closed full-text index of the plans of this word.
 fn with_texts(word: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("there is room");
     put(&mut open(dir.path()).0, texts(word), &[]).expect("they fit");

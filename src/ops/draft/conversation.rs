@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The most turns that are kept of a conversation that is too long.
 const TURNS: usize = 10;
 
-/// Names that records of conversations use for the person, whose lines begin the turns.
+/// Names that transcripts use for the person, whose lines begin the turns.
 const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
 
 /// Names that they use for the assistant.
@@ -53,8 +53,8 @@ fn line_start(text: &str, at: usize) -> usize {
 /// The turns. Each begins at a line that names the person as the speaker. Text before the first one is a turn, too.
 ///
 /// If only assistants are named, each line that names one begins a turn. If fewer than two lines name the person or an
-/// assistant, each line with the first name that occurs more than once begins a turn. Without names, each paragraph is
-/// a turn.
+/// assistant, each line with the first name that occurs more than once begins a turn. Otherwise each paragraph is a
+/// turn.
 ///
 /// Lines of code, quotations and indented lines name no speaker, unless all lines with a known name are such lines.
 fn turns(text: &str) -> Vec<Range<usize>> {

@@ -38,7 +38,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Works on a plan's steps until the run is over. The report says why it ended.
 ///
-/// An error before the first step is returned. A later one halts the run after the steps in progress have ended.
+/// Errors that occur before the first step are returned at once. After a later error no step is begun, and the error is
+/// returned when the steps in progress have ended.
 pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -> Result<RunReport, Error> {
     let context = surface.context()?;
     let plan = resolve::plan(&context, &request.plan)?;
@@ -118,14 +119,15 @@ impl Driver<'_> {
         trust::trust(context, &subject, Some(&subject.hash))
     }
 
-    /// Checks the files that the agent's command names. The error names what has to be trusted.
+    /// Checks that the agent's command and the files it names are trusted as they are now. The error names what has to
+    /// be trusted.
     fn agent_may_run(&self, context: &Context) -> Result<(), Box<trust::Subject>> {
         let subject = agents::subject_now(context, &self.request.agent);
         let is_fine = |it: &trust::Subject| trust::may_run(context, it, &self.request.trust_hashes);
         subject.filter(|it| !is_fine(it)).map_or(Ok(()), |it| Err(Box::new(it)))
     }
 
-    /// Begins one step after the other; runs in each thread.
+    /// Works on one step after another; runs in each thread.
     fn work(&self) {
         while let Some(claimed) = self.next() {
             let begun = &*claimed.begun;
@@ -278,7 +280,8 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// The lease of claims, if other processes cannot see whether this one runs.
+    /// The lease of the run's claims in seconds. It matters only where other processes cannot see whether this one is
+    /// running.
     fn lease(&self) -> i64 {
         let seconds = i64::try_from(self.request.timeout().as_secs()).unwrap_or(i64::from(u32::MAX));
         seconds.saturating_add(30 * 60)
@@ -304,7 +307,7 @@ impl Driver<'_> {
         now.into_iter().find(|it| !claimed.confirmed.contains(it))
     }
 
-    /// Counts an attempt, and halts the run if its result requires it.
+    /// Records the cost and result of an attempt, reports it, and halts the run if its result requires it.
     fn take(&self, state: &mut Progress, begun: &Begun, made: &Made, tree: Option<&Tree>) {
         let id = &begun.step.id;
         if let Some(cost) = made.cost {
@@ -314,7 +317,7 @@ impl Driver<'_> {
             state.closed.insert(id.clone());
         }
         self.surface.report(&Event::Ended(&made.ended_step));
-        // With working trees everything is committed at the end.
+        // With `--worktrees` everything is committed at the end.
         if self.request.commits && self.trees.is_none() {
             self.commit(id);
         }

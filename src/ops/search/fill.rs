@@ -33,8 +33,9 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 /// The position of a plan, its row, and what was read of it; none if it has gone.
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
-/// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if
-/// every plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full text meanwhile.
+/// Puts in what is missing, and takes out what is gone. In the end the full-text index counts as filled from `origin`
+/// if every plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full-text index
+/// meanwhile.
 pub(crate) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -65,10 +66,10 @@ pub(crate) fn fill(
 }
 
 /// Updates an index that may be out of date. Fills the full-text index, too, if nothing was ever put into the index and
-/// nothing is in the full text. If this call makes the first commit of the index, the full text counts as filled from
-/// it.
+/// nothing is in the full-text index. If this call makes the first commit of the index, the full-text index counts as
+/// filled from it.
 ///
-/// An error in the full text is ignored here; the next search finds it again.
+/// An error in the full-text index is ignored here; the next search finds it again.
 pub(crate) fn fill_while_read(
     context: &Context,
     mut index: Index,
@@ -83,7 +84,7 @@ pub(crate) fn fill_while_read(
     // Owns the sender, so that a panic also signals the end.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
-            // The index is always locked before the full text.
+            // The index is always locked before the full-text index.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
             let mut origin = || told.recv().ok().flatten();
@@ -107,15 +108,15 @@ pub(crate) fn scanned(context: &Context, index: Option<Index>) -> Fresh {
     Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, index)
 }
 
-/// The state of the full text if it is empty; none if it is not.
+/// The state of the full-text index if it is empty; none if it is not.
 fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
     let look = texts.look()?;
     let is_empty = look.unsearched(Some(&[]), &[])?.is_nothing();
     Ok(is_empty.then_some(look.seen()?))
 }
 
-/// The commit that a full text was filled from. None unless the commit is the first of its index and still current, and
-/// the texts of exactly its plans were sent: a reading that began again sends some of them twice.
+/// The commit that a full-text index was filled from. None unless the commit is the first of its index and still
+/// current, and the texts of exactly its plans were sent: a reading that began again sends some of them twice.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
@@ -154,7 +155,7 @@ fn write(
     origin: Option<&Origin>,
 ) -> Result<(), Trouble> {
     let (n_exact, mut damage) = (Cell::new(0), None);
-    // A full text that is filled in the order of the plans finds the first of many matches faster.
+    // A full-text index that is filled in the order of the plans finds the first of many matches faster.
     let read = in_order(read).filter_map(|(head, read)| {
         let texts = read.unwrap_or_else(|error| {
             damage = Some(error);

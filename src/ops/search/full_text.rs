@@ -41,7 +41,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
         match ask(&asked, (index, found.commit), kept) {
             Ok(hits) => return Ok(hits),
-            // The index is unchanged, so only the full text may have changed.
+            // The index is unchanged, so only the full-text index may have changed.
             Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
             Err(Trouble::Unknown) => found = scanned(context, found.index),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
@@ -54,7 +54,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     in_memory(&asked)
 }
 
-/// Answers without the stored full text.
+/// Answers without the stored full-text index.
 fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
@@ -66,7 +66,7 @@ fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     })
 }
 
-/// Reports what is wrong with a full text, and replaces it with a new one if it is damaged.
+/// Reports what is wrong with a full-text index, and replaces it with a new one if it is damaged.
 fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -> Option<FullText> {
     let (mut texts, why) = (texts?, error.to_string());
     let is_damaged = matches!(error, IndexError::Damaged { .. });
@@ -86,7 +86,7 @@ struct FullTextSearch<'a> {
     records: Vec<Record>,
 }
 
-/// Why a search failed: an error of the index or of the full text, or a concurrent write.
+/// Why a search failed: an error of the index or of the full-text index, or a concurrent write.
 pub(crate) enum Trouble {
     Index(IndexError),
     Texts(IndexError),
@@ -94,7 +94,8 @@ pub(crate) enum Trouble {
     Unknown,
 }
 
-/// Searches after updating the full text from the index. If it was filled from the same commit, nothing is compared.
+/// Searches after updating the full-text index from the index. If it was filled from the same commit, nothing is
+/// compared.
 ///
 /// The index must show the commit that matches the current files.
 fn ask(

@@ -1,4 +1,4 @@
-//! Decisions and insights as the full text holds them.
+//! Decisions and insights as the full-text index holds them.
 
 use std::collections::BTreeSet;
 

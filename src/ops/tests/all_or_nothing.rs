@@ -113,7 +113,7 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
         for (call, fault) in all.filter(|_| faults.takes()) {
             let machine = start.failing_at(call, fault);
             let answer = verb(&Context::on_model(&machine));
-            // The next command takes back what could not be taken back at once.
+            // The next command undoes what could not be undone at once.
             let next = machine.after_kill();
             drop(next.plans().lock(&mut || {}).unwrap());
             let found = next.tree();

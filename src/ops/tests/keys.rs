@@ -134,7 +134,7 @@ fn check(act: Act) {
             assert_eq!(answer.unwrap()["changes"], expected["changes"]);
             break;
         }
-        // After a power cut undo may know less, so there may be nothing to take back.
+        // After a power cut undo may know less, so there may be nothing to undo.
         let is_undo = expected["verb"] == "undo";
         let cuts = if is_undo { Vec::new() } else { dying.after_power_cut() };
         for after in [dying.after_kill()].into_iter().chain(cuts) {
@@ -145,7 +145,7 @@ fn check(act: Act) {
             let again = ask(&after, "k", act).unwrap();
             assert_eq!(after.tree(), whole.tree(), "call {call}");
             assert_eq!(again["verb"], expected["verb"], "call {call}");
-            // An undo reports files, which its record does not know before they are taken back.
+            // An undo reports files, which its record does not know before they are restored.
             if !is_undo {
                 assert_eq!(again["changes"][0]["id"], expected["changes"][0]["id"], "call {call}");
                 assert_eq!(again["diff"], expected["diff"], "call {call}");

@@ -9,7 +9,7 @@ pub(super) enum Winner {
     Theirs,
 }
 
-/// How the attempts of the sides relate; each as time and outcome.
+/// How the attempts of the sides relate; each attempt is a pair of time and outcome.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tries {
     /// Those that only OURS has.
@@ -21,7 +21,8 @@ pub(super) struct Tries {
     /// Whether each side lacks attempts that the base has, for example if a rebase replays a commit on an older
     /// version.
     pub(super) are_older: [bool; 2],
-    /// Whether the base is itself a merge, as after a criss-cross merge. Then an older side has not changed the status.
+    /// Whether the base is itself a merge, as after a criss-cross merge. Then a side that lacks attempts of the base is
+    /// merely out of date and has not changed the status.
     pub(super) is_base_merged: bool,
     /// Whether both sides have the same new title, for example after a squash that both have. Then the base is older
     /// than what the sides have in common.
@@ -30,7 +31,8 @@ pub(super) struct Tries {
 
 /// Decides between the statuses of a step. `None`: only a person can decide.
 ///
-/// A missing status is `pending`. An unknown word never wins over another status.
+/// A missing status is `pending`. An unknown word wins only if the other side has not changed the status, or if only
+/// its own side has extra attempts.
 pub(super) fn of_step(
     base: WrittenStatus<'_>,
     ours: WrittenStatus<'_>,
@@ -228,7 +230,7 @@ mod tests {
         // Without attempts.
         check(["failed", "in_progress", "pending"], &[], &[], Some(Ours));
         check(["pending", "skipped", "blocked"], &[], &[], Some(Ours));
-        // An unknown word is only taken where the other side changed nothing.
+        // Without attempts, an unknown word wins only if the other side has not changed the status.
         check(["pending", "reviewing", "pending"], &[], &[], Some(Ours));
         check(["pending", "reviewing", "completed"], &[], &[], None);
     }

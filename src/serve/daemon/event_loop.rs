@@ -1,9 +1,10 @@
 //! The event loop: one thread that indexes what events point to, publishes settled changes and answers requests. It
 //! writes no plan file.
 //!
-//! An event of the file system only says what to read again. The daemon publishes the difference from its baseline.
-//! An event may therefore be lost or doubled; a change is not. While nothing happens, no thread of the daemon wakes,
-//! except for polling and for claims that are shared with other machines.
+//! An event of the file system only says what to read again. The daemon publishes the difference from its baseline. A
+//! duplicated event publishes nothing twice. If the system reports lost events, everything is read again, so no change
+//! is missed. While nothing happens, no thread of the daemon wakes, except for polling and for claims that are shared
+//! with other machines.
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ pub(in crate::serve) fn plan_named(name: &str) -> Result<String, Problem> {
     if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }
 
-/// As [`plan_named`], for an optional plan.
+/// Like [`plan_named`], for an optional plan.
 pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> {
     named.map(|it| plan_named(&it)).transpose()
 }

@@ -49,7 +49,7 @@ pub(super) struct InFlight(Arc<Mutex<InFlightState>>);
 #[derive(Debug, Default)]
 struct InFlightState {
     names: HashSet<String>,
-    /// `None` if they have not been counted yet.
+    /// `None` if the total size has not been measured yet.
     bytes: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ impl InFlight {
         is_new.then(|| InFlightKey { all: self.clone(), name: name.to_owned() })
     }
 
-    /// Whether another key can be stored. The records are counted with the first key, and again before a refusal.
+    /// Whether another key can be stored. The total size is measured with the first key, and again before a refusal.
     fn has_room(&self, count: impl FnOnce() -> Result<u64, Problem>) -> Result<bool, Problem> {
         let known = self.state().bytes;
         if known.is_some_and(|it| it < MOST_BYTES) {
@@ -121,7 +121,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
     let body = to_bytes(body, usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)).await;
     let body = body.map_err(|_| Problem::of_status(StatusCode::PAYLOAD_TOO_LARGE))?;
     let asked = fingerprint(&parts.method, &parts.uri.to_string(), &body);
-    let flying = app.in_flight.begin(&name).ok_or_else(is_in_flight)?;
+    let in_flight_key = app.in_flight.begin(&name).ok_or_else(is_in_flight)?;
     let (named, in_flight) = (name.clone(), app.in_flight.clone());
     let look = move |context: &Context| {
         // A command or another daemon may be using the key.
@@ -146,7 +146,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
         let response = keep(&app, name, asked, response).await;
-        drop(flying);
+        drop(in_flight_key);
         response
     });
     let done = match CONNECTION.try_with(Arc::clone) {

@@ -70,7 +70,7 @@ impl App {
         self.ask_if(IfMatch::default(), work).await
     }
 
-    /// As [`Self::ask`]; a change is made only if the file is the version that the client last saw.
+    /// Like [`Self::ask`]; a change is made only if the file is the version that the client last saw.
     pub(in crate::serve) async fn ask_if<T: Send + 'static, E: Into<Problem>>(
         &self,
         condition: IfMatch,

@@ -218,7 +218,7 @@ impl Client {
         })
     }
 
-    /// As [`Self::follow`], with the early notices of changing plans.
+    /// Like [`Self::follow`], with the early notices of changing plans.
     pub fn follow_changes(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,

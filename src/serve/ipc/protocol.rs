@@ -19,7 +19,7 @@ const LINE_LIMIT: u64 = 4 << 20;
 pub(crate) enum Request {
     /// Asks whether the index holds every change that was finished before this request.
     Sync,
-    /// As [`Request::Sync`], with the cached answer of `next`.
+    /// Like [`Request::Sync`], with the cached answer of `next`.
     Next,
     /// An answer of `next` to cache in memory; there is no reply.
     CacheNext(String),
@@ -32,7 +32,7 @@ pub(crate) enum Request {
     Browser(Opener),
     /// Subscribes to events; the first answer is the status.
     Events,
-    /// As [`Request::Events`], with early notices of changing plans.
+    /// Like [`Request::Events`], with early notices of changing plans.
     Changes,
     /// Stops the daemon; the answer is the status, and the stream ends when the daemon does.
     Stop,
@@ -160,13 +160,13 @@ impl Answer {
         }
     }
 
-    /// As [`Self::commit`], if the index holds every problem.
+    /// Like [`Self::commit`], if the index holds every problem.
     pub(crate) fn complete_commit(self) -> Option<Generation> {
         let is_complete = matches!(self, Self::Sync { is_complete: true, .. });
         self.commit().filter(|_| is_complete)
     }
 
-    /// As [`Self::commit`], with the cached answer of `next`, as the answer to [`Request::Next`].
+    /// Like [`Self::commit`], with the cached answer of `next`, as the answer to [`Request::Next`].
     pub(crate) fn commit_and_next(self) -> (Option<Generation>, Option<String>) {
         match self {
             Self::Next { generation, cached } => (generation.and_then(|it| it.parse().ok()), cached),

@@ -154,7 +154,7 @@ pub(super) struct Catalog {
     plans: BTreeMap<Key, PlanEntry>,
     pub(super) words: Vocabulary,
     /// The problems of files that belong to no plan.
-    pub(super) outside_plans: Vec<Problem>,
+    pub(super) problems_outside_plans: Vec<Problem>,
 }
 
 /// The directory of a plan's file, and the file's name in it; none for a file that is not directly in a plan's directory.
@@ -174,12 +174,12 @@ impl Catalog {
     /// Reads all plans as every command does, through the index or the daemon.
     pub(super) fn load(context: &Context) -> Result<Self, Error> {
         let Loaded { plans, problems, .. } = LoadQuery::all().with_other_problems().load(context)?;
-        let mut catalog = Self { outside_plans: problems, ..Self::default() };
+        let mut catalog = Self { problems_outside_plans: problems, ..Self::default() };
         for plan in plans.iter() {
             let Some(key) = key_of(plan) else { continue };
             catalog.put(key, (&plans, plan, context.now), check::problems_of_plan(context, &plans, plan));
         }
-        catalog.outside_plans.extend(check::problems_outside_plans(context));
+        catalog.problems_outside_plans.extend(check::problems_outside_plans(context));
         Ok(catalog)
     }
 
@@ -219,7 +219,7 @@ impl Catalog {
         self.plans.iter().filter(|(key, _)| !key.is_archived).map(|(_, it)| it)
     }
 
-    /// As [`Self::live`], with the directory of each.
+    /// Like [`Self::live`], with the directory of each.
     pub(super) fn live_with_keys(&self) -> impl Iterator<Item = (&Key, &PlanEntry)> {
         self.plans.iter().filter(|(key, _)| !key.is_archived)
     }
@@ -231,7 +231,7 @@ impl Catalog {
 
     /// The problems of all plans, and of files that belong to no plan.
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
-        self.plans.values().flat_map(|it| &it.problems).chain(&self.outside_plans)
+        self.plans.values().flat_map(|it| &it.problems).chain(&self.problems_outside_plans)
     }
 
     /// The directories on which an answer about a plan depends, in addition to those that its steps name.

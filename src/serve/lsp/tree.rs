@@ -186,7 +186,7 @@ impl Tree {
         Ok(Context { plans, reading: Reading::Files, freshness: Freshness::Unknown, ..context })
     }
 
-    /// As [`Self::reading`], for a dry run whose changes are wanted.
+    /// Like [`Self::reading`], for a dry run whose changes are wanted.
     pub(super) fn planning(&self) -> Result<(Context, Planned), Error> {
         let planned = Planned::default();
         Ok((Context { planned: Some(planned.clone()), ..self.reading()? }, planned))
@@ -395,8 +395,8 @@ impl Tree {
     pub(super) fn reread_outside_plans(&mut self) {
         let found = self.reading().map(|it| check::problems_outside_plans(&it));
         if let (Some(catalog), Ok(found)) = (&mut self.catalog, found) {
-            catalog.outside_plans.retain(|it| !is_outside_plans(&it.path));
-            catalog.outside_plans.extend(found);
+            catalog.problems_outside_plans.retain(|it| !is_outside_plans(&it.path));
+            catalog.problems_outside_plans.extend(found);
         }
         let outside = self.open.iter().filter(|(_, (_, file))| file.role == Role::OutsidePlans);
         self.dirty.extend(outside.map(|(path, _)| path.clone()));

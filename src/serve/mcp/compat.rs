@@ -60,7 +60,7 @@ fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
     (find(name)?.run)(call, given)
 }
 
-/// As [`turn`], for a tool without confirmation.
+/// Like [`turn`], for a tool without confirmation.
 fn own(call: &Call, name: &str, arguments: Value) -> Result<Value, Refusal> {
     match turn(call, name, arguments)? {
         Turn::Done(done) => Ok(done),

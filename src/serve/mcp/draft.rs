@@ -12,8 +12,9 @@ pub(super) fn tools() -> Vec<Tool> {
     let refine = Tool::new(
         ("refine_draft", "Refine a draft"),
         Effect::Adds,
-        "Drafts a plan from a conversation in several passes. Start with `plan` and `conversation`; answer each `prompt` as \
-         `output` with the last `draft`, until none is left. Then add_step, and update_plan with status active.",
+        "Drafts a plan from a conversation. Start with `plan` and `conversation`; send your answer to each `prompt` as \
+         `output`, with the returned `draft`, until no `prompt` comes back. Then call add_step, and update_plan with \
+         status active.",
         "state pass:int passes:int draft? focus? prompt? plan? path? change? why?",
         refine_draft,
     );

@@ -169,7 +169,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("delete_plan", "Delete a plan"),
             Effect::Removes,
-            "Asks the person, then moves the plan below _archive/. restructure_plan removes steps.",
+            "Asks the person, then moves the plan to _archive/. restructure_plan removes steps.",
             ASKED,
             delete_plan,
         ),

@@ -53,7 +53,7 @@ pub(super) fn writing() -> Vec<Tool> {
         Tool::of::<DecideRequest>(
             ("decide", "Record a decision"),
             Effect::Adds,
-            "Records what was decided and why, permanently. Read get_decisions of the topic first.",
+            "Records what was decided and why, permanently. Call get_decisions for the topic first.",
             (
                 "topic decision reasoning supersedes(Id of the decision it replaces) plan step metadata",
                 CHANGED,
@@ -72,7 +72,7 @@ pub(super) fn writing() -> Vec<Tool> {
         Tool::of::<script::AddRequest>(
             ("manage_script", "Add or delete a script"),
             Effect::Removes,
-            "Adds or removes a named command. It is never run here; a person trusts it first.",
+            "Adds or removes a named command. It is not run here; a person must trust it before it runs.",
             (
                 "action:add|delete name command?(One line for a shell) directory(From the repository's root) \
                  description plan",

@@ -21,14 +21,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("list_plans", "List plans"),
             Effect::Reads,
-            "Lists plans, active and draft ones unless another status is asked for.",
+            "Lists plans: active and draft ones, or those with `status`.",
             "plans:plan[] next_cursor? hidden:int?",
             list_plans,
         ),
         Tool::new(
             ("get_plan", "Read a plan"),
             Effect::Reads,
-            "Reads a plan with its steps in order, one line a step. `full` adds the texts.",
+            "Reads a plan with its steps in order, one line per step. `full` adds the texts.",
             GOT_PLAN,
             get_plan,
         ),
@@ -49,7 +49,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<StatusRequest>(
             ("briefing", "What needs attention"),
             Effect::Reads,
-            "Lists what failed, is blocked, stale or needs a person; who works on what; what is ready.",
+            "Lists what failed, what is blocked or stale, and what needs a person; who works on what; what is ready.",
             (
                 "days(Until stale) branches stats:bool? limit:int?",
                 "attention:list in_progress:list ready:list finished:list branches:list? stats:obj? errors:int warnings:int plans:int more:obj?",

@@ -58,7 +58,7 @@ impl Call {
         result::changed(repeated.map_or_else(|| change(&context), Ok)?)
     }
 
-    /// As [`Self::part`], without an etag and a key: for a dry run, or a change that a repeated call finds already
+    /// Like [`Self::part`], without an etag and a key: for a dry run, or a change that a repeated call finds already
     /// made.
     pub(super) fn unkeyed(
         &self,

@@ -1,4 +1,4 @@
-//! The forms that change something: each works without script, and carries the token of its page.
+//! The forms that change something: each works without JavaScript, and carries the token of its page.
 
 use maud::{Markup, html};
 
@@ -82,7 +82,7 @@ pub(super) fn label(verb: Verb) -> &'static str {
     }
 }
 
-/// *Move to…* in a card or row: what dragging does, for the keyboard.
+/// The menu *Move to…* of a card or row, the keyboard alternative to dragging.
 pub(super) fn move_menu(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         @if !visit.is_read_only() {

@@ -137,7 +137,7 @@ impl Visit {
         self.notice_before(notice, None)
     }
 
-    /// As [`Self::notice`]; `to` is the page that shows it again, for the script.
+    /// Like [`Self::notice`]; `to` is the page that shows it again, for the script.
     pub(super) fn notice_before(&self, notice: &Notice, to: Option<&str>) -> Markup {
         html! {
             div class="notice" tabindex="-1" data-to=[to] {

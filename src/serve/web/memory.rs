@@ -19,7 +19,7 @@ const MOST: usize = 24;
 /// How many seconds an answer is kept.
 const HOLDS: i64 = 60;
 
-/// As [`HOLDS`], for an answer that depends on processes or on other working trees.
+/// Like [`HOLDS`], for an answer that depends on processes or on other working trees.
 const HOLDS_BESIDE: i64 = 5;
 
 /// Kept answers; the newest is the last.

@@ -27,7 +27,8 @@ pub(super) fn resolutions(
         let paths: Vec<_> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
         let settled = Settled { context, repository, merge: &merge, paths: &paths };
         let mut own = changes(&clean);
-        // Git's own merge can contain a step twice, in a conflict or in a file that the merge removed.
+        // Git's own merge can contain a step twice: at its new place, and at the old one in a conflict or in a file
+        // that the merge commit removed.
         if !own.is_empty() && (!paths.is_empty() || clean.iter().any(|it| it.new.is_none())) {
             own = settled.without_moved(own)?;
         }
@@ -114,7 +115,7 @@ impl Settled<'_> {
             return Ok(own);
         }
         let base = match self.repository.merge_base(&self.merge.parents)? {
-            // A side may have moved the file.
+            // All files are compared, because a side may have moved this one.
             Some(base) => self.since(&base, &[])?,
             None => Vec::new(),
         };
@@ -132,7 +133,7 @@ impl Settled<'_> {
         Ok(own)
     }
 
-    /// The changes that the merge shows relative to every parent, and its changes relative to each parent.
+    /// The changes that appear relative to all parents, and the changes relative to each parent separately.
     fn common(&self) -> Result<(Vec<Change>, Vec<Vec<Change>>), Error> {
         let sides = self.merge.parents.iter().map(|it| self.since(it, self.paths));
         let sides: Vec<_> = sides.collect::<Result<_, _>>()?;
@@ -158,8 +159,8 @@ impl Settled<'_> {
 
     /// Whether two changes have the same result; the state before differs from side to side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
-        // If both sides changed a text without a conflict, the merge differs from each side in other lines or keys.
-        // Such a difference is no change by the merge, so lines and keys are compared, too.
+        // If both sides changed a text without a conflict, the merge differs from each side in different lines or keys,
+        // and neither difference was made by the merge. So, without a conflict, lines and keys must be equal too.
         let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };

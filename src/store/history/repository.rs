@@ -14,7 +14,8 @@ use crate::text::front_matter::MAX_FILE;
 /// How far back a readable version of a broken file is looked for.
 const MOST_VERSIONS: &str = "--max-count=50";
 
-/// How long git may take for one part of its output. A first reading may wait for a merge with many conflicts.
+/// How long git may take for one part of its output. The first part can take long, because git may have to redo a merge
+/// with many conflicts.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// More context than a file can have lines, so that a patch holds the whole file.
@@ -136,13 +137,13 @@ impl Repository {
         if path.is_empty() { Vec::new() } else { vec![path.into()] }
     }
 
-    /// The commits of a range that changed files below the plans directory, newest first. Merges that differ from a
-    /// parent there are included without their files.
+    /// The commits of a range that changed files below the plans directory, newest first. Merges whose plans directory
+    /// differs from that of at least one parent are included, without their files.
     pub(super) fn log(&self, range: &[String]) -> Result<LogCommits, Error> {
         self.query(range, self.paths(), &["--full-history", "--diff-merges=off"], false)
     }
 
-    /// As [`Self::log`], for exactly these commits, in their order.
+    /// Like [`Self::log`], for exactly these commits, in their order.
     pub(super) fn log_of(&self, commits: &[String]) -> Result<LogCommits, Error> {
         self.query(commits, self.paths(), &["--no-walk=unsorted", "--diff-merges=off"], false)
     }
@@ -239,7 +240,7 @@ impl Repository {
         Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
     }
 
-    /// The files that differ from a commit in what is staged, or in the working tree.
+    /// The files whose staged version, or whose version in the working tree, differs from a commit.
     pub(super) fn raw_uncommitted(
         &self,
         since: Option<&str>,

@@ -148,7 +148,7 @@ impl Locked<'_> {
         self.found_in(step, None)
     }
 
-    /// As [`Self::found`], for a step as it is in this plan.
+    /// Like [`Self::found`], for a step as it is in this plan.
     fn found_in(&self, step: &Step, plan: Option<&Plan>) -> Option<LocatedRecord> {
         let key = self.leases.key(&step.id);
         let own = self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
@@ -169,7 +169,7 @@ impl Locked<'_> {
         named.next().or(own)
     }
 
-    /// As [`Self::found`], for the step with this id in the present files.
+    /// Like [`Self::found`], for the step with this id in the present files.
     pub(super) fn found_by_id(&self, id: &StepId) -> Option<LocatedRecord> {
         let key = self.leases.key(id);
         let own = || self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));

@@ -42,7 +42,7 @@ impl<'a> Locked<'a> {
         Self::lock(Leases::of(context), sharing)
     }
 
-    /// As [`Self::take`], for records that were located before the locks were taken.
+    /// Like [`Self::take`], for records that were located before the locks were taken.
     pub(crate) fn take_at(mut leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
         leases.look_again();
         Self::lock(leases, sharing)
@@ -80,7 +80,7 @@ impl<'a> Locked<'a> {
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// As [`Leases::annotate`], with the locks held, so the process that began an unfinished claim is dead.
+    /// Like [`Leases::annotate`], with the locks held, so the process that began an unfinished claim is dead.
     pub(crate) fn annotate(&self, plans: Plans) -> Plans {
         let unfinished = if self.records.is_some() { Unfinished::Interrupted } else { Unfinished::Held };
         self.leases.annotate_as(plans, unfinished, None)

@@ -1,13 +1,13 @@
-//! The log of ended claims: a line for each, in files by the first digits of the step's key.
+//! The log of ended claims: one line each, split into files by the first digits of the step's key.
 //!
-//! For a few steps, only the files of their keys are read, and only the lines about these steps are parsed: a line
-//! begins with the key and the step, and the rest is parsed only if these match.
+//! To look up a few steps, only the files of their keys are read, and only the lines about these steps are parsed: a
+//! line begins with the key and the step, and the rest is parsed only if these match.
 //!
 //! # When a line is dropped
 //! If the step was left open, a line is kept while the claim may be restored or a late result may arrive: until a week
-//! after its lease. If the step was closed, the line also prevents workers on other branches from repeating the step.
-//! Such a line is dropped when its branch is deleted, or, after that week, when every working tree of the repository
-//! shows the step closed or does not have it. If something cannot be read, the line stays.
+//! after its lease has ended. If the step was closed, the line also prevents workers on other branches from repeating
+//! the step. Such a line is dropped when its branch is deleted, or, after that week, when every working tree of the
+//! repository shows the step closed or does not have it. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,14 +28,15 @@ pub(crate) const UNSPLIT: &str = "closed";
 /// Each time a file of the log has grown by this many bytes, lines that are no longer needed are removed.
 const SHORTEN: u64 = 16 << 10;
 
-/// How many seconds after its lease an ended claim is known, so that its late result is saved: a week.
+/// How many seconds after the end of its lease an ended claim is remembered, so that a late result is still saved: a
+/// week.
 const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
 pub(crate) fn is_log(name: &str) -> bool {
     name.strip_prefix(UNSPLIT).is_some_and(|it| it.is_empty() || it.starts_with('-'))
 }
 
-/// Whether a claim whose lease ended at this time can no longer be restored.
+/// Whether, at `now`, a claim whose lease ended at `until` can no longer be restored.
 pub(super) fn is_past(now: Time, until: Time) -> bool {
     now >= until.plus_seconds(REMEMBERED)
 }
@@ -69,7 +70,7 @@ pub(super) struct Closed {
     /// Identifies the step, if it has received another number since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<Same>,
-    /// The keys of other numbers under which the log has the end of this claim.
+    /// The keys of the step's other numbers; the log has a line for this claim under each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) also: Vec<String>,
     #[serde(flatten)]
@@ -168,13 +169,14 @@ impl Locked<'_> {
         let Some(records) = self.log_records() else { return };
         let name = log_of(key);
         let bytes = records.records().read_log(&name).ok().flatten().unwrap_or_default();
-        // Most claims are the first of their step.
+        // Usually there is nothing to rewrite: most claims are the first of their step.
         if lines_of(&bytes, |it, _| it == key).next().is_some() {
             self.rewrite(&name, |it| if it.key == key { change(it) } else { Some(it) });
         }
     }
 
-    /// As [`Self::relog`], also under the other numbers that the step of a changed line has or had.
+    /// Like [`Self::relog`]; if a line is dropped or its `is_open` changes, also changes the claim's lines under the
+    /// step's other numbers.
     pub(super) fn relog_all(&self, key: &str, mut change: impl FnMut(Closed) -> Option<Closed>) {
         let mut others: Vec<(String, String)> = Vec::new();
         self.relog(key, |it| {

@@ -150,7 +150,7 @@ impl<'scope, 'a: 'scope> FromIndex<'scope, 'a> {
     fn put(&mut self, head: &'a Head) -> Result<(), IndexError> {
         let Some(decoding) = &mut self.decoding else { return Ok(()) };
         let data = self.snapshot.data(head)?;
-        self.snapshot.checked(decoding.put(head, data))
+        self.snapshot.with_damage_recorded(decoding.put(head, data))
     }
 }
 
@@ -190,7 +190,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         match (plan, summary, &mut self.unchanged, old) {
             (Some(plan), ..) => self.fresh.plans.push(*plan),
             (None, Some(summary), Some(index), _) => {
-                self.fresh.summaries.push(index.snapshot.checked(summary)?);
+                self.fresh.summaries.push(index.snapshot.with_damage_recorded(summary)?);
             }
             (None, Some(summary), None, _) => self.fresh.summaries.push(summary?),
             (None, None, Some(index), Some(old)) => index.put(old)?,
@@ -210,7 +210,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     pub(super) fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
         if let Some(FromIndex { snapshot, decoding }) = self.unchanged {
             let made = decoding.map_or(Ok(Vec::new()), Decoding::finish);
-            self.fresh.plans.append(&mut snapshot.checked(made)?);
+            self.fresh.plans.append(&mut snapshot.with_damage_recorded(made)?);
         }
         self.trouble.extend(beside);
         self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));

@@ -63,8 +63,8 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
     Some(Plans::judged(around.plans))
 }
 
-/// As [`load`], for a caller that knows the directories on which an answer depends. A program comes without its plans,
-/// and directories beyond the first 64 are left out.
+/// Like [`load`], for a caller that knows the directories on which an answer depends. A program comes without its
+/// plans, and directories beyond the first 64 are left out.
 ///
 /// `kept` has what was read earlier; afterwards it has what was read now.
 pub(crate) fn near(

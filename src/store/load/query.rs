@@ -88,7 +88,7 @@ impl<'a> LoadQuery<'a> {
         Self::new(Scope::Plan { id, with_dependents: false }, ClaimView::Recorded)
     }
 
-    /// As [`Self::plan`], with every live plan that has a step that waits for a step of this one.
+    /// Like [`Self::plan`], with every live plan that has a step that waits for a step of this one.
     pub(crate) fn plan_and_dependents(id: &'a PlanId) -> Self {
         Self::new(Scope::Plan { id, with_dependents: true }, ClaimView::Recorded)
     }

@@ -101,7 +101,7 @@ impl<'a> Refresh<'a> {
         self.run_in(context, open_index(context))
     }
 
-    /// As [`Self::run`], with an index that is open already.
+    /// Like [`Self::run`], with an index that is open already.
     pub(crate) fn run_in(&self, context: &Context, mut index: Option<Index>) -> Fresh {
         let ask = || match self.check {
             IndexCheck::AttestedComplete => complete_commit(context),
@@ -176,7 +176,7 @@ pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     }
 }
 
-/// As [`attested_commit`]; none while there are problems that the index does not hold.
+/// Like [`attested_commit`]; none while there are problems that the index does not hold.
 fn complete_commit(context: &Context) -> Option<Generation> {
     match &context.freshness {
         Freshness::Attested(daemon) => daemon.complete_commit(),

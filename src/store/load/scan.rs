@@ -96,7 +96,7 @@ pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Tro
     (walked, scan.trouble)
 }
 
-/// As [`walk`], by name; the directory need not exist.
+/// Like [`walk`], by name; the directory need not exist.
 pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<Trouble>) {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     (walked(context, key.clone(), &mut scan), scan.trouble)

@@ -72,7 +72,7 @@ pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec
     })
 }
 
-/// As [`existing_plan`], for a decision on all of its files.
+/// Like [`existing_plan`], for a decision on all of its files.
 pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
     let load = || existing_plan(context, id);
     settled(context, load, |plan| {

@@ -232,9 +232,9 @@ fn must_notify(change: &Change) -> bool {
 }
 
 async fn notify(client: &Client, repo: &str, changes: &[Change], answers: &[Answer]) {
-    let news =
+    let to_notify =
         changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && must_notify(change));
-    if let Some((change, _)) = news {
+    if let Some((change, _)) = to_notify {
         let (channel, name) = (channel(repo), change.name().to_string());
         // The change is made. A client that misses the notification sees it in the next listing.
         client.query_typed(NOTIFY, &[(&channel, Type::TEXT), (&name, Type::TEXT)]).await.ok();

@@ -18,8 +18,7 @@ use crate::store::{knowledge, load};
 const MOST_NAMED: usize = 6;
 
 /// The directories of files that are written once, or only by people.
-const READ_ONLY_DIRECTORIES: [&str; 4] =
-    [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
+const NOT_RELINKED: [&str; 4] = [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
 
 /// What gets another name.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +48,7 @@ impl Renamed<'_> {
 /// Adds to `ops` the edits that change links in live plans and steps when a plan or a step is renamed.
 ///
 /// Returns a hint that names the files whose links stay as they are: those that cannot be edited, and those in
-/// [`READ_ONLY_DIRECTORIES`], which planwatch does not rewrite.
+/// [`NOT_RELINKED`], which planwatch does not rewrite.
 pub(crate) fn follow_links(
     context: &Context,
     plans: &Plans,
@@ -78,7 +77,7 @@ pub(crate) fn follow_links(
             (Some((before, after)), None) => ops.push(FileOp::Change { path, before, after }),
         }
     }
-    let read_only = READ_ONLY_DIRECTORIES.iter().flat_map(|it| knowledge::sources(context, it));
+    let read_only = NOT_RELINKED.iter().flat_map(|it| knowledge::sources(context, it));
     let links = |bytes: &[u8]| renamed.followed(bytes, None).is_some();
     left.extend(
         read_only.filter(|it| it.content.as_ref().is_ok_and(|it| links(&it.bytes))).map(|it| it.path),

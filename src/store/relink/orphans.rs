@@ -57,8 +57,8 @@ impl Orphans {
         left
     }
 
-    /// As [`Self::of`], if no other step has to be updated. A gone step that cannot be read still needs force, because
-    /// it may be claimed.
+    /// Like [`Self::of`], if no other step has to be updated. A gone step that cannot be read still needs force,
+    /// because it may be claimed.
     pub(crate) fn of_own(gone: &[Gone]) -> Self {
         let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
         let why = problems.find(|it| it.code.refuses_writing()).cloned();

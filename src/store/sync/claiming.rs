@@ -69,7 +69,7 @@ impl Sync<'_> {
             Pushed::Unsettled(error) => {
                 match &error {
                     RegistryError::Refused(_)
-                    | RegistryError::NoBranch { is_refusal: true, .. }
+                    | RegistryError::BranchNotFetched { is_refusal: true, .. }
                     | RegistryError::Local(_) => self.state.remove(&own.name)?,
                     // The registry may have the record of a claim that is undone here.
                     _ => self.state.put(&Own {

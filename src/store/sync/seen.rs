@@ -57,7 +57,7 @@ pub(crate) struct Seen {
 
 /// A change between two listings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RegistryChange {
+pub(crate) struct SeenChange {
     pub(crate) record: Record,
     pub(crate) what: What,
 }
@@ -83,7 +83,7 @@ impl Seen {
     }
 
     /// What changed since an earlier state.
-    pub(crate) fn changes_since(&self, earlier: &Self) -> Vec<RegistryChange> {
+    pub(crate) fn changes_since(&self, earlier: &Self) -> Vec<SeenChange> {
         let is_same = self.registry == earlier.registry;
         let before = |name: &Name| earlier.records.get(name).filter(|_| is_same);
         let mut changes = Vec::new();
@@ -101,11 +101,11 @@ impl Seen {
                 _ if record.state == State::Claimed => Some(What::Claimed),
                 _ => Some(What::Ended(record.state)),
             };
-            changes.extend(what.map(|what| RegistryChange { record, what }));
+            changes.extend(what.map(|what| SeenChange { record, what }));
         }
         let gone = earlier.records.iter().filter(|(name, _)| is_same && !self.records.contains_key(name));
         let released = gone.filter_map(|(_, it)| it.record.clone().filter(|it| it.state == State::Claimed));
-        changes.extend(released.map(|record| RegistryChange { record, what: What::Released }));
+        changes.extend(released.map(|record| SeenChange { record, what: What::Released }));
         changes
     }
 }

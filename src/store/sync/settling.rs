@@ -137,7 +137,7 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why }))
     }
 
-    /// As [`Self::with_value`], with the step as it is now.
+    /// Like [`Self::with_value`], with the step as it is now.
     pub(crate) fn with_own_value(&self, own: Own) -> Result<Own, Error> {
         let id = own.step.clone();
         let step = if own.newest().is_none() { self.load(&id)? } else { None };

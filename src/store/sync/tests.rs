@@ -77,7 +77,7 @@ fn errors_name_what_did_not_answer() {
     let refs = context.config.sync.clone().unwrap();
     let claims = ClaimsAt::Url("postgres://planwatch@db.example.org/plans".to_owned());
     let database = SyncConfig { claims, ..refs.clone() };
-    let no_branch = |is_refusal| RegistryError::NoBranch { why: "gone".to_owned(), is_refusal };
+    let no_branch = |is_refusal| RegistryError::BranchNotFetched { why: "gone".to_owned(), is_refusal };
     for (config, place) in [(refs, "the remote `origin`"), (database, "the claims database")] {
         context.config.sync = Some(config);
         let sync = sync(&context, &registry, "a");

@@ -51,7 +51,8 @@ impl Budget {
         Self { nodes: tree.nodes.len() + MORE_NODES, bytes: tree.source.len() + MORE_BYTES }
     }
 
-    /// As [`View::to_json`], out of this budget. The recursion is no deeper than a tree may be high, aliases included.
+    /// Like [`View::to_json`], out of this budget. The recursion is no deeper than a tree may be high, aliases
+    /// included.
     pub fn to_json(&mut self, view: View<'_>) -> Result<Value, JsonError> {
         let text = view.text().unwrap_or_default();
         self.spend(text)?;

@@ -40,7 +40,7 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
     fast_path::read(yaml).map_or_else(|| scanned(yaml), Ok)
 }
 
-/// As [`parse_node`], always by the scanner.
+/// Like [`parse_node`], always by the scanner.
 pub(super) fn scanned(yaml: &str) -> Result<Tree, YamlError> {
     if let Some(at) = conflict_marker(yaml) {
         let message = "a merge conflict is not resolved".to_owned();

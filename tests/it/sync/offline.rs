@@ -18,7 +18,7 @@ fn of_two_offline_claims_the_first_at_the_remote_holds() {
     assert_eq!(team.records(), ["p/1 claimed ann"]);
     let lost = b.run("sync");
     assert!(lost.stdout.contains("lost") && lost.stdout.contains("ann on "), "{lost:?}");
-    assert_eq!(b.step(1), before, "taken back byte for byte");
+    assert_eq!(b.step(1), before, "restored byte for byte");
     assert_eq!(team.records(), ["p/1 claimed ann"]);
     assert_eq!(b.run("list p").stderr, "");
 }

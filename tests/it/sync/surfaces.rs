@@ -164,7 +164,7 @@ fn a_list_ends_the_work_of_its_steps_for_all_machines() {
     a.write("list.md", LIST);
     a.run("replace p --file list.md").ok_code();
     assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed ann"]);
-    // Of two ends, the one that passed is taken back with the refused one.
+    // Of two ends, the one that passed is undone with the refused one.
     b.run("sync").ok_code();
     b.let_lapse();
     b.claim("p:2");

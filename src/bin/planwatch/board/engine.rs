@@ -173,8 +173,8 @@ pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Re
 }
 
 fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender<Input>) {
-    // Maps a version to the version that the board's own change made of it. A key that is typed before the screen shows
-    // such a change is meant for the newer version.
+    // Maps a version to the one that the board's own change turned it into. If the user presses a key before the screen
+    // shows such a change, the key is meant for the newer version.
     let mut own: HashMap<(String, String), String> = HashMap::new();
     while let Ok(mut request) = requests.recv() {
         while let Some(later) =

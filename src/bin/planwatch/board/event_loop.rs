@@ -248,9 +248,9 @@ impl Board<'_> {
                 self.model.apply_reply(reply);
                 self.request_reads(threads, true);
             }
-            Input::Run(told) => {
+            Input::Run(event) => {
                 if let Some(run) = &mut self.model.run {
-                    run.take(told);
+                    run.take(event);
                 }
             }
         }
@@ -365,7 +365,7 @@ impl Board<'_> {
             let all = ["--plans".into(), plans.into_os_string()].into_iter();
             let ran =
                 foreground::run(&program?, &all.chain(words.iter().map(Into::into)).collect::<Vec<_>>());
-            board.session.output.aside_line("Enter returns to the board");
+            board.session.output.stderr_line("Enter returns to the board");
             std::io::stdin().read_line(&mut String::new())?;
             ran
         });

@@ -47,8 +47,8 @@ impl Run {
         Self { begun: Instant::now(), step, output, cost: None, end: None, seconds: 0 }
     }
 
-    pub(crate) fn take(&mut self, told: RunEvent) {
-        match told {
+    pub(crate) fn take(&mut self, event: RunEvent) {
+        match event {
             RunEvent::Step(step) => self.step = step,
             RunEvent::Output(bytes) => self.output.push_str(&String::from_utf8_lossy(&bytes)),
             RunEvent::Line(line) => {
@@ -135,7 +135,7 @@ impl Surface for Board {
     }
 
     fn report(&self, event: &Event<'_>) {
-        let told = match event {
+        let event = match event {
             Event::Started { step, title, attempt, of, .. } => {
                 self.inbox.send(Input::Run(RunEvent::Step((*step).to_owned()))).ok();
                 RunEvent::Line(format!("▶ {step} {title} (attempt {attempt} of {of})"))
@@ -155,7 +155,7 @@ impl Surface for Board {
             Event::Waiting { why } => RunEvent::Line(format!("waiting: {why}")),
             Event::Note { text } => RunEvent::Line((*text).to_owned()),
         };
-        self.inbox.send(Input::Run(told)).ok();
+        self.inbox.send(Input::Run(event)).ok();
     }
 
     fn may_trust(&self, _: &Subject) -> bool {

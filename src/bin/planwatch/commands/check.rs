@@ -18,7 +18,7 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     let context = session.context_in(&workspace, &plans)?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let request = CheckRequest { fix: args.fix, git: args.git, mode };
-    let report = session.patiently(|| check::check(&context, &request))?;
+    let report = session.with_spinner(|| check::check(&context, &request))?;
     let output = &session.output;
     if output.is_json() {
         output.json("problem-list", report.to_json())?;
@@ -46,7 +46,7 @@ fn fixable(session: &Session, context: &Context, args: &Check) -> Result<usize, 
         return Ok(0);
     }
     let trial = CheckRequest { fix: true, git: false, mode: Mode::DryRun };
-    let trial = session.patiently(|| check::check(context, &trial))?;
+    let trial = session.with_spinner(|| check::check(context, &trial))?;
     Ok(trial.fixed.as_ref().map_or(0, n_fixed))
 }
 

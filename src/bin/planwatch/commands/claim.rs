@@ -29,7 +29,7 @@ pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
             let request =
                 ClaimRequest { target, by: by.by, lease, pid, force, offline, is_renewed: false, mode };
             let context = session.context_once(&key, &request)?;
-            session.patiently(|| claim::claim(&context, &request))?
+            session.with_spinner(|| claim::claim(&context, &request))?
         }
     };
     print(session, &report)?;

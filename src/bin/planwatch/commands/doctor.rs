@@ -18,7 +18,7 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;
     let request = DoctorRequest { reindex: args.reindex, discard: args.discard_journal.clone() };
-    let report = session.patiently(|| doctor::examine(&context, &request))?;
+    let report = session.with_spinner(|| doctor::examine(&context, &request))?;
     let output = &session.output;
     if output.is_json() {
         output.json("doctor", report.to_json())?;

@@ -10,7 +10,7 @@ use planwatch::plan::words::nearest;
 use planwatch::process::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
 
 use crate::args::draft::Draft;
-use crate::commands::new::without_writing;
+use crate::commands::new::in_plans_or_empty_dir;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
@@ -28,13 +28,13 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     let timeout = timeout(&args.timeout)?;
     let request = request(session, args, &who)?;
     if args.is_dry_run {
-        let preview = without_writing(session, |context| draft::preview(context, &request))?;
+        let preview = in_plans_or_empty_dir(session, |context| draft::preview(context, &request))?;
         return show(session, &who, preview.as_ref());
     }
     let is_first = session.workspace()?.plans_dir.is_none() && request.aim == Aim::Requirements;
     if is_first {
         // If the draft cannot begin, this fails before a plans directory is made.
-        without_writing(session, |context| draft::preview(context, &request))?;
+        in_plans_or_empty_dir(session, |context| draft::preview(context, &request))?;
     }
     let context = if is_first { session.context_to_make()? } else { session.context()? };
     let directory = context.here.root.clone();
@@ -224,7 +224,7 @@ fn print_event(output: &Output, event: &Event, with_diff: bool) -> Result<(), Fa
     }
     match event {
         Event::Asking { pass, passes, focus } => {
-            output.aside_line(&format!("pass {pass} of at most {passes}: {focus} …"));
+            output.stderr_line(&format!("pass {pass} of at most {passes}: {focus} …"));
         }
         Event::Pass { pass, focus, change, added, removed, diff, .. } => {
             let word = change.word();

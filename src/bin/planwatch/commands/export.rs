@@ -17,7 +17,7 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
     let form = args.format.form();
     let Some(plan) = args.plan else { return site(session, form, args.output.as_deref(), args.force) };
     let context = session.context()?;
-    let report = session.patiently(|| export::export(&context, &ExportRequest { plan, form }))?;
+    let report = session.with_spinner(|| export::export(&context, &ExportRequest { plan, form }))?;
     let output = &session.output;
     if report.n_errors > 0 {
         let id = typed(&report.plan);
@@ -61,7 +61,7 @@ fn site(session: &Session, form: ExportForm, to: Option<&Path>, is_forced: bool)
         return Err(Failure::failed("usage", message).with_hint("add --format html").with_exit(2));
     };
     let context = session.context()?;
-    let site = session.patiently(|| Site::of(&context))?;
+    let site = session.with_spinner(|| Site::of(&context))?;
     let files: Vec<String> = site.files().collect();
     let place = |file: &String| -> PathBuf { file.split('/').fold(to.to_owned(), |path, it| path.join(it)) };
     // Without `--force`, nothing is written if one of the files exists.

@@ -5,7 +5,7 @@ use planwatch::plan::import::Unmapped;
 use planwatch::store::transaction::Mode;
 
 use crate::args::import::Import;
-use crate::commands::new::without_writing;
+use crate::commands::new::in_plans_or_empty_dir;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
@@ -37,11 +37,11 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     if session.workspace()?.plans_dir.is_none() {
         // If the source contains no plan, this fails before a plans directory is made.
         let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };
-        without_writing(session, |context| import::import(context, &trial))?;
+        in_plans_or_empty_dir(session, |context| import::import(context, &trial))?;
     }
     let report = match request.mode {
         Mode::Write => import::import(&session.context_to_make()?, &request)?,
-        Mode::DryRun => without_writing(session, |context| import::import(context, &request))?,
+        Mode::DryRun => in_plans_or_empty_dir(session, |context| import::import(context, &request))?,
     };
     if session.output.is_json() {
         session.output.json("import", report.to_json())?;

@@ -7,7 +7,7 @@ use planwatch::ops::insight::{self, InsightRequest, InsightsRequest};
 use planwatch::store::transaction::Mode;
 
 use crate::args::know::{Decide, Insight};
-use crate::commands::new::{dry_run, without_writing};
+use crate::commands::new::{dry_run, in_plans_or_empty_dir};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::named_text;
@@ -37,7 +37,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     let limit = positive(args.limit)?;
     let now = context::now();
     if args.topics {
-        let topics = without_writing(session, |context| Ok(decide::topics(context)))?;
+        let topics = in_plans_or_empty_dir(session, |context| Ok(decide::topics(context)))?;
         return session.answer(
             "topic-list",
             || decide::topics_to_json(&topics),
@@ -46,7 +46,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     }
     let Decide { topic, plan, step, tags, since, .. } = args;
     let request = DecisionsRequest { topic, plan, step, tags, since, limit };
-    let report = without_writing(session, |context| decide::decisions(context, &request))?;
+    let report = in_plans_or_empty_dir(session, |context| decide::decisions(context, &request))?;
     let topic = request.topic.as_deref();
     session.answer(
         "decision-list",
@@ -76,7 +76,7 @@ fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
     let now = context::now();
     let Insight { title, plan, tags, since, .. } = args;
     let request = InsightsRequest { title, plan, tags, since, limit };
-    let report = without_writing(session, |context| insight::insights(context, &request))?;
+    let report = in_plans_or_empty_dir(session, |context| insight::insights(context, &request))?;
     let title = request.title.as_deref();
     session.answer(
         "insight-list",

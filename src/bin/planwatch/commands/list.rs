@@ -35,7 +35,7 @@ pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
     let seconds = args.days.as_deref().map(stale::read_length).transpose()?;
     let context = session.context()?;
     let request = StaleRequest { plan: args.plan, seconds };
-    let report = session.patiently(|| stale::stale(&context, &request))?;
+    let report = session.with_spinner(|| stale::stale(&context, &request))?;
     if session.output.is_json() {
         session.output.json("stale-list", report.to_json())?;
         return Ok(0);
@@ -62,7 +62,7 @@ fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let context = session.context()?;
     // The answer is never freed: the process ends right after this, and freeing a long answer takes longer than writing
     // it.
-    let report = ManuallyDrop::new(session.patiently(|| list::list(&context, request))?);
+    let report = ManuallyDrop::new(session.with_spinner(|| list::list(&context, request))?);
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;
         return Ok(0);

@@ -28,13 +28,13 @@ pub(crate) fn run(session: &Session, args: Log) -> Result<u8, Failure> {
             let hint = "for example planwatch log auth --timeline";
             return Err(Failure::usage("--timeline shows the steps of one plan", hint));
         };
-        let report = session.patiently(|| timeline(&context, &plan))?;
+        let report = session.with_spinner(|| timeline(&context, &plan))?;
         let screen =
             |width| history::timeline(&report, context.now, width) + &begins(report.begins_at.as_deref());
         return session.answer("timeline", || report.to_json(), screen);
     }
     let request = LogRequest { id, since, until, by, what, rev, limit, words: Vec::new() };
-    let report = session.patiently(|| log::log(&context, &request))?;
+    let report = session.with_spinner(|| log::log(&context, &request))?;
     session.answer("log", || report.to_json(), |width| screen(&report, &context, width))
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn diff(session: &Session, args: Diff) -> Result<u8, Failure> {
     let Diff { of, staged, patch, rev, markdown } = args;
     let (plan, named) = split(of, |it| rev.is_some() || diff::names_plan(&context, it));
     let request = DiffRequest { plan, rev: rev.or_else(|| named.clone()), staged, patch };
-    let report = session.patiently(|| {
+    let report = session.with_spinner(|| {
         diff::diff(&context, &request).map_err(|error| match &named {
             // The word may have been meant as a plan or as a revision.
             Some(name) if error.code() == "not-found" => {

@@ -64,11 +64,11 @@ pub(crate) fn dry_run<T>(
     if workspace.plans_dir.is_none() {
         workspace::check_place(&*session.disk(), &workspace)?;
     }
-    without_writing(session, ask)
+    in_plans_or_empty_dir(session, ask)
 }
 
 /// Runs `ask` without writing; if there is no plans directory, with an empty temporary one.
-pub(crate) fn without_writing<T>(
+pub(crate) fn in_plans_or_empty_dir<T>(
     session: &Session,
     ask: impl FnOnce(&Context) -> Result<T, Error>,
 ) -> Result<T, Failure> {

@@ -24,7 +24,7 @@ pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let request = NextRequest { plan: args.plan, most };
     // The answer is never freed: the process ends right after this, and freeing a long answer takes longer than writing
     // it.
-    let report = ManuallyDrop::new(session.patiently(|| next::next(&context, &request))?);
+    let report = ManuallyDrop::new(session.with_spinner(|| next::next(&context, &request))?);
     session.answer("next", || report.to_json(), |width| screen(&report, context.now, width))?;
     Ok(report.exit_code())
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::know::{Script, ScriptAdd, ScriptList, ScriptRun, ScriptVerb};
 use crate::commands::know::recorded;
-use crate::commands::new::without_writing;
+use crate::commands::new::in_plans_or_empty_dir;
 use crate::commands::trust::{asked, may_ask};
 use crate::context::Session;
 use crate::failure::{self, Failure};
@@ -36,7 +36,7 @@ fn add(session: &Session, args: ScriptAdd) -> Result<u8, Failure> {
 }
 
 fn list(session: &Session, args: &ScriptList) -> Result<u8, Failure> {
-    let found = without_writing(session, |context| script::list(context, args.plan.as_deref()))?;
+    let found = in_plans_or_empty_dir(session, |context| script::list(context, args.plan.as_deref()))?;
     session.answer("script-list", || script::list_to_json(&found), |width| scripts::list(&found, width))
 }
 

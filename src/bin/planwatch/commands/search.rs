@@ -33,7 +33,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
     let context = session.context()?;
     let request =
         SearchRequest { query, kind: args.kind.clone(), since: args.since.clone(), limit: args.limit };
-    let report = session.patiently(|| search::search(&context, &request))?;
+    let report = session.with_spinner(|| search::search(&context, &request))?;
     session.answer("search", || report.to_json(), |width| screen(&report, args.limit, width))
 }
 

@@ -20,7 +20,7 @@ use crate::table::paint;
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
     let context = session.context()?;
     let request = ShowRequest { id: args.id, full: args.full, graph: args.graph.map(|it| it.form()) };
-    let report = session.patiently(|| show::show(&context, &request))?;
+    let report = session.with_spinner(|| show::show(&context, &request))?;
     let screen = |width| match &report {
         ShowReport::Plan(shown) => plan(shown, context.now, width),
         ShowReport::Step(shown) => step(shown, context.now, width),

@@ -15,7 +15,7 @@ use crate::table::{cut, paint};
 pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
     let answer = {
         let context = session.context()?;
-        session.patiently(|| search::sql(&context, &args.query))?
+        session.with_spinner(|| search::sql(&context, &args.query))?
     };
     session.answer("table", || search::table_to_json(&answer), |width| screen(&answer, width))
 }

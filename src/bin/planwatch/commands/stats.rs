@@ -21,7 +21,7 @@ const WEEKS: usize = 16;
 pub(crate) fn run(session: &Session, args: Stats) -> Result<u8, Failure> {
     let context = session.context()?;
     let request = StatsRequest { plan: args.plan, since: args.since, by_agent: args.by_agent };
-    let report = session.patiently(|| stats::stats(&context, &request))?;
+    let report = session.with_spinner(|| stats::stats(&context, &request))?;
     if session.output.is_json() {
         session.output.json("stats", report.to_json())?;
         return Ok(0);

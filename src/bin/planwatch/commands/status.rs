@@ -35,7 +35,7 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let room = Room { width: output.width, height: output.height, more: args.more() };
     let is_screen = !output.is_json() && !args.markdown;
     let most = if is_screen { room.most() } else { usize::MAX };
-    let report = session.patiently(|| status::with_most(&context, request, most))?;
+    let report = session.with_spinner(|| status::with_most(&context, request, most))?;
     if !is_screen {
         session.answer("status", || report.to_json(), |_| markdown(&report))?;
     } else {

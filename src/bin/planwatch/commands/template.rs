@@ -6,7 +6,7 @@ use planwatch::ops::prompt::{self, Prompt, Rendered};
 use planwatch::ops::template::{self, Named, Template};
 
 use crate::args::import::{self, What};
-use crate::commands::new::without_writing;
+use crate::commands::new::in_plans_or_empty_dir;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
@@ -19,7 +19,7 @@ pub(crate) fn run(session: &Session, args: import::Template) -> Result<u8, Failu
         What::List => list(session),
         What::Show => {
             let name = named(args.name)?;
-            match without_writing(session, |context| template::named(context, &name))? {
+            match in_plans_or_empty_dir(session, |context| template::named(context, &name))? {
                 Named::Template(it) => print(session, &it),
                 Named::Prompt(it) => print_prompt(session, &it),
             }
@@ -34,8 +34,9 @@ fn render(
     title: Option<String>,
     description: Option<String>,
 ) -> Result<u8, Failure> {
-    if let Named::Prompt(prompt) = without_writing(session, |context| template::named(context, name))? {
-        let rendered = without_writing(session, |context| prompt::try_out(context, name, title.as_deref()))?;
+    if let Named::Prompt(prompt) = in_plans_or_empty_dir(session, |context| template::named(context, name))? {
+        let rendered =
+            in_plans_or_empty_dir(session, |context| prompt::try_out(context, name, title.as_deref()))?;
         return print_rendered(session, &prompt, &rendered);
     }
     let Some(title) = title else {
@@ -44,7 +45,7 @@ fn render(
     };
     let template = Some(name.to_owned());
     let request = NewRequest { title, description, template, ..NewRequest::default() };
-    let rendered = without_writing(session, |context| template::render(context, &request))?;
+    let rendered = in_plans_or_empty_dir(session, |context| template::render(context, &request))?;
     print(session, &rendered)
 }
 
@@ -53,8 +54,8 @@ fn named(name: Option<String>) -> Result<String, Failure> {
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {
-    let templates = without_writing(session, template::list)?;
-    let prompts = without_writing(session, |context| Ok(prompt::list(context)))?;
+    let templates = in_plans_or_empty_dir(session, template::list)?;
+    let prompts = in_plans_or_empty_dir(session, |context| Ok(prompt::list(context)))?;
     if session.output.is_json() {
         session.output.json("template-list", template::list_to_json(&templates, &prompts))?;
         return Ok(0);
@@ -62,7 +63,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
     let mut table = Table::new([
         column("template", Yields::Nothing),
         numbers("steps", Yields::Whole),
-        column("what for", Yields::Text),
+        column("purpose", Yields::Text),
     ]);
     for it in &templates {
         let steps = it.files.len().saturating_sub(1).to_string();
@@ -84,7 +85,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
 }
 
 fn prompt_table(session: &Session, prompts: &[Prompt]) -> String {
-    let mut table = Table::new([column("prompt", Yields::Nothing), column("what for", Yields::Text)]);
+    let mut table = Table::new([column("prompt", Yields::Nothing), column("purpose", Yields::Text)]);
     for it in prompts {
         let state = match (it.source, &it.problem) {
             (Origin::BuiltIn, _) => "",

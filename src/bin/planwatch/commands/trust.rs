@@ -140,7 +140,7 @@ fn subject_json(subject: &Subject, is_trusted: bool) -> Value {
 fn wanting(session: &Session, context: &Context) -> Result<u8, Failure> {
     let found = script::list(context, None)?;
     let mut others = agents::wanting_trust(context);
-    others.extend(session.patiently(|| verify::wanting_trust(context))?);
+    others.extend(session.with_spinner(|| verify::wanting_trust(context))?);
     let others: Vec<_> = others.iter().map(|it| (it, trust::is_trusted(context, it))).collect();
     let json = || {
         let scripts = found.iter().map(|it| subject_json(&it.subject, it.is_trusted));

@@ -136,14 +136,14 @@ fn in_the_way(
             end_giving_way(client, &plans)?;
             answering(&plans)
         }
-        None => Ok(wait_for_lock(&plans)),
+        None => Ok(wait_for_holder(&plans)),
         found => Ok(found),
     }
 }
 
 /// Waits while a process holds the lock but does not answer: a killed process still holds it for a moment, and a
 /// process that has just started does not answer yet.
-fn wait_for_lock(plans: &PlansDir) -> Option<(Client, Status)> {
+fn wait_for_holder(plans: &PlansDir) -> Option<(Client, Status)> {
     let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
     let found = within(START, || match client::holder(plans, &context::socket_dirs()) {
         Holder::Answering(client, status) => Some(Some((client, status))),
@@ -187,7 +187,7 @@ fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
     let printer = std::cell::RefCell::new(printer);
     let ready = &mut |status: &Status| {
         let mut printer = printer.borrow_mut();
-        printer.output.aside_line(&format!("{}; its events follow", who(status)));
+        printer.output.stderr_line(&format!("{}; its events follow", who(status)));
         if printer.output.is_json() { printer.ready(status) } else { ControlFlow::Continue(()) }
     };
     let end = client.follow(ready, &mut |event| printer.borrow_mut().event(event));
@@ -196,7 +196,7 @@ fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
         (Some(failure), _) => Err(failure),
         (None, client::End::BrokenOff) => Ok(0),
         (None, client::End::ByDaemon(why)) => {
-            printer.output.aside_line(&format!("the process that watched has ended: {why}"));
+            printer.output.stderr_line(&format!("the process that watched has ended: {why}"));
             Ok(0)
         }
         (None, client::End::Broken) => {
@@ -224,8 +224,8 @@ struct EventPrinter<'a> {
 }
 
 impl EventPrinter<'_> {
-    fn go_on(&mut self, told: Result<Reader, Failure>) -> ControlFlow<()> {
-        match told {
+    fn go_on(&mut self, printed: Result<Reader, Failure>) -> ControlFlow<()> {
+        match printed {
             Ok(Reader::There) => ControlFlow::Continue(()),
             Ok(Reader::Gone) => ControlFlow::Break(()),
             Err(failure) => {
@@ -245,10 +245,10 @@ impl Observer for EventPrinter<'_> {
         if self.output.is_json() {
             let (plans, steps) = (status.plans, status.steps);
             let total = json!({"plans_total": plans, "steps_total": steps, "http": status.http});
-            let told = self.output.json("ready", total);
-            return self.go_on(told);
+            let printed = self.output.json("ready", total);
+            return self.go_on(printed);
         }
-        self.output.aside_line(&format!(
+        self.output.stderr_line(&format!(
             "watching {} with {}{}; Ctrl-C ends it",
             count(status.plans, "plan"),
             count(status.steps, "step"),
@@ -258,20 +258,20 @@ impl Observer for EventPrinter<'_> {
     }
 
     fn event(&mut self, event: &Event) -> ControlFlow<()> {
-        let told = if self.output.is_json() {
+        let printed = if self.output.is_json() {
             self.output.json("event", event.to_json())
         } else {
             self.output.text(&line(event))
         };
-        self.go_on(told)
+        self.go_on(printed)
     }
 
     fn polling(&mut self, why: Option<&str>) {
-        self.output.aside_line(&polling(why));
+        self.output.stderr_line(&polling(why));
     }
 
     fn without_socket(&mut self, why: &Untrusted) {
-        self.output.aside_line(&without_socket(why));
+        self.output.stderr_line(&without_socket(why));
     }
 
     fn ending(&mut self) {

@@ -44,7 +44,7 @@ impl Reply {
         Self { etag_at, ..Self::of("change", report.to_json()) }
     }
 
-    /// As [`Self::changed`], for a route that makes something.
+    /// Like [`Self::changed`], for a route that makes something.
     pub(crate) fn made(report: &ChangeReport) -> Self {
         let status = if report.is_dry_run { 200 } else { 201 };
         Self { status, ..Self::changed(report) }

@@ -61,7 +61,7 @@ pub(crate) fn page(
     Ok(reply)
 }
 
-/// As [`page`], for an answer with the number of the items that follow.
+/// Like [`page`], for an answer with the number of the items that follow.
 pub(crate) fn page_with_more(
     call: &Call,
     reply: Reply,

@@ -68,7 +68,7 @@ pub(crate) struct Route {
 
 /// The errors of a write: nothing found, a conflict, a failed precondition.
 pub(crate) const WRITING: &[u16] = &[404, 409, 412];
-/// As [`WRITING`], for routes that take no `If-Match`.
+/// Like [`WRITING`], for routes that take no `If-Match`.
 pub(crate) const MAKING: &[u16] = &[404, 409];
 /// The errors of a route that only reads.
 pub(crate) const LOOKING: &[u16] = &[404];
@@ -171,7 +171,7 @@ impl Route {
         self.answers(200, schema).refuses(errors).by(handler)
     }
 
-    /// As [`Self::does`], where something new is made below a path; a dry run answers 200.
+    /// Like [`Self::does`], where something new is made below a path; a dry run answers 200.
     pub(crate) fn makes(self, schema: Value, path: &'static str, handler: Handler) -> Self {
         self.answers(201, schema.clone()).makes_at(path).does(schema, MAKING, handler)
     }

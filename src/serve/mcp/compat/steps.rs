@@ -32,7 +32,9 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step: `description` is its text, or `title` with `notes`. At the end, after after_step (2 -> 2.5), or at step_number or position, where the same text again changes nothing.",
+            "Adds a step: `description` is its text, or `title` with `notes`. The step goes to the end, or after \
+             `after_step` (2 -> 2.5), or to `step_number` or `position`; at a number or position, repeating the call \
+             with the same text changes nothing.",
             STEP,
             add_step,
         ),
@@ -57,14 +59,15 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<()>(
             ("peek_next_step", "Look at the next step"),
             Effect::Reads,
-            "Reads the next step of a plan without changing it. Without a step, `state` and `why` say why.",
+            "Reads the next step of a plan without changing it. If no step is ready, `state` and `why` give the \
+             reason.",
             ("plan_id:str(As auth)", "state why step_id? step_number:num? title? description?"),
             peek_next_step,
         ),
         Tool::of::<()>(
             ("get_plan_steps", "List a plan's steps"),
             Effect::Reads,
-            "Lists the steps of a plan, one line a step.",
+            "Lists the steps of a plan, one line per step.",
             (
                 "plan_id:str(As auth) status:str? limit:int? cursor:str?",
                 "plan_id title steps:list next_cursor?",

@@ -35,7 +35,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("create_plan", "Create a plan"),
             Effect::Adds,
-            "Makes a plan with its steps; its id is the slug of the title. Keep steps small enough to check.",
+            "Makes a plan with steps; its id is the slug of the title. Keep steps small enough to check.",
             CHANGED,
             create_plan,
         )
@@ -44,15 +44,15 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_plan", "Update a plan"),
             Effect::Sets,
-            "Changes a plan's fields, its status, or archives it. Steps have update_step and restructure_plan.",
+            "Changes a plan's fields or status, or archives it. For steps, use update_step and restructure_plan.",
             CHANGED,
             update_plan,
         ),
         Tool::new(
             ("restructure_plan", "Restructure a plan"),
             Effect::Removes,
-            "replace: `steps` is the new list; known titles keep their files. consolidate: merges several \
-             steps into one. remove: removes steps.",
+            "replace: `steps` is the new list; known titles keep their files. consolidate: merges steps into \
+             one. remove: removes steps.",
             "did written:bool plan steps_before:int steps_after:int? changes:list? hint?",
             restructure_plan,
         ),

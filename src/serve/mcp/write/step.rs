@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Reports the result of a step: status with result, which becomes an attempt. Pending lets a failed or \
+            "Sets a step's status and records `result` as an attempt. Pending lets a failed or \
              blocked step be claimed again. Closing the last step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,

@@ -38,7 +38,7 @@ impl<'a> Screen<'a> {
         }
         match event {
             Event::Output { step, bytes } => self.hear(&mut open, step, bytes),
-            Event::Note { text } => self.output.aside_line(text),
+            Event::Note { text } => self.output.stderr_line(text),
             event => {
                 self.close_lines(&mut open);
                 self.output.report(&line(event)).ok();

@@ -58,10 +58,10 @@ fn open_or_print(session: &Session, args: &Browser, http: &str, path: &str) -> R
         session.output.report(&format!("opened {}\n", reachable(http)))?;
     } else {
         session.output.text(&format!("{url}\n"))?;
-        session.output.aside_line("open this address within a minute; it can be used once");
+        session.output.stderr_line("open this address within a minute; it can be used once");
         if !args.print && context::is_remote() {
             let port = http.rsplit(':').next().unwrap_or_default();
-            session.output.aside_line(&format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST"));
+            session.output.stderr_line(&format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST"));
         }
     }
     Ok(0)

@@ -62,7 +62,7 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
     match daemon::start(&program, &words, log).map_err(|error| cannot(&error))? {
         Started::Ready(line) => {
             if let Some(why) = untrusted(&context.plans, &context::socket_dirs()) {
-                session.output.aside_line(&without_socket(&why));
+                session.output.stderr_line(&without_socket(&why));
             }
             let status: Status = serde_json::from_str(&line).map_err(|error| cannot(&error))?;
             let log = shown(session, &log_path);
@@ -165,7 +165,7 @@ impl Log<'_> {
     fn line(&self, text: &str) {
         let now = self.session.look_again(self.plans).map(|it| it.now.to_string()).unwrap_or_default();
         let output: &Output = &self.session.output;
-        output.aside_line(format!("{now} {text}").trim_start());
+        output.stderr_line(format!("{now} {text}").trim_start());
     }
 }
 
