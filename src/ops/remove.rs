@@ -127,11 +127,14 @@ fn remove_plan(
     precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = match plan.steps.len() {
-            0 => format!("`{id}` has no steps; use --yes to remove it"),
-            1 => format!("`{id}` has 1 step; use --yes to remove all of it"),
-            n => format!("`{id}` has {n} steps; use --yes to remove all of it"),
+            0 => format!("removing `{id}` needs a confirmation"),
+            1 => format!("removing `{id}` with its step needs a confirmation"),
+            n => format!("removing `{id}` with its {n} steps needs a confirmation"),
         };
-        let hint = format!("`planwatch remove {} --yes` moves it below _archive/", shell_word(&id));
+        let hint = format!(
+            "use --yes to remove it; `planwatch remove {} --yes` moves it below _archive/",
+            shell_word(&id)
+        );
         return Err(Error::usage(message, hint));
     }
     if !request.force {

@@ -40,7 +40,7 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ("leave --type out", "leave the type out", "leave `type` out"),
     ("with --because", "as `reasoning`", "as `because`"),
     ("with --supersedes", "with `supersedes`", "with `supersedes`"),
-    ("say --yes to remove", "the person is asked before it is removed: delete_plan", "send `yes` to remove"),
+    ("use --yes to remove it", "delete_plan asks the person before it removes it", "send `yes` to remove it"),
     ("choose another --as", "choose another title", "choose another `name`"),
     ("--passes must", "`passes` must", "`passes` must"),
     (

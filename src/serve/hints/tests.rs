@@ -92,6 +92,14 @@ fn no_hint_of_the_floors_below_names_a_command_or_option_on_another_surface() {
 }
 
 #[test]
+fn every_phrase_that_is_translated_occurs_in_a_hint() {
+    let texts = all_texts();
+    for (phrase, ..) in PHRASES {
+        assert!(texts.iter().any(|it| it.contains(phrase)), "{phrase}");
+    }
+}
+
+#[test]
 fn no_hint_names_a_tool_that_the_set_lacks() {
     let all = tool_names(None);
     for set in ["all", "executor", "compat", "read-only"] {
@@ -150,6 +158,11 @@ fn hints_are_translated_or_left_out() {
             "tags+=ITEM adds one, tags-=ITEM takes one out, --yaml sets all",
             Some("tags is given whole, as a list"),
             Some("tags is sent whole with `yaml`, or changed with `add` and `take`"),
+        ),
+        (
+            "use --yes to remove it; `planwatch remove auth --yes` moves it below _archive/",
+            Some("delete_plan asks the person before it removes it"),
+            Some("send `yes` to remove it"),
         ),
         ("its steps are 1, 2, 3", Some("its steps are 1, 2, 3"), Some("its steps are 1, 2, 3")),
     ] {
