@@ -129,7 +129,7 @@ impl Worktree {
         [self.own, self.common]
     }
 
-    /// `root` is a path without symbolic links.
+    /// If `root` has symbolic links, only [`head`] may read the directories, as it resolves them.
     pub(super) fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let kind = disk.lstat(&git).ok()?.kind;

@@ -13,7 +13,7 @@ pub const VERSION: i32 = 6;
 const APPLICATION: i32 = 0x706c_616e;
 
 /// The reader that rows come from: another release, or another number after it, may read a file differently.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 11");
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 12");
 
 /// Release and reader as digits for file names: `0.1.0` and 4 are `00010004`.
 pub(super) fn reader_digits() -> String {

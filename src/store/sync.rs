@@ -184,10 +184,8 @@ impl<'a> Sync<'a> {
             return Ok(());
         };
         match git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]) {
-            Ok(()) | Err(RemoteError::NoRef) => Ok(()),
-            Err(RemoteError::Silent(why)) => Err(RegistryError::BranchNotFetched { why, is_refusal: false }),
-            Err(RemoteError::Refused(why)) => Err(RegistryError::BranchNotFetched { why, is_refusal: true }),
-            Err(RemoteError::Git(error)) => Err(RegistryError::Local(error.to_string())),
+            Ok(()) => Ok(()),
+            Err(error) => not_fetched(error),
         }
     }
 
@@ -382,6 +380,16 @@ impl<'a> Sync<'a> {
             RegistryError::Local(why) => Error::failed("git-failed", why.clone(), ""),
         }
     }
+}
+
+/// A branch that the remote does not have is no error.
+fn not_fetched(error: RemoteError) -> Result<(), RegistryError> {
+    Err(match error {
+        RemoteError::NoRef => return Ok(()),
+        RemoteError::Silent(why) => RegistryError::BranchNotFetched { why, is_refusal: false },
+        RemoteError::Refused(why) => RegistryError::BranchNotFetched { why, is_refusal: true },
+        RemoteError::Git(error) => RegistryError::Local(error.to_string()),
+    })
 }
 
 fn of_remote(remote: &str) -> String {

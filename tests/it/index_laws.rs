@@ -401,7 +401,7 @@ fn after_any_edits_the_index_matches_the_files() {
 
 #[test]
 fn after_any_edits_with_coarse_timestamps_the_index_matches_the_files() {
-    check_edits(|| Arc::new(Coarse::default()), 2);
+    check_edits(|| Arc::new(Coarse::default()), 4);
 }
 
 #[test]

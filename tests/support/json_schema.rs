@@ -11,8 +11,7 @@ pub(crate) struct Schemas {
 }
 
 /// Keywords that do not restrict values.
-const SILENT: [&str; 8] =
-    ["$defs", "description", "format", "example", "examples", "default", "title", "deprecated"];
+const SILENT: [&str; 7] = ["description", "format", "example", "examples", "default", "title", "deprecated"];
 
 impl Schemas {
     /// The first fault of a value, with its place.

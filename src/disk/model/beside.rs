@@ -33,9 +33,9 @@ const BATCH: Case = Case {
 
 #[test]
 fn beside_the_state_of_others_a_file_is_old_or_new_after_any_crash_and_fault() {
-    let mut tally = Tally::default();
+    let (mut tally, mut sample) = (Tally::default(), sample(797));
     for case in [FIRST_CHANGE, BATCH] {
-        crashes_and_faults(&case, &mut tally, &mut sample(797));
+        crashes_and_faults(&case, &mut tally, &mut sample);
     }
     report("beside others", &tally);
 }

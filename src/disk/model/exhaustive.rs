@@ -332,18 +332,18 @@ pub(super) fn report(what: &str, tally: &Tally) {
 
 #[test]
 fn after_any_crash_and_fault_a_file_is_old_or_new() {
-    let mut tally = Tally::default();
+    let (mut tally, mut sample) = (Tally::default(), sample(1999));
     for case in CASES {
-        crashes_and_faults(case, &mut tally, &mut sample(1999));
+        crashes_and_faults(case, &mut tally, &mut sample);
     }
     report("crashes and faults", &tally);
 }
 
 #[test]
 fn no_save_of_an_editor_is_lost_at_any_moment() {
-    let mut tally = Tally::default();
+    let (mut tally, mut sample) = (Tally::default(), sample_beside_saves(613));
     for case in CASES.iter().filter(|it| !it.lacks_exchange) {
-        editors(case, &mut tally, &mut sample_beside_saves(613));
+        editors(case, &mut tally, &mut sample);
     }
     report("editors", &tally);
 }

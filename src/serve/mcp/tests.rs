@@ -4,7 +4,7 @@ mod steps;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::context::{Context, Here};
 use crate::disk::model::Machine;
@@ -161,8 +161,8 @@ fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
 #[track_caller]
 pub(super) fn check_answer(tool: &Tool, answer: &Value) -> Value {
     let schema = serde_json::to_value(tool.listed()).unwrap()["outputSchema"].take();
-    let parts = schema["$defs"].as_object().cloned().unwrap_or_default();
-    let fault = Schemas { parts, is_partial: false }.fault(&schema, answer);
+    // The schemas of answers have no references.
+    let fault = Schemas { parts: Map::new(), is_partial: false }.fault(&schema, answer);
     assert_eq!(fault, None, "{}: {answer}", tool.name);
     schema
 }

@@ -289,7 +289,7 @@ fn claimed(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
 
 /// What a report says, in one sentence, and the change that can be undone.
 fn notice_of(context: &Context, report: &ChangeReport) -> Notice {
-    let said: Vec<_> = report.changes.iter().map(sentence).collect();
+    let said: Vec<_> = report.changes.iter().map(|it| sentence(report.verb, it)).collect();
     let hints = report.hints.iter().filter_map(|it| hints::on_page(it)).map(|it| format!(". Note: {it}"));
     let said = said.join("; ") + &hints.collect::<String>();
     let changed = report.changes.iter().find(|it| it.was_written);
@@ -298,10 +298,10 @@ fn notice_of(context: &Context, report: &ChangeReport) -> Notice {
 }
 
 /// The id between backticks becomes a link.
-fn sentence(change: &Changed) -> String {
+fn sentence(verb: &str, change: &Changed) -> String {
     match change.did.strip_suffix(" undone") {
-        Some(verb) => format!("“{verb}” of `{}` is undone", change.id),
-        None => format!("`{}`: {}", change.id, change.did),
+        Some(undone) if verb == "undo" => format!("“{undone}” of `{}` is undone", change.id),
+        _ => format!("`{}`: {}", change.id, change.did),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::claiming::{Announced, LocalClaim, is_due};
 use super::state::Own;
-use super::{Pushed, Sync, record_ttl, settling};
+use super::{Pushed, Sync, not_fetched, record_ttl, settling};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
+use crate::git::RemoteError;
 use crate::plan::id::{StepId, read_step_id};
 use crate::store::registry::memory::{Fault, Memory};
 use crate::store::registry::record::State;
@@ -77,7 +78,6 @@ fn errors_name_what_did_not_answer() {
     let refs = context.config.sync.clone().unwrap();
     let claims = ClaimsAt::Url("postgres://planwatch@db.example.org/plans".to_owned());
     let database = SyncConfig { claims, ..refs.clone() };
-    let no_branch = |is_refusal| RegistryError::BranchNotFetched { why: "gone".to_owned(), is_refusal };
     for (config, place) in [(refs, "the remote `origin`"), (database, "the claims database")] {
         context.config.sync = Some(config);
         let sync = sync(&context, &registry, "a");
@@ -91,8 +91,14 @@ fn errors_name_what_did_not_answer() {
         let refused = RegistryError::Refused("no".to_owned());
         assert_eq!(said(refused), ("remote-refused", format!("{place} refuses: no")));
         let silent = "the remote `origin` does not answer: gone".to_owned();
-        assert_eq!(said(no_branch(false)), ("remote-unreachable", silent));
-        assert_eq!(said(no_branch(true)), ("remote-refused", "the remote `origin` refuses: gone".to_owned()));
+        assert_eq!(
+            said(not_fetched(RemoteError::Silent("gone".to_owned())).unwrap_err()),
+            ("remote-unreachable", silent)
+        );
+        assert_eq!(
+            said(not_fetched(RemoteError::Refused("gone".to_owned())).unwrap_err()),
+            ("remote-refused", "the remote `origin` refuses: gone".to_owned())
+        );
     }
 }
 
