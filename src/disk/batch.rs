@@ -334,7 +334,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Refuses a change that a killed process made behind a symbolic link, if another program has replaced the link.
+    /// Refuses a change that a killed process made through a symbolic link, if another program has replaced the link.
     ///
     /// A change that is in the undo log was complete, so the link was replaced after it, and the change is not refused.
     fn check_link(&self, journal: &Journal, n: usize, version: &Version) -> Result<(), DiskError> {
@@ -385,8 +385,8 @@ impl Locked<'_> {
             FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
                 Progress::Open
             }
-            // After an exchange the version's name holds the old file, even if the plan file has changed since. Without
-            // the exchange call, the old inode's second name shows the same.
+            // After an exchange the version's name holds the old file, even if the plan file has changed since. Where
+            // names cannot be exchanged, the old inode's second name shows the same.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
                 // The exchange displaced another program's version, which was put back.
                 Ok(Some(found))
@@ -415,7 +415,8 @@ impl Locked<'_> {
 
     /// Like [`Self::progress`], when it is not known how many operations were begun.
     ///
-    /// If no later operation has begun, a file under the name to create that holds another text is another program's.
+    /// If no later operation has begun, and the name to create has a file with another text, that file is another
+    /// program's.
     pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
         let is_others = |op: &FileOp| match op {
             FileOp::Create { path, bytes } => !self.holds(&self.plans.root.join(path), bytes),
@@ -565,7 +566,7 @@ impl Locked<'_> {
         Err(withdrawn.err().unwrap_or(error))
     }
 
-    /// Removes the unused draft of an earlier attempt, which has the wanted name.
+    /// Removes the unused draft of an earlier attempt, because the new draft needs its name.
     fn clear_draft(&self, version: &Version) {
         self.plans.disk.remove(&version.path).ok();
     }

@@ -18,7 +18,7 @@ pub(super) const JOURNAL: &str = "journal";
 /// Within a batch no name may be freed and reused, and none changed twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
-    /// Creates a file that must not exist, with missing directories.
+    /// Creates a file that must not exist yet, and the directories above it that are missing.
     Create { path: PathBuf, bytes: Vec<u8> },
     /// Replaces the text of a file that still holds `before`.
     Change { path: PathBuf, before: Vec<u8>, after: Vec<u8> },
@@ -26,13 +26,13 @@ pub enum FileOp {
     Rename { from: PathBuf, to: PathBuf },
     /// Moves a file or a directory to its place in the archive.
     Remove { path: PathBuf, to: PathBuf },
-    /// Removes a file that still holds `before`; only undo retains it.
+    /// Removes a file that still holds `before`; only the data of `undo` keeps its text.
     Discard { path: PathBuf, before: Vec<u8> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Journal {
-    /// The versions of operation `n` are numbered from `id + n * ID_STEP`.
+    /// The files that operation `n` makes in `displaced/` are numbered from `id + n * ID_STEP`.
     pub id: u64,
     pub verb: String,
     pub at: String,
@@ -54,7 +54,7 @@ pub(super) struct Journal {
     pub direction: Direction,
 }
 
-/// What had the old name of a [`FileOp::Rename`] or [`FileOp::Remove`]; it identifies the file under its new name.
+/// Identifies the file or directory that a [`FileOp::Rename`] or [`FileOp::Remove`] moves, also under its new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub n: u64,
@@ -77,7 +77,7 @@ pub(super) enum Direction {
     Back,
 }
 
-/// An operation makes at most this many versions.
+/// An operation makes at most this many files in `displaced/`.
 pub(super) const ID_STEP: u64 = 4;
 
 pub(super) const BACK: &[u8] = b"back\n";

@@ -29,7 +29,8 @@ const PARTS: [&str; 2] = [DISPLACED, UNDO];
 /// The directory in `.planwatch` that holds the state directories of other users and state homes.
 pub(super) const BY: &str = "by";
 
-/// The directory beside the one of this name for the state of users who cannot write to it: `.planwatch.by`.
+/// The name of the directory beside `name` for the state of users who cannot write to `name`: for `.planwatch` it is
+/// `.planwatch.by`.
 pub(super) fn sibling_name(name: &str) -> String {
     format!("{name}.by")
 }
@@ -43,14 +44,14 @@ const IGNORE_ALL: &[u8] = b"# planwatch's state on this machine; never committed
 /// How long another process may take to create the directory.
 const MAKING: Duration = Duration::from_secs(1);
 
-/// How many unusable directories of one name are skipped before giving up.
+/// How many variants of one name are tried before giving up: `name`, `name-2` and so on.
 const MOST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Created by this user on this machine, in this place.
     Own,
-    /// Without a place for the key this cannot be verified; only the lock and displaced versions are used.
+    /// There is no key to verify who created it; only the lock and displaced versions are used.
     Limited,
 }
 

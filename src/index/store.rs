@@ -154,8 +154,8 @@ impl Store {
         alone: Option<&mut Alone>,
     ) -> Result<Self, IndexError> {
         let store = Self::of(connection, content)?;
-        // Created last, after all that can fail: dropping it takes exclusive access. This thread already has that here,
-        // so it would wait forever.
+        // Created last, after all that can fail: dropping it takes exclusive access, which this thread already has
+        // here, so the drop would wait forever.
         let used = alone.map(|it| it.using(names));
         Ok(Self { opened: Some(OpenedFile { file: file.clone(), names, _used: used }), ..store })
     }

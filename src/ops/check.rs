@@ -50,7 +50,7 @@ pub struct CheckReport {
     pub lines: Vec<Option<String>>,
     pub root: String,
     pub hints: Vec<String>,
-    /// What `--fix` did; the problems are the remaining ones.
+    /// What `--fix` did; `problems` then has only the remaining ones.
     pub fixed: Option<ChangeReport>,
     /// The problems of the configuration, with their source lines.
     pub config: Vec<(Problem, Option<String>)>,
@@ -213,7 +213,7 @@ fn source_line(context: &Context, problem: &Problem) -> Option<String> {
     line_index::line_text(&bytes, problem.line)
 }
 
-/// Repairs what is safe to repair: creates missing files, corrects ids, removes void claims.
+/// Repairs what is safe to repair: creates missing files, corrects ids, removes stale claims.
 fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let mut report = ChangeReport::new("check --fix", mode);

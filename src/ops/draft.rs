@@ -1,8 +1,8 @@
 //! `draft`: from a conversation to requirements in several passes, and from those to steps.
 //!
-//! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass on, and a
-//! pass only replaces the bytes that the previous pass wrote, so a text that another program saves meanwhile is never replaced.
-//! Nothing here starts a process: the [`Answerer`] does.
+//! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass
+//! on, and a pass only replaces the bytes that the previous pass wrote, so a text that another program saves meanwhile
+//! is never replaced. Nothing here starts a process: the [`Answerer`] does.
 
 mod conversation;
 mod document;
@@ -90,7 +90,7 @@ pub struct Before {
     /// How many passes in a row, up to now, changed nothing.
     #[serde(rename = "unchanged")]
     pub n_unchanged: u32,
-    /// The marks of earlier texts of the draft.
+    /// The short hashes (see `passes::mark`) of earlier texts of the draft.
     pub left: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ pub enum Aim {
     Steps,
 }
 
-/// How many passes have one focus; a last one, for remaining changes, reviews everything.
+/// How many passes have a focus of their own; later ones review everything.
 pub const PASSES: u32 = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub enum Change {
     Made,
     Changed,
     Unchanged,
-    /// It equals the text of an earlier pass.
+    /// The answer equals the text of an earlier pass.
     CameBack,
 }
 

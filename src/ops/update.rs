@@ -19,7 +19,7 @@ use crate::store::{plan_status, step_moves, typed_words};
 pub use crate::store::plan_status::not_allowed_as_shown as plan_not_allowed;
 pub use crate::store::step_moves::{AttemptRequest, MoveRequest, not_allowed_as_shown as step_not_allowed};
 
-/// Moves each id in turn. Refused ones are reported, and the others are done.
+/// Applies the verb to each id in turn. Those that are refused are reported, and the others are changed.
 ///
 /// If the only id is refused, that is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {

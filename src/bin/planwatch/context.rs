@@ -194,7 +194,7 @@ impl Session {
         Ok(0)
     }
 
-    /// The whole path of a typed one, which may be relative to the working directory.
+    /// The absolute path of a typed one, which may be relative to the working directory.
     pub(crate) fn path(&self, typed: &Path) -> PathBuf {
         self.directory.join(typed)
     }
@@ -308,7 +308,7 @@ impl Session {
         })
     }
 
-    /// Like [`Self::contexts_found`], for commands as if they were started in other directories.
+    /// Like [`Self::contexts_found`], but as if the command had been started in the given directory.
     pub(crate) fn contexts_at(&self) -> ContextsAt {
         let session = self.clone();
         Arc::new(move |directory| {

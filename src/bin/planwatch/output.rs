@@ -217,7 +217,7 @@ impl Output {
         }
     }
 
-    /// Prints a notice when it happens.
+    /// Prints a notice at once, if the loudness is high enough for it.
     pub(crate) fn notice(&self, notice: &Notice) {
         let (code, least, message) = sentence(notice);
         if self.loudness >= least {

@@ -5,12 +5,12 @@
 //! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. A
 //! step that was deleted without a copy is kept.
 //!
-//! Git also merges without a conflict where it takes one step for another. Two searches repair that:
+//! Git also merges without a conflict where it mistakes one step for another. Two searches repair that:
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
 //! | no version of the step has an attempt or note that a side added | the side's version is merged into the step | `recover` |
-//! | both sides have an attempt or note, and a rebase that left out merges lost it | the same | `recover` |
+//! | both sides have an attempt or note, and a rebase that left out merge commits lost it | the same | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
@@ -245,7 +245,7 @@ impl<'a> Places<'a> {
             let text = files.get(it).and_then(|oid| self.resolving.blob(oid).ok());
             text.is_some_and(|it| merge::likeness(common, &it) > 0)
         };
-        // Where both sides have the step at one place, git has merged it there, and this file is a copy.
+        // Where both sides have the step at one place, git has merged it there, and the file at `path` is a copy.
         let is_wanted = |it: &Path| is_of_other(it) && !(is_alike(other, it) && is_alike(own, it));
         self.most_alike(path, [common, text], &is_wanted)
     }

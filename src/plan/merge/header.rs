@@ -249,7 +249,8 @@ impl<'a> Merge<'a> {
         Some(())
     }
 
-    /// Joins the pieces: those of OURS in their order, and those that only THEIRS has after their neighbours.
+    /// Joins the pieces: those of OURS stay in their order, and each piece that only THEIRS has is inserted after its
+    /// neighbour.
     fn assemble(mut self, lines: &dyn TextMerge) -> Option<MergedHeader> {
         let file = std::mem::take(&mut self.file);
         let own = Own::read(&file)?;

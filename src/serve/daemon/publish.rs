@@ -1,4 +1,4 @@
-//! Finds out what changed in the plans that have settled, so that a save is seen whole. A file that looks half-written,
+//! Finds out what changed in a plan once it has settled, so that a save is seen whole. A file that looks half-written,
 //! or is gone, is checked a second time.
 
 use std::collections::{BTreeMap, HashSet};
@@ -27,7 +27,7 @@ pub(crate) struct Publisher {
 /// A plan that may have changes to publish.
 #[derive(Debug, Default)]
 pub(crate) struct PendingPlan {
-    /// Since when a writer holds the lock; it may still log the change as its own.
+    /// When a writer was first found to hold the lock; it may still log the change as its own.
     writer: Option<Instant>,
     /// The time of the last and of the first unhandled event; `None` once they are handled.
     unhandled: Option<(Instant, Instant)>,

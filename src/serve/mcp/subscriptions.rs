@@ -36,7 +36,7 @@ use crate::serve::mcp::resources::{self, LIST, Seen};
 /// them.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// How many prepared subscriptions may wait for their request. There are more only if clients disconnect while they
+/// How many prepared subscriptions may wait to be served. There are more only if clients disconnect while they
 /// subscribe.
 const MOST_PREPARED: usize = 64;
 
@@ -238,7 +238,7 @@ fn unread(uris: Vec<String>) -> Seen {
     uris.into_iter().map(|it| (it, None)).collect()
 }
 
-/// Reads resources again that may have changed, and returns the URIs of those that have.
+/// Rereads the resources that may have changed, and returns the URIs of those that have.
 async fn changed(contexts: &ContextFactory, seen: &mut Seen, told: &[Notification]) -> Vec<String> {
     let may_be = resources::touched(seen.keys(), told);
     if may_be.is_empty() {
@@ -409,8 +409,8 @@ pub(super) async fn listen(
         }
     };
     let mut has_ended = beginnings.has_ended.subscribe();
-    // Once the input has ended, the library no longer confirms that a notification was sent. A wait for that would not
-    // end, so it is given up.
+    // Once the input has ended, the library no longer confirms that a notification was sent. Waiting for that would
+    // never end, so `notify` is dropped.
     tokio::select! {
         () = notify => {}
         () = subscription.cancelled() => {}

@@ -1,4 +1,5 @@
-//! Editing the text of a step or plan: saved only if the file is still the one that was shown, and no version is lost.
+//! Editing the text of a step or plan. It is saved only if the file has not changed since it was shown, so that no
+//! version is lost.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

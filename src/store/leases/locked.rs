@@ -317,7 +317,7 @@ impl<'a> Locked<'a> {
         move |it| claims.contains(&it.claim)
     }
 
-    /// Changes the log lines of a step: its claims ended with the step open, because its closing was undone.
+    /// Changes the log lines of a step whose closing was undone: its claims then count as ended with the step open.
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
         let is_of = self.are_of(step);
@@ -344,7 +344,7 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
     pub(crate) run: Option<&'a RunRecord>,
-    /// The name of the request's key.
+    /// The name of the request's idempotency key.
     pub(crate) key: Option<&'a str>,
 }
 

@@ -23,7 +23,7 @@ use crate::plan::problem::Problem;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// How often the daemon is asked at most which commit is current. While files are saved continuously, there may be a
+/// How often, at most, the daemon is asked which commit is current. While files are saved continuously, there may be a
 /// newer commit before the attested one is read. Comparing all files instead costs far more, and a commit of the result
 /// makes the daemon compare them, too.
 const MOST_ASKED: usize = 4;
@@ -47,8 +47,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// Threads reserve memory only while summaries are loaded. The refreshes of a long-running daemon never load
-    /// summaries.
+    /// Threads reserve memory only for loading summaries, which the refreshes of a long-running daemon never do.
     pub(super) fn results(self) -> Results {
         if self == Self::Summaries { Results::Plans } else { Results::Little }
     }
@@ -163,8 +162,8 @@ enum FromCommit {
     Loaded(Box<Fresh>),
     /// The index shows another commit by now.
     OtherCommit,
-    /// The index is damaged, or its plans were read with other words in the configuration. The comparison with the
-    /// files finds that again.
+    /// The index is damaged, or its plans were read with other `[words]` in the configuration. The comparison with the
+    /// files, which follows, notices this too.
     Unusable,
 }
 

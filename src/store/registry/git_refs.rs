@@ -92,7 +92,7 @@ impl GitRefs {
     fn answer(&self, change: &Change, result: PushResult) -> Result<Answer, RegistryError> {
         Ok(match result {
             PushResult::Done | PushResult::UpToDate => Answer::Done,
-            // A server may also call a deleted ref stale.
+            // A server may report a ref as stale because it is deleted already.
             PushResult::Stale if matches!(change, Change::Delete { .. }) => {
                 let there = self.git.remote_has(&self.url, &[self.full(change.name())]);
                 if there.map_err(unreachable)?.contains(&true) { Answer::Lost } else { Answer::Done }

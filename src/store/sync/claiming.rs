@@ -90,7 +90,7 @@ impl Sync<'_> {
         self.push(Own { held, wanted: Some(Wanted::Gone), ..own }, &[])
     }
 
-    /// Renews the records that are due, all in one connection. Returns those that other clones have taken over.
+    /// Renews the records that are due, all over one connection. Returns those that other clones have taken over.
     pub(crate) fn renew(&self, due: &dyn Fn(&Own) -> bool) -> Result<Vec<Own>, Error> {
         let mut renewed = Vec::new();
         for own in self.state.all_own() {
@@ -119,8 +119,8 @@ impl Sync<'_> {
         Ok(lost)
     }
 
-    /// Renews the records that are due. A claim whose process has ended is not renewed, nor one without a process whose
-    /// lease has ended and whose owner has changed nothing for [`TTL`] seconds.
+    /// Renews the records that are due. A claim whose process has ended is not renewed. A claim without a process is
+    /// not renewed if its lease has ended and its owner has changed nothing for [`TTL`] seconds.
     pub(crate) fn renew_due(&self) -> Result<Vec<Own>, Error> {
         let at_work = Leases::of(self.context).claims_at_work(TTL);
         self.renew(&|it| is_due(self.context, it) && at_work.contains(&it.claim))

@@ -28,7 +28,7 @@ pub enum Change {
     Set { key: String, value: NewValue },
     /// Adds an item at the end of a list; a missing key, null and `[]` become a list.
     Append { key: String, item: NewValue },
-    /// Removes a key; a key that is not there is no change.
+    /// Removes a key; if there is no such key, nothing changes.
     Remove { key: String },
     /// Replaces the item of a list, counted from zero.
     SetItem { key: String, index: usize, value: NewValue },
