@@ -1,7 +1,8 @@
 //! Changing a file where names cannot be exchanged.
 //!
 //! Where the system call that exchanges names is missing (NFS, FUSE): a final check, then a rename. For a file with
-//! several links, or at a mount point: a write into the same inode, after a copy was preserved, under a lease.
+//! several links, or at a mount point: its text is first copied to `displaced/`, then the new text is written into the
+//! same inode, under a lease if possible.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +19,7 @@ use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::{FILE_LIMIT, Snapshot};
 use super::write_lock::{Draft, Locked, Version};
 
-/// How often, and how long each time, to wait for a program that has a file open.
+/// How long each time, and how many times, to wait for a program that has a file open.
 const OPEN_WAIT: Duration = Duration::from_millis(5);
 const OPEN_WAITS: usize = 20;
 
@@ -148,7 +149,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens the file, with a lease where there are leases. `None` if its content is no longer the one that was read.
+    /// Opens the file, with a lease where there are leases. `None` if its content is no longer what was read.
     fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Leased>, DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(path, error);

@@ -1,8 +1,8 @@
 //! Undoing a batch.
 //!
-//! The progress of each operation is derived as in `batch`. Texts of other programs stay, and texts that planwatch
-//! removes are displaced. A file cannot return to a name that is in use again. It must not stay under its new name
-//! either, because the step would then exist twice.
+//! The progress of each operation is derived as in `batch`. What other programs have written stays in place, and what
+//! planwatch removes is moved to `displaced/`. A file cannot return to a name that is in use again. It must not stay
+//! under its new name either, because the step would then exist twice.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl Locked<'_> {
         disk.lstat(&from).is_ok() && disk.lstat(&to).is_ok() && !is_one_file(disk, &from, &to)
     }
 
-    /// Whether operation `n` has renamed a file, if both names exist now.
+    /// Whether operation `n` has done its rename, given that both names exist now.
     pub(super) fn is_renamed(&self, journal: &Journal, n: usize, from: &Path, to: &Path) -> bool {
         self.is_source(journal, n, to) || !self.is_source(journal, n, from)
     }
@@ -171,7 +171,8 @@ impl Locked<'_> {
         let holds = self.content(new);
         let is_known =
             holds.is_some() && (holds == text || holds == self.content(&self.plans.root.join(from)));
-        // A program that has it open may still write into it; its version name then shows that.
+        // A program that has the file open may still write into it. The version name contains a hash of the present
+        // content, so such a write is detected.
         let known = holds.filter(|_| is_known);
         let name = |id| match known {
             Some(base) => {
@@ -262,8 +263,9 @@ impl Locked<'_> {
 
     /// Restores the text from before a change if the file still holds the change.
     ///
-    /// The evidence of a change is the displaced version. In each case it is removed before the change, or together
-    /// with it. Otherwise a crash in between would look like a change that was made.
+    /// The evidence of a change is the displaced version. In each case it is removed before the change is undone, or in
+    /// the same rename. Otherwise, after a crash between the two, the change would look as if it were still in the
+    /// file.
     fn take_change_back(
         &mut self,
         real: &Path,

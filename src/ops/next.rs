@@ -26,9 +26,9 @@ pub struct NextReport {
     pub why: String,
     /// Each plan's candidate, most urgent first; only if more than one plan was searched.
     pub candidates: Option<Vec<Candidate>>,
-    /// How many there are, also beyond the limit.
+    /// How many there are, including those beyond the limit.
     pub n_candidates: usize,
-    /// The plan that was searched, for the hint at the next command.
+    /// The plan that was searched; used in the commands that are suggested next.
     pub plan: Option<String>,
     pub is_archived: bool,
 }
@@ -137,7 +137,8 @@ fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<us
     }
 }
 
-/// The most hopeful state of all plans: waiting before blocked, then draft, then complete or abandoned.
+/// The state, and the reason, if no plan has a ready step: the first of waiting, blocked, draft, complete and abandoned
+/// that any plan has.
 fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
     let Some(best) = states.iter().map(|it| it.state).min() else {

@@ -1,9 +1,10 @@
 //! `replace PLAN --file F`: a list says which steps a plan has from now on.
 //!
-//! A step that the list names keeps its file and its history; a status that the list gives it is a move by the table of
-//! [`crate::plan::transitions`], with the checks of the verb for it. The list's order decides where the step is. Steps that the
-//! list does not name move to `_archive/<plan>/removed-<time>/`, except closed steps, which stay as the plan's history.
-//! The dependants of a removed step then wait for the new steps in its place and for its dependencies.
+//! A step that the list names keeps its file and its history; if the list gives it a status, that is a transition by
+//! the table in [`crate::plan::transitions`], with the checks of the corresponding verb. The list's order decides where
+//! the step is. Steps that the list does not name move to `_archive/<plan>/removed-<time>/`, except closed steps, which
+//! stay as the plan's history. The dependants of a removed step then wait for the new steps in its place and for its
+//! dependencies.
 
 mod files;
 
@@ -34,7 +35,7 @@ use crate::store::{branches, leases, load, plan_status, removed, resolve};
 
 pub use crate::api::requests::ReplaceRequest;
 
-/// Replaces the steps of a plan by those of a list in one change: after a crash the change is complete, or absent.
+/// Replaces the steps of a plan with those of a list in one change: after a crash the change is complete, or absent.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);
@@ -62,7 +63,7 @@ struct Done {
     moves: Vec<(StepId, StepId)>,
 }
 
-/// Returns what the list would do. If it is refused here, no record at the registry may be ended.
+/// A dry run. It comes first, so that no claim record in the shared registry is ended if the list is refused.
 fn tried(
     context: &Context,
     request: &ReplaceRequest,

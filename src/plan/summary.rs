@@ -1,5 +1,5 @@
-//! Reduces plans to what queries over all plans need: enough for every count, rule and time, with steps that may be
-//! claimed left whole.
+//! Reduces plans to what queries over all plans need: what every count, rule and time depends on. Steps that have a
+//! claim or may be claimed stay whole.
 
 use std::mem;
 
@@ -14,8 +14,8 @@ use crate::plan::words::{PlanStatus, StepStatus};
 /// A step stays whole if it has a claim, or if it is pending, has a file, waits for no other step of its plan, and the
 /// plan is active and not archived. The other steps are reduced to what the counts, rules and times of the plan and of
 /// other steps need: for example, the newest time of their attempts and notes, and whether there is a file. Problems
-/// between files are still found, but without their places. The other fields of a reduced step are wrong, so the plan
-/// inside is not accessible.
+/// that involve several files are still found, but without their line and column. The other fields of a reduced step
+/// are wrong, so the plan inside is not accessible.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary(Plan);
 
@@ -46,8 +46,8 @@ impl PlanSummaries {
         Self(of(self.0))
     }
 
-    /// The plans for rules, for counts and for what a plan's own file says. Their steps are reduced, so nothing else of
-    /// a step may be read, unless a rule found it ready.
+    /// The plans for rules, for counts and for what a plan's own file says. Most steps are reduced. Beyond what rules
+    /// and counts need, read a step's fields only if a rule found the step ready.
     pub fn with_reduced_steps(&self) -> &Plans {
         &self.0
     }

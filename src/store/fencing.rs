@@ -140,7 +140,7 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
     Ok(())
 }
 
-/// Returns whether the update is the claim's own, so that it renews the lease.
+/// Whether the caller owns the claim in force; the caller's update then renews the lease.
 pub(crate) fn is_owner(step: &Step, who: &Caller) -> bool {
     step.claim_in_force().is_some_and(|claim| match &who.claim {
         Some(id) => *id == claim.id,
@@ -148,7 +148,7 @@ pub(crate) fn is_owner(step: &Step, who: &Caller) -> bool {
     })
 }
 
-/// Returns the claim that is being ended, how many seconds it took, and the log of its run.
+/// Returns the claim that is being ended, how many seconds ago it was made, and the log of its run.
 pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<EndedClaim> {
     let claim = step.claim_in_force()?;
     let seconds = claim.at.map(|at| now.seconds_since(at));

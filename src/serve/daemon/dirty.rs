@@ -1,4 +1,4 @@
-//! Which plans changed: those to be indexed, and those that the claim batcher does not know of yet.
+//! Which plans changed: those to be indexed again, and those whose changes the claim batcher has not seen yet.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -16,7 +16,7 @@ use crate::plan::step_number::StepNumber;
 /// The new content of a step's file, which is used instead of the one on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Overlay<'a> {
-    /// Below the plans directory; the file need not exist.
+    /// Relative to the plans directory; the file need not exist.
     pub(crate) path: &'a str,
     pub(crate) bytes: &'a [u8],
 }

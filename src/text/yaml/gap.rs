@@ -66,7 +66,8 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// The extent of a block scalar whose header comes at `header`, and before whose end the scanner stopped.
+    /// The extent of a block scalar: its header begins at or after `header`, and `scanned` is where the scanner
+    /// stopped, which is not necessarily the scalar's end.
     ///
     /// Blank lines at the end belong to it when they are kept (`+` or `keeps`) or are deeper than its indentation;
     /// the line ending of its last line never does.

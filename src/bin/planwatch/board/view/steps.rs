@@ -16,14 +16,14 @@ use super::{ACCENT, BOLD, DIM, SELECTED, colour, first_row, framed, highlight};
 use crate::board::model::{Column, Focus, Hit, Model, View};
 use crate::screens::{self, ago, steps as step_screen};
 
-/// The least width of a column of cards.
+/// The minimum width of a column of cards.
 const CARD: u16 = 15;
 
 /// The height from which a column has gaps between its cards.
 const TALL: u16 = 18;
 
-/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The text below
-/// the title has at most one line less.
+/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The limit for
+/// the text below the title is one line lower.
 const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
 /// The width of the frame in which all columns fit.
@@ -327,7 +327,7 @@ fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     });
 }
 
-/// The times of a step that the files hold, each with a mark.
+/// The times recorded in a step's file, each with its mark in the timeline.
 fn times(step: &StepShape) -> Vec<(Time, char)> {
     let created = step.created_at.map(|it| (it, '·'));
     let claimed = step.claim.as_ref().and_then(|it| it.at).map(|it| (it, '◐'));
