@@ -2,8 +2,8 @@
 //!
 //! Every change of such a request goes through the journal, and the journal contains the key. When the change is done,
 //! a record of the key is written before the journal is removed. After a crash there are two cases. If the journal
-//! exists, whoever takes the lock next finishes the change and writes the record, or undoes the change. If it does
-//! not, the record shows whether the change was made.
+//! exists, the next process that takes the lock finishes the change and writes the record, or undoes the change. If it
+//! does not, the record shows whether the change was made.
 //!
 //! Records are in a directory per hour, so that a record is found and old ones are removed without listing all.
 

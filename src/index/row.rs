@@ -116,7 +116,7 @@ impl Head {
         beginning(&self.bytes).map_or(0, |(it, _)| it.reader)
     }
 
-    /// Returns whether both rows hold the same plan, whatever their files' stamps.
+    /// Returns whether both rows hold the same plan. The stamps of their files are not compared.
     pub fn is_of_the_same_plan(&self, other: &Self) -> bool {
         self.version == other.version && self.reader() == other.reader()
     }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 /// A larger image becomes a link.
 pub const MOST_BYTES: usize = 1_000_000;
 
-/// Returns the media type that the content has, whatever the file is called: PNG, JPEG, GIF, WebP or SVG.
+/// Returns the media type by the content, not by the file's name: PNG, JPEG, GIF, WebP or SVG.
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),

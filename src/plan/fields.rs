@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem::at_byte(self.path, self.file, at, code, message, hint));
     }
 
-    /// A scalar as it is written, whatever its YAML type is.
+    /// A scalar of any YAML type, as it is written.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.get(key)?;
         if let Some(text) = value.text() {

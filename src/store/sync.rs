@@ -183,10 +183,7 @@ impl<'a> Sync<'a> {
         let Some(((git, url), branch)) = self.remote.as_ref().zip(self.config.branch.as_ref()) else {
             return Ok(());
         };
-        match git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]) {
-            Ok(()) => Ok(()),
-            Err(error) => not_fetched(error),
-        }
+        git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]).or_else(not_fetched)
     }
 
     /// Marks ended records whose branches the remote no longer has.

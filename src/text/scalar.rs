@@ -34,7 +34,7 @@ pub fn inline(text: &str, place: Place) -> String {
 
 /// Whether a text can be written without quotes.
 ///
-/// Stricter than YAML: what begins like a number, a date or a time is not plain, whatever follows.
+/// Stricter than YAML: a text that begins like a number, a date or a time is not plain.
 pub fn is_plain(text: &str, place: Place) -> bool {
     let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else { return false };
     let edges = begins_plain(first) && !last.is_whitespace() && last != ':';

@@ -87,8 +87,8 @@ pub(crate) enum Align {
     Right,
 }
 
-/// How a column gives way when the terminal is too narrow; columns give way in the order of the variants, except that
-/// [`Self::Last`] columns are left out before [`Self::Text`] columns.
+/// What happens to a column when the terminal is too narrow. Columns are cut or left out in the order of the variants,
+/// except that [`Self::Last`] columns are left out before [`Self::Text`] columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Yields {
     /// Left out whole.

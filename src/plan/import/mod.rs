@@ -33,7 +33,7 @@ pub struct SourceFile {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A document, whatever its structure.
+    /// A document of any structure.
     Markdown,
     /// Directories with `plan.md` and `step-N.md`.
     Plans,

@@ -60,7 +60,7 @@ pub(super) fn boxes(body: &str, outline: &Outline) -> Vec<usize> {
     all.map(|it| it.0).collect()
 }
 
-/// All items of a document, whatever they look like.
+/// All items of a document, in any form.
 pub(super) fn all_items(body: &str, outline: &Outline) -> Pieces {
     let pieces = Document { body, outline }.items(&(0..body.len()), |_| true);
     Pieces { pieces, are_numbered: false, is_own_list: false }

@@ -185,7 +185,7 @@ impl Finder<'_> {
             None => trimmed(behind).trim_start_matches(['#', '*', '_']),
         };
         let at = self.folded.len() - number.len();
-        // `step-1` is a name, whatever follows its number; in other forms the number must end the word.
+        // `step-1` is a name even if more characters follow its number; in other forms the number must end the word.
         let is_name = &self.folded[start..at] == "step-";
         let gap = &behind[..behind.len() - number.len()];
         // On the next line, `1.` is the mark of a list.

@@ -1,4 +1,4 @@
-//! Lines of a front matter, whatever ends them.
+//! Lines of a front matter, with any line ending.
 
 /// The text between the delimiter lines, with the line ending of the opening one.
 #[derive(Debug, Clone, Copy)]

@@ -35,7 +35,7 @@ pub struct YamlError {
     pub message: String,
 }
 
-/// What a value is, by YAML 1.2's core schema; whatever is quoted is text, timestamps are text.
+/// What a value is, by YAML 1.2's core schema; quoted values and timestamps are text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Null,

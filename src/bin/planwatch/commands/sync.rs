@@ -92,9 +92,10 @@ fn listed(report: &SyncReport, now: time::Time) -> String {
         writeln!(said, "{}  {} (last answer: {since})", paint(BAD, "unreachable"), escaped(error)).ok();
     }
     if report.claims.is_empty() {
-        let is_database = report.claims_at == "postgres";
-        let at = || format!("at {}", escaped(&report.remote));
-        let place = if is_database { "in the claims database".to_owned() } else { at() };
+        let place = match report.claims_at.as_str() {
+            "postgres" => "in the claims database".to_owned(),
+            _ => format!("at {}", escaped(&report.remote)),
+        };
         writeln!(said, "No step is claimed {place}.").ok();
     }
     for claim in &report.claims {
