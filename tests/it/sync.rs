@@ -245,3 +245,18 @@ fn work_that_arrives_by_a_squash_merge_is_recognised() {
     a.run("sync").ok_code();
     assert!(a.run("sync status").stdout.contains("No step is claimed"), "{:?}", a.run("sync status"));
 }
+
+#[test]
+fn a_lapsed_record_is_removed_when_its_step_is_closed_on_the_branch_and_here() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    b.run("sync").ok_code();
+    b.let_lapse();
+    b.run("set p:1 status completed").ok();
+    b.commit_and_push();
+    b.git("fetch -q origin");
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    assert!(b.run("sync").ok().contains("removed"));
+    assert!(team.records().is_empty());
+}

@@ -19,8 +19,8 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of records whose work is on the branch, and of lapsed ones whose step is closed there, but neither
-    /// closed nor reopened in the files here.
+    /// The deletions of records whose work is on the branch, and of lapsed ones whose step is closed there and was not
+    /// reopened in the files here.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
@@ -34,7 +34,8 @@ impl Sync<'_> {
         let claims: Vec<_> = ended.iter().map(|it| it.2).collect();
         let shown = self.attempts_on(git, &tip, &claims)?;
         let steps: Vec<_> = lapsed.iter().filter_map(|it| it.2.step_id()).collect();
-        let closed = self.closed_on(git, &tip, &steps)?;
+        let closed =
+            self.closed_on(git, &tip, &steps, |there, here| !here.is_closed() && was_changed(there, here))?;
         let is_superfluous = |it: &Record| match it.state.has_ended() {
             true => shown.contains(&it.id),
             false => it.step_id().is_some_and(|it| closed.contains(&it)),
@@ -51,10 +52,12 @@ impl Sync<'_> {
         }
     }
 
-    /// Returns which of `steps` are closed on the branch, but not yet in the files here.
+    /// Returns which of `steps` are closed on the branch, but neither closed nor reopened in the files here.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
-            Some((git, tip)) if !steps.is_empty() => self.closed_on(git, &tip, steps),
+            Some((git, tip)) if !steps.is_empty() => {
+                self.closed_on(git, &tip, steps, |there, here| here.is_closed() || was_changed(there, here))
+            }
             _ => Ok(HashSet::new()),
         }
     }
@@ -99,9 +102,15 @@ impl Sync<'_> {
         Ok(shown)
     }
 
-    /// Returns which of `steps` are closed on the branch, but neither closed nor reopened in the files here. The file
-    /// of a step that was reopened here has all attempts of the branch's version, and more.
-    fn closed_on(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
+    /// Returns which of `steps` are closed on the branch, without those for which `is_excluded` is true of the branch's
+    /// version and the one here.
+    fn closed_on(
+        &self,
+        git: &Git,
+        tip: &Oid,
+        steps: &[StepId],
+        is_excluded: fn(&Step, &Step) -> bool,
+    ) -> Result<HashSet<StepId>, Error> {
         let path = |it: &StepId| format!("{}/step-{}.md", it.plan, it.number);
         let dir = self.state.dir();
         let full = |it: &StepId| {
@@ -118,11 +127,7 @@ impl Sync<'_> {
             let Some(there) = bytes.map(|it| self.step(id, &path(id), it)) else { continue };
             let here = self.context.plans.read(Path::new(&path(id))).ok();
             let here = here.map(|it| self.step(id, &path(id), it.bytes));
-            let is_newer = here.is_some_and(|here| {
-                let has_all = there.attempts.iter().all(|it| here.attempts.contains(it));
-                here.is_closed() || has_all && here.attempts.len() > there.attempts.len()
-            });
-            if there.is_closed() && !is_newer {
+            if there.is_closed() && !here.is_some_and(|here| is_excluded(&there, &here)) {
                 closed.insert(id.clone());
             }
         }
@@ -167,4 +172,10 @@ impl Sync<'_> {
             Err(_) => Ok(false),
         }
     }
+}
+
+/// Whether `here` has all attempts of the branch's version, and more: a step that is closed there and open here was
+/// reopened here.
+fn was_changed(there: &Step, here: &Step) -> bool {
+    here.attempts.len() > there.attempts.len() && there.attempts.iter().all(|it| here.attempts.contains(it))
 }
