@@ -57,8 +57,7 @@ fn push_sources<'a>(map: View<'a>, stack: &mut Vec<View<'a>>) {
         return;
     }
     let from = stack.len();
-    for (key, value) in map.own_entries().filter(|(key, value)| key.merges(*value)) {
-        debug_assert!(key.kind() == Kind::Text, "a merge key is the text `<<`");
+    for (_, value) in map.own_entries().filter(|(key, value)| key.merges(*value)) {
         match value.kind() {
             Kind::List => stack.extend(value.items()),
             _ => stack.push(value),
