@@ -1,6 +1,6 @@
 //! Starts processes; git alone is started by [`crate::git`].
 
-#![expect(clippy::disallowed_methods, reason = "this is the floor that the ban points to")]
+#![expect(clippy::disallowed_methods, reason = "this is the layer that the ban points to")]
 
 pub mod answer;
 pub mod daemon;

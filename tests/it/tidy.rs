@@ -6,8 +6,8 @@ use crate::support::{read, root};
 
 mod imports;
 
-/// The floors from the bottom up. `src/bin` is above all of them; it is a separate crate, so the compiler checks it.
-const FLOORS: [&str; 11] =
+/// The layers from the bottom up. `src/bin` is above all of them; it is a separate crate, so the compiler checks it.
+const LAYERS: [&str; 11] =
     ["text", "plan", "disk", "git", "index", "api", "page", "store", "ops", "process", "serve"];
 
 fn files(below: &str, ending: &str) -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 //! variables and the system clock.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the command line is the floor that reads the environment and the clock"
+    reason = "the command line is the layer that reads the environment and the clock"
 )]
 
 mod git_user;

@@ -38,11 +38,11 @@ fn texts(source: &str) -> Vec<String> {
     texts
 }
 
-/// Every text of the floors below, which includes every hint, with its placeholders.
+/// Every text of the layers below, which includes every hint, with its placeholders.
 fn all_texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let floors = ["api", "store", "ops", "plan", "disk", "index", "text"].map(|it| sources(&root.join(it)));
-    let sources = floors.iter().flatten().map(|it| std::fs::read_to_string(it).unwrap());
+    let layers = ["api", "store", "ops", "plan", "disk", "index", "text"].map(|it| sources(&root.join(it)));
+    let sources = layers.iter().flatten().map(|it| std::fs::read_to_string(it).unwrap());
     sources.flat_map(|it| texts(it.split("#[cfg(test)]\nmod").next().unwrap())).collect()
 }
 
@@ -78,7 +78,7 @@ fn check(told: &str, verbs: &[String]) {
 }
 
 #[test]
-fn no_hint_of_the_floors_below_names_a_command_or_option_on_another_surface() {
+fn no_hint_of_the_layers_below_names_a_command_or_option_on_another_surface() {
     let (texts, verbs) = (all_texts(), verbs());
     let is_hint = |it: &&String| is_of_command_line(it);
     assert!(texts.iter().filter(is_hint).count() > 100, "the hints are found");

@@ -1,11 +1,11 @@
-//! Which modules may import which: the floors, the verbs, the parts of `serve`, and import cycles.
+//! Which modules may import which: the layers, the verbs, the parts of `serve`, and import cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::support::{read, root};
 
-use super::{FLOORS, files, shown};
+use super::{LAYERS, files, shown};
 
 /// A path within the crate, as `["store", "load", "all"]`.
 type Name = Vec<String>;
@@ -117,16 +117,16 @@ fn named(name: &str, source: &str) -> (Vec<Name>, Vec<Name>) {
     (names(code, &own[..own.len().saturating_sub(1)]), names(tests, &own))
 }
 
-fn floor(name: &[String]) -> Option<usize> {
-    FLOORS.iter().position(|it| name.first().is_some_and(|first| first == it))
+fn layer(name: &[String]) -> Option<usize> {
+    LAYERS.iter().position(|it| name.first().is_some_and(|first| first == it))
 }
 
-/// Paths that a file must not use, because they are on a higher floor.
+/// Paths that a file must not use, because they are on a higher layer.
 fn upward(name: &str, source: &str) -> Vec<String> {
-    let Some(own) = floor(&module(name)) else { return Vec::new() };
+    let Some(own) = layer(&module(name)) else { return Vec::new() };
     let (code, tests) = named(name, source);
-    let higher = code.into_iter().chain(tests).filter(|it| floor(it).is_some_and(|it| it > own));
-    higher.map(|it| format!("{name} is on the floor {}, but names {}", FLOORS[own], it.join("::"))).collect()
+    let higher = code.into_iter().chain(tests).filter(|it| layer(it).is_some_and(|it| it > own));
+    higher.map(|it| format!("{name} is in the layer {}, but names {}", LAYERS[own], it.join("::"))).collect()
 }
 
 fn begins(name: &[String], with: &[&str]) -> bool {
@@ -314,7 +314,7 @@ fn every_form_of_a_path_is_read() {
 #[test]
 fn an_upward_import_is_found() {
     let found = |source: &str| upward("src/store/load/scan.rs", source);
-    let expected = |of: &str| [format!("src/store/load/scan.rs is on the floor store, but names {of}")];
+    let expected = |of: &str| [format!("src/store/load/scan.rs is in the layer store, but names {of}")];
     assert_eq!(found("use crate::{disk::{a, b}, ops::list};"), expected("ops::list"));
     assert_eq!(found("/// As [`crate::serve::http`] does."), expected("serve::http"));
     assert_eq!(found("use super::super::super::ops::list;"), expected("ops::list"));
