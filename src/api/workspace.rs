@@ -8,7 +8,7 @@ use crate::api::error::Error;
 use crate::disk::{Disk, DiskError, FILE_LIMIT, FileKind, Origin, Reach};
 use crate::plan::problem::Problem;
 
-/// Where to look, all of it absolute.
+/// Where to look. All paths are absolute.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceRequest {
     pub start: PathBuf,
@@ -25,10 +25,10 @@ pub struct Workspace {
     pub plans_dir: Option<PathBuf>,
     /// Where `new` makes the plans directory, if there is none.
     pub would_be: PathBuf,
-    /// The root of the repository around it.
+    /// The root of the repository that contains the start of the search.
     pub repository: Option<PathBuf>,
     pub config: Config,
-    /// What is wrong with the configuration, with its path as it was found.
+    /// What is wrong with the configuration. The path of each problem is [`CONFIG_FILE`].
     pub problems: Vec<Problem>,
 }
 
@@ -37,8 +37,8 @@ const PLANS: &str = "plans";
 
 /// Finds the plans directory: `--plans`, `PLANS_DIR`, `plans_dir` of the nearest configuration, the nearest `plans/`.
 ///
-/// The search upwards ends at the repository's root, else at the home directory. A directory that was named
-/// and is not there is an error.
+/// The search upwards ends at the repository's root or at the home directory, whichever comes first. It is an error if
+/// the directory of `--plans` or `PLANS_DIR` does not exist.
 pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspace, Error> {
     let above = ancestors(&**disk, request);
     let repository = above.last().filter(|it| is_repository(&**disk, it)).cloned();

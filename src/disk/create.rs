@@ -64,7 +64,7 @@ impl Locked<'_> {
         draft: &Draft,
         (made, source): (&[PathBuf], std::io::Error),
     ) -> DiskError {
-        // Programs may have opened it, so later writes must be found, as for a replaced text.
+        // Programs may have opened it, so it goes to `displaced/` like a replaced text, where later writes are found.
         let name = VersionName { base: draft.version.name.new, ..draft.version.name.clone() };
         let version = displaced::dir(self.plans).join(name.encode());
         match rename_new(&*self.plans.disk, path, &version) {
@@ -138,7 +138,7 @@ impl Locked<'_> {
         disk.sync_dir(building)
     }
 
-    /// Removes a directory that was never renamed into place.
+    /// Removes the directory in which a new one is built, with its files; does nothing if it is missing.
     fn clear(&self, building: &Path) -> std::io::Result<()> {
         let disk = &*self.plans.disk;
         let names = match disk.names(building) {
@@ -188,7 +188,7 @@ impl Locked<'_> {
         let disk = &*self.plans.disk;
         let like = disk.lstat(other)?;
         make_dirs(disk, dir, like.mode & 0o777)?;
-        // Copying the owner and attributes may need privileges that are missing; the files matter more.
+        // Copying the owner and attributes may need privileges that are missing; a failure is ignored.
         disk.open(dir, Open::Read).and_then(|it| it.copy_attributes_from(&like, other)).ok();
         Ok(())
     }

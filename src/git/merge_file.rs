@@ -12,8 +12,8 @@ use super::repository::Git;
 
 /// The command line of the merge driver in git's configuration.
 ///
-/// If planwatch is missing or fails, git merges as it does without the driver. Otherwise git would drop THEIRS, because
-/// it takes an exit code such as 127 for a conflict whose markers the driver has written.
+/// If planwatch is missing or fails, git merges as it does without the driver. Without this fallback, git would drop
+/// THEIRS, because it takes an exit code such as 127 for a conflict whose markers the driver has written.
 pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwatch git merge-driver %O %A %B %L %P; \
                                 c=$?; [ $c -gt 1 ] || exit $c; fi; git merge-file --marker-size=%L %A %O %B";
 
@@ -21,8 +21,8 @@ pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwat
 const BY_LINES: &str = "git merge-file --marker-size=%L %A %O %B";
 
 impl Git {
-    /// Makes a call merge by lines instead of with the drivers that a clone has set up: from git 2.43 on without any
-    /// attributes, before without planwatch's own driver.
+    /// Makes a call merge by lines instead of with the drivers that a clone has set up. With git 2.43 or newer, the
+    /// call ignores all attributes; with an older git, it ignores only planwatch's own driver.
     pub fn merging_by_lines(&self, call: Call) -> Result<Call, GitError> {
         match self.require(2, 43, "") {
             Ok(()) => Ok(call.attributes_of(&self.empty_tree()?)),

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 /// How many bytes of standard error are kept: the last ones.
 const MAX_STDERR: usize = 16 << 10;
 
-/// The longest pause between checks whether a process has ended, after it closed its output.
+/// The longest pause between two checks of whether a process has ended, after it closed its output.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Pipes {
@@ -22,7 +22,7 @@ pub(super) struct Pipes {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// What is still to be written to standard input.
+    /// The bytes for standard input; the first `n_written` of them are already written.
     input: Vec<u8>,
     n_written: usize,
     /// Closes standard input when everything is written.

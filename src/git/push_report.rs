@@ -12,9 +12,9 @@ pub struct PushedRef {
 pub enum PushResult {
     /// `*` created, `+` or a blank replaced, `-` deleted.
     Done,
-    /// `=`: it had the wanted value already. Also after a push that succeeded without an answer.
+    /// `=`: it had the wanted value already. Also if an earlier push succeeded and its answer was lost.
     UpToDate,
-    /// It has another value than the lease says.
+    /// Its value is not the one that `--force-with-lease` names.
     Stale,
     /// Another push may have changed it at the same moment. Trying again shows whether it did.
     Contended,
@@ -103,7 +103,8 @@ const REFUSALS: [&str; 18] = [
     "insufficient permission",
 ];
 
-/// Words of a remote that was not reached, or gave no answer in time: a second attempt at once would only take as long again.
+/// Words of errors for a remote that was not reached, or gave no answer in time: a second attempt at once would only
+/// take as long again.
 const AWAY: [&str; 8] = [
     "Could not resolve",
     "Failed to connect",
@@ -118,7 +119,7 @@ const AWAY: [&str; 8] = [
 /// The beginning of the message for an exceeded time limit.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
-/// Whether an established connection broke. The request may have been carried out; repeating it shows whether.
+/// Whether the remote may have been reached. The request may then have been carried out; repeating it shows whether.
 pub fn is_broken(silence: &str) -> bool {
     AWAY.iter().all(|it| !silence.contains(it))
 }
@@ -135,7 +136,7 @@ pub(super) fn fault_of(stderr: &str) -> RemoteFault {
     }
 }
 
-/// The line that says the most: the one that refuses or says that the remote is away, else the first error.
+/// The line that says the most: a refusal, or that the remote is unreachable; else the first error.
 fn line_of(stderr: &str) -> String {
     let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|it| !it.is_empty());
     let refusal = lines().find(|line| REFUSALS.iter().chain(&AWAY).any(|it| line.contains(it)));

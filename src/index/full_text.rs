@@ -63,9 +63,9 @@ impl FullText {
 
     /// Adds texts and removes those of deleted keys: all or, on an error, none.
     ///
-    /// `texts` are taken one by one while the file is locked for writing. If they were all that was missing, `origin`,
-    /// which is called at the end, returns the rows that the file is now filled from; otherwise `None`. Returns false,
-    /// and changes nothing, if another process has written since `was_seen`.
+    /// `texts` are taken one by one while the file is locked for writing. `origin` is called at the end: it returns the
+    /// rows that the file is now filled from, or `None` if `texts` were not all that was missing. Returns false, and
+    /// changes nothing, if another process has written since `was_seen`.
     pub fn write(
         &mut self,
         texts: &mut dyn Iterator<Item = Texts>,
@@ -137,7 +137,7 @@ impl TextsSnapshot<'_> {
         self.store.record_damage(seen(&self.transaction))
     }
 
-    /// Searches titles, bodies, and text from front matters, best first.
+    /// Searches titles, bodies, and text from front matter, best first.
     pub fn search(&self, query: &Query) -> Result<Vec<Match>, IndexError> {
         self.store.record_damage(self.prove())?;
         self.store.record_damage(search::search(&self.transaction, query))

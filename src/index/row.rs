@@ -1,8 +1,9 @@
 //! A plan directory as rows of the index, with their own hashes.
 //!
 //! SQLite itself detects few of a failing disk's errors: to SQLite, overwritten bytes inside a row are just another
-//! row. So each head ends in a hash of itself, its key, and the hashes of the plan's data. A row that passes describes
-//! the files whose stamps it holds, even if it is old. The hashes do not protect against forgery.
+//! row. So each head ends in a hash of its key and of all its other bytes, which include the hashes of the plan's data.
+//! A row whose hash is right describes the files whose stamps it holds, even if it is old. The hashes do not protect
+//! against forgery.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -53,7 +54,7 @@ pub enum Change {
 /// The start of a head; the bytes after it are those of a [`FilesOfHead`].
 #[derive(BorshSerialize, BorshDeserialize)]
 struct Beginning {
-    /// The vocabulary and release that files are read with.
+    /// A hash of the project's own status words, with which the files were read.
     reader: u64,
     /// The stamp of one of the files does not show whether its content is unchanged.
     in_doubt: bool,
@@ -103,7 +104,8 @@ impl Head {
         Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
-    /// Returns whether the plan would be read the same now, as far as stamps show; `stamps` by [`stamps`].
+    /// Returns whether reading the files now would give the same plan, as far as their stamps show. `stamps` is the
+    /// output of [`stamps`].
     pub fn is_current_for(&self, reader: u64, stamps: &[u8]) -> bool {
         let Some((own, mut rest)) = beginning(&self.bytes) else { return false };
         let len = u32::deserialize(&mut rest).ok().and_then(|it| usize::try_from(it).ok());

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan file, and what it means for claiming and writing.
+//! What can be wrong with a file, and what it means for claiming and writing.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use schemars::JsonSchema;

@@ -26,7 +26,7 @@ pub struct Script {
     pub id: String,
     /// Relative to the plans directory.
     pub path: String,
-    /// The first heading; else the id.
+    /// The first heading of level 1; else the id.
     pub name: String,
     /// One shell command line; empty, with a problem, if the file has none.
     pub command: String,
@@ -111,7 +111,7 @@ impl NewScript {
         format!("# {}\n", one_line(&self.name))
     }
 
-    /// The front matter, key by key in the order in which they are written.
+    /// The front matter's keys, in the order in which they are written.
     pub fn changes(&self) -> Vec<Change> {
         let text = |key: &str, value: &Option<String>| value.as_ref().map(|it| set_text(key, it));
         let mut changes = vec![set_text("command", &self.command)];

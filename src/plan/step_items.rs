@@ -53,8 +53,8 @@ pub(crate) enum NotSteps {
     Item { item: usize, reason: String },
 }
 
-/// Reads Markdown, or JSON if the text begins with a bracket. The second value: whether there is text around the
-/// steps.
+/// Reads Markdown, or JSON if the text begins with `{` or `[`, but not with `[[`. The second value: whether there is
+/// text around the steps.
 pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['[', '{']);
     let (items, has_more) = match is_json && !text.trim_start().starts_with("[[") {
@@ -125,7 +125,7 @@ fn status_of(changes: &[Change], words: &Words) -> Option<StepStatus> {
     })
 }
 
-/// Whether a Steps list is left in the text. Then the text is the plan's own, not text around the steps.
+/// Whether the text still contains a Steps list. If so, it is the text of a plan, not text around the steps.
 fn steps_are_in(text: &str) -> bool {
     steps_list::names_steps(&PlanId::new("steps"), text)
 }
@@ -139,7 +139,7 @@ fn is_bare(text: &str) -> bool {
 /// Reads a document as `import` does.
 fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, String), NotSteps> {
     check_own_list(text)?;
-    // The name prevents detection as another tool's store.
+    // With this name, the file is not taken for the data of another tool.
     let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
     let imported = import::convert("steps", &[file], words).map_err(|_| NotSteps::None)?;
     let plan = imported.plans.into_iter().next().ok_or(NotSteps::None)?;

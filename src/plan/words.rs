@@ -171,7 +171,7 @@ impl Words {
         self.spelled.iter().filter_map(|it| Some((it.as_str(), self.read(it)?)))
     }
 
-    /// Whether a word is one of the project's own, and not one that planwatch knows without them.
+    /// Whether a word is one of the project's own and not one of the built-in words.
     pub fn is_own(&self, word: &str) -> bool {
         let folded = fold(word);
         let is_known =

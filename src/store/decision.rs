@@ -1,8 +1,8 @@
 //! What a decision about a file returns.
 //!
-//! A decision is made on the content of a file under the lock, and runs again if another program saves in between. It
-//! therefore has no side effects that its caller reads: the result has all that the caller needs, and the caller gets
-//! the result of the run whose content was written.
+//! A function that decides gets the content of a file, under the lock. It runs again if another program saves in
+//! between, so its caller must not depend on its side effects: the result has all that the caller needs, and the caller
+//! gets the result of the last run.
 
 use std::convert::Infallible;
 
@@ -42,7 +42,7 @@ mod tests {
 
     type OnNew = fn() -> Decision<&'static str, &'static str, &'static str>;
 
-    /// Decides on `old`, which an editor then replaces with `new`, and on `new`.
+    /// Decides on `old`. An editor then saves `new`, so the decision runs again, on `new`.
     fn decided_on([old, ours, new]: [&str; 3], on_new: OnNew) -> (String, String) {
         let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", old)]);
         let context = Context::on_model(&machine);

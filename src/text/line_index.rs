@@ -16,8 +16,8 @@ impl Place {
 
 /// Returns the place of byte `at`; an offset past the end is the end.
 ///
-/// A line ends with LF; the CR of a CRLF belongs to its line. Bytes that are not UTF-8 count one column each,
-/// a byte order mark counts none.
+/// A line ends with LF; the CR of a CRLF belongs to its line. Bytes that are not UTF-8 count one column each. A byte
+/// order mark does not count.
 pub fn place(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at.min(bytes.len())];
     // The sum of a chunk fits into one byte, so that the compiler can count many bytes at once.
@@ -33,8 +33,8 @@ fn column(before: &[u8], start: usize) -> u32 {
     saturate(columns(before) + 1)
 }
 
-/// Like [`place`], but counts only from `from`, whose place is known, if both are in the same line. A line of the
-/// front matter can name hundreds of steps (benchmark T16).
+/// Like [`place`], but counts only from `from`, whose place is known, if `from` and `at` are on the same line. A line
+/// of the front matter can name hundreds of steps (benchmark T16).
 pub fn place_after(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
     match bytes.get(from..at) {
         Some(between) if from > 0 && !between.contains(&b'\n') => {

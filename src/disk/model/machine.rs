@@ -9,7 +9,7 @@ use crate::disk::PlansDir;
 /// Identifies the boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The calls of [`PlansDir::open`].
+/// The number of calls that [`PlansDir::open`] makes.
 const OPENING: u64 = 2;
 
 /// The error of a failing call.
@@ -123,7 +123,8 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; a program replaces a file by this text before this call, counted likewise, without reading it.
+    /// The same machine; a program replaces a file with this text before this call, counted likewise, without reading
+    /// it.
     pub(crate) fn replaced_before(&self, call: u64, path: &'static str, text: &'static str) -> Self {
         let save = BlindSave { path, text, call: OPENING + call };
         let script = Script { saves: [Some(save), None], ..Script::default() };
@@ -136,8 +137,8 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; an editor saves step 1 of `p` before this call with an additional line, reads it at once or
-    /// before a later call, and saves again before another one.
+    /// The same machine; an editor saves step 1 of `p` twice, each time with an additional line: before call `first`
+    /// and before call `second`. Before call `again`, it reads the file for the second save.
     pub(crate) fn saved_twice(&self, first: u64, again: u64, second: u64) -> Self {
         let [begins, again, ends] = [first, again, second].map(|it| OPENING + it);
         let editor = Editor { how: Save::RenameTwice, begins, again, ends };
@@ -201,7 +202,7 @@ impl Machine {
         self.0.world().calls.saturating_sub(OPENING)
     }
 
-    /// The Markdown files of plans that were opened, each once, below the plans directory.
+    /// The opened Markdown files of plans, each listed once, as paths relative to the plans directory.
     pub(crate) fn opened(&self) -> Vec<String> {
         let world = self.0.world();
         let files = world.opened.keys().filter(|it| it.extension().is_some_and(|it| it == "md"));

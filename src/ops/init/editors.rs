@@ -1,4 +1,4 @@
-//! What each editor reads in a project: how it starts the language server, or what it leaves alone.
+//! The settings for each editor in a project: how it starts the language server, or which files it does not watch.
 
 use crate::text::json_entry::Entry;
 use crate::text::marked_block::{HASH, LUA, Marks};

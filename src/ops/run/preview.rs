@@ -31,7 +31,7 @@ pub struct Preview {
     pub timeout: Duration,
     pub idle: Option<Duration>,
     pub max_attempts: u32,
-    /// Against which release the agent's options were checked.
+    /// A sentence about the release against which the agent's options were checked.
     pub checked: Option<&'static str>,
     pub verify: Vec<String>,
     /// What has to be trusted first, as arguments of `planwatch trust`.
@@ -54,7 +54,7 @@ impl Preview {
     }
 }
 
-/// Makes the preview. Nothing is written or started.
+/// Makes the preview. No plan file is written, and neither the agent nor a `verify` command is started.
 pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error> {
     let id = resolve::plan(context, &request.plan)?;
     if request.has_worktrees {

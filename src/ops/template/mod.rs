@@ -39,7 +39,7 @@ pub struct Template {
 #[derive(Debug, Clone, Serialize)]
 pub struct TemplateFile {
     pub name: String,
-    /// Where it is, or where it would be in `templates/` of planwatch's own source.
+    /// Where it is; of a built-in template, in planwatch's own source; after [`render`], where `new` would create it.
     pub path: String,
     pub text: String,
 }
@@ -111,7 +111,7 @@ impl Template {
     }
 }
 
-/// The files that `new` would make of a template, without making them.
+/// The files that `new` would make from a template, without making them.
 pub fn render(context: &Context, request: &NewRequest) -> Result<Template, Error> {
     let Some(name) = &request.template else {
         return Err(Error::usage("no template is named", "`planwatch template list` lists them"));

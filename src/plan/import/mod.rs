@@ -117,7 +117,7 @@ pub enum Nothing {
     NotJson { path: String, line: usize, reason: String },
 }
 
-/// Recognizes files by their names and maps them; `name` is the source's name without its ending.
+/// Recognizes files by their names and maps them; `name` is the source's name without its extension.
 ///
 /// Files that are not UTF-8 are in [`Imported::unread`]; if no file is UTF-8, the result is an error.
 pub fn convert(name: &str, files: &[SourceFile], words: &Words) -> Result<Imported, Nothing> {

@@ -1,4 +1,4 @@
-//! Merging bodies: task boxes and the Steps list by item, the rest by lines.
+//! Merging bodies: checkboxes and the Steps list by item, the rest by lines.
 //!
 //! The merged form of each item is first written into all three versions, so that it cannot conflict in the merge
 //! by lines.
@@ -48,7 +48,7 @@ pub(super) fn one_of<'a, T: PartialEq + ?Sized>(base: &T, ours: &'a T, theirs: &
     if ours == theirs || theirs == base { Some(ours) } else { (ours == base).then_some(theirs) }
 }
 
-/// Identifies a task box by its item's text and its position among equal items.
+/// Identifies a checkbox by its item's text and its position among equal items.
 type BoxName = (String, usize);
 
 /// Where the mark of each box is, and whether it is ticked.
@@ -66,7 +66,7 @@ fn boxes(body: &str) -> BTreeMap<BoxName, (usize, bool)> {
     boxes
 }
 
-/// Writes the merged marks of task boxes into all three versions.
+/// Writes the merged marks of checkboxes into all three versions.
 fn tick_alike(three: &mut Three) {
     let [base, ours, theirs] = [0, 1, 2].map(|it| boxes(&three[it]));
     for (name, (_, own)) in &ours {

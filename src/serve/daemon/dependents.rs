@@ -13,7 +13,7 @@ use crate::plan::plans::folded_name;
 use crate::serve::ipc::protocol;
 use crate::store::load;
 
-/// If more plans than this have non-ASCII names, the daemon does not answer, and the command lists the directory.
+/// If more plans than this have non-ASCII names, the daemon's answer is empty, and the command lists the directory.
 const NON_ASCII_LIMIT: usize = 256;
 
 /// A plan's directory, and the other plans that its steps depend on.

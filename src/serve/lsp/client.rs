@@ -18,7 +18,7 @@ pub(super) struct Client {
     pub(super) refreshes_lenses: bool,
     /// Its workspace edits may rename files.
     pub(super) renames_files: bool,
-    /// Its workspace edits may name versions and rename files.
+    /// Its workspace edits may use `documentChanges`, which name versions and, with `renames_files`, rename files.
     pub(super) has_document_changes: bool,
     pub(super) has_action_literals: bool,
     /// It shows actions that are not possible now, with the reason.
@@ -67,7 +67,7 @@ impl Client {
     }
 }
 
-/// The workspace folders, else the root, by path.
+/// The paths of the workspace folders, or that of the root if no folders are listed.
 fn folders(params: &Value) -> Vec<PathBuf> {
     let listed: Vec<FolderId> =
         serde_json::from_value(params["workspaceFolders"].clone()).unwrap_or_default();

@@ -46,7 +46,7 @@ pub(super) const NAMES: [&str; 14] = [
     "planwatch.fix",
 ];
 
-/// A command with its target, as the operation takes it.
+/// A command, and its target in the form that the operation takes.
 struct Command {
     name: String,
     /// A plan or a step; empty for the next step of all plans.
@@ -162,7 +162,7 @@ fn plan_of(file: &PlanFile) -> String {
     file.key.as_ref().map(|it| it.name.clone()).unwrap_or_default()
 }
 
-/// Refuses a command on an unsaved text, because the file differs.
+/// Refuses a command on a file with unsaved changes, because the file on disk differs from the text in the editor.
 fn check_saved(tree: &Tree, documents: &Documents, concerned: &Concerned) -> Result<(), Failed> {
     let Ok(context) = tree.context() else { return Ok(()) };
     for (path, open) in tree.open_files() {

@@ -1,5 +1,5 @@
-//! Tools with the names and arguments that prompts for other plan tools use; each is a thin wrapper of one of planwatch's
-//! own.
+//! Tools for prompts that were written for other plan tools. They have the names and arguments of those tools, and most
+//! of them are thin wrappers around planwatch's own.
 //!
 //! If two of those tools have the same name, the wrapper accepts the arguments of both. Answers use planwatch's words.
 
@@ -34,8 +34,8 @@ const MAKER: &str = "agent";
 
 /// Refuses numeric ids: ids of other tools have no meaning here.
 fn check_ids(given: &Object) -> Result<(), Refusal> {
-    const A_PLAN: &str = "a plan's id is the name of its directory, as `auth`; list_plans names them";
-    const A_STEP: &str = "a step's id is its plan and its number, as `auth:2`; get_plan_steps names them";
+    const A_PLAN: &str = "a plan's id is the name of its directory, such as `auth`; list_plans shows it";
+    const A_STEP: &str = "a step's id is its plan and its number, such as `auth:2`; get_plan_steps shows it";
     for (key, form) in [("plan_id", A_PLAN), ("program_id", A_PLAN), ("step_id", A_STEP)] {
         if let Some(number @ Value::Number(_)) = given.get(key) {
             return Err(Refusal::usage(
@@ -94,7 +94,7 @@ fn reworded(refusal: Refusal) -> Refusal {
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))
 }
 
-/// A plan in one line.
+/// The fields of a plan that lists show.
 fn plan_line(call: &Call, id: &str) -> Result<Value, Refusal> {
     let (plan, _) = upsert::plan(&call.context, id)?;
     Ok(result::plan(&crate::api::views::value(&plan)))

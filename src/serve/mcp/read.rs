@@ -63,7 +63,7 @@ pub(super) fn tools() -> Vec<Tool> {
 struct ListPlans {
     /// active, draft, completed, abandoned, archived or all
     status: Option<String>,
-    /// Words in its texts
+    /// In id, title or text
     query: Option<String>,
     /// Title or id
     title: Option<String>,
@@ -112,7 +112,7 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The fields of a plan, in the notation of results.
+/// The fields of a plan, in the notation of `schema::of_result`.
 const GOT_PLAN: &str = "id title status state kind priority? due? program? goals:strs? steps_total:int steps_completed:int \
                         steps_ready:int? incomplete:bool? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
                         next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
@@ -223,7 +223,7 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
     }
 }
 
-/// The fields of a step, in the notation of results.
+/// The fields of a step, in the notation of `schema::of_result`.
 const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
                         touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? due:any? created_by:any? confirm:any? \
                         confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \

@@ -1,4 +1,4 @@
-//! A plan's steps as cards in columns. A card is moved with its menu or, with script, by dragging.
+//! A plan's steps as cards in columns. A card is moved with its menu or, with JavaScript, by dragging.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
     }
 }
 
-/// The most cards of a column before *Show all*. Only *Waiting* and *Done* are shortened to [`FEW`].
+/// The most cards that a column shows: [`FEW`] in *Waiting* and *Done* before *Show all*, otherwise [`MOST`].
 fn most(asked: &PlanQuery, column: &str) -> usize {
     if matches!(column, "waiting" | "closed") && asked.all != column { FEW } else { MOST }
 }

@@ -1,4 +1,4 @@
-//! `completions` and `man`, made from the same definition as the command line itself; `instructions`.
+//! `completions`, `man` and `instructions`. The first two are generated from the definition of the command line.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -87,7 +87,7 @@ fn page(name: &str, of: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The synopsis, with a line for each verb below this one. clap's own synopsis does not name values.
+/// The synopsis, with a line for each subcommand. clap's own synopsis does not name values.
 fn synopses(of: &Command) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["SYNOPSIS"]);
@@ -148,14 +148,14 @@ fn value_name(it: &Arg) -> String {
     named.unwrap_or_else(|| it.get_id().to_string().to_uppercase())
 }
 
-/// The verbs below a verb, such as those of `script`.
+/// The subcommands of a verb, such as those of `script`.
 fn below(of: &Command) -> Vec<Command> {
     let whole = args::whole_command();
     let verb = whole.find_subcommand(of.get_name());
     verb.map(|it| it.get_subcommands().filter(|it| !it.is_hide_set()).cloned().collect()).unwrap_or_default()
 }
 
-/// What each verb below a verb does, with its options.
+/// What each subcommand of a verb does, with its options.
 fn verbs_below(of: &Command) -> Roff {
     let mut section = Roff::new();
     let below = if of.get_name() == "planwatch" { Vec::new() } else { below(of) };

@@ -461,7 +461,7 @@ fn deleting_and_confirming_ask_the_person() {
 #[test]
 fn an_unknown_id_is_refused_with_valid_ones() {
     let it = &empty();
-    let plan_form = "a plan's id is the name of its directory, as `auth`; list_plans names them";
+    let plan_form = "a plan's id is the name of its directory, such as `auth`; list_plans shows it";
     let check = |name: &str, arguments: Value, expected: &str| check_refused(it, name, arguments, expected);
     check(
         "get_plan",
@@ -471,7 +471,7 @@ fn an_unknown_id_is_refused_with_valid_ones() {
     check(
         "update_plan_step",
         json!({"step_id": 12, "status": "done"}),
-        "usage: `step_id` cannot be a number; it was given as 12; a step's id is its plan and its number, as `auth:2`; get_plan_steps names them",
+        "usage: `step_id` cannot be a number; it was given as 12; a step's id is its plan and its number, such as `auth:2`; get_plan_steps shows it",
     );
     check(
         "memory_plan",

@@ -99,7 +99,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// The branches of a run with worktrees that were not merged or were kept.
+/// For a run with worktrees: the branches that were not merged or were kept.
 fn trees(report: &TreesReport) -> String {
     let mut text = String::new();
     if let Some(branch) = &report.unmerged {
@@ -203,7 +203,7 @@ pub(super) fn preview(preview: &Preview, width: Option<usize>) -> String {
     let mut fact =
         |name: &str, value: &str| writeln!(text, "{} {}", paint(DIM, &format!("{name:<12}")), value).ok();
     if preview.is_verify {
-        fact("agent", "none: its commands would be run, and nothing else");
+        fact("agent", "none: only the `verify` commands of the step would be run");
     } else {
         fact("command", &escaped(&preview.command));
         if let Some(checked) = preview.checked {
