@@ -255,8 +255,23 @@ fn a_lapsed_record_is_removed_when_its_step_is_closed_on_the_branch_and_here() {
     b.let_lapse();
     b.run("set p:1 status completed").ok();
     b.commit_and_push();
-    b.git("fetch -q origin");
-    assert_eq!(team.records(), ["p/1 claimed ann"]);
+    b.run("reopen p:1").ok();
+    b.run("sync").ok_code();
+    assert_eq!(team.records(), ["p/1 claimed ann"], "the step was reopened here");
+    b.git("checkout -q plans");
     assert!(b.run("sync").ok().contains("removed"));
     assert!(team.records().is_empty());
+}
+
+#[test]
+fn a_lapsed_record_of_this_clone_stays_although_its_step_is_closed_on_the_branch() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    b.run("set p:1 status completed").ok();
+    b.commit_and_push();
+    a.run("sync").ok_code();
+    a.let_lapse();
+    a.run("sync").ok_code();
+    assert_eq!(team.records(), ["p/1 claimed ann"]);
 }

@@ -19,14 +19,17 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of records whose work is on the branch, and of lapsed ones whose step is closed there and was not
-    /// reopened in the files here.
+    /// The deletions of records whose work is on the branch, and of other clones' lapsed ones whose step is closed there
+    /// and was not reopened in the files here. A lapsed record of this clone stays: without it, the end of that work would
+    /// not be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
         let records: Vec<_> = all.filter_map(|(name, it)| Some((name, it, it.record.as_ref()?))).collect();
         let ended: Vec<_> = records.iter().filter(|it| it.2.state.has_ended()).collect();
-        let lapsed: Vec<_> = records.iter().filter(|it| it.1.has_lapsed).collect();
+        let own = self.state.all_own();
+        let is_own = |it: &Record| own.iter().any(|own| own.claim == it.id);
+        let lapsed: Vec<_> = records.iter().filter(|it| it.1.has_lapsed && !is_own(it.2)).collect();
         if ended.is_empty() && lapsed.is_empty() {
             return Ok(Vec::new());
         }
@@ -34,8 +37,7 @@ impl Sync<'_> {
         let claims: Vec<_> = ended.iter().map(|it| it.2).collect();
         let shown = self.attempts_on(git, &tip, &claims)?;
         let steps: Vec<_> = lapsed.iter().filter_map(|it| it.2.step_id()).collect();
-        let closed =
-            self.closed_on(git, &tip, &steps, |there, here| !here.is_closed() && was_changed(there, here))?;
+        let closed = self.closed_on(git, &tip, &steps, is_reopened)?;
         let is_superfluous = |it: &Record| match it.state.has_ended() {
             true => shown.contains(&it.id),
             false => it.step_id().is_some_and(|it| closed.contains(&it)),
@@ -56,7 +58,7 @@ impl Sync<'_> {
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => {
-                self.closed_on(git, &tip, steps, |there, here| here.is_closed() || was_changed(there, here))
+                self.closed_on(git, &tip, steps, |there, here| here.is_closed() || is_reopened(there, here))
             }
             _ => Ok(HashSet::new()),
         }
@@ -174,8 +176,10 @@ impl Sync<'_> {
     }
 }
 
-/// Whether `here` has all attempts of the branch's version, and more: a step that is closed there and open here was
-/// reopened here.
-fn was_changed(there: &Step, here: &Step) -> bool {
-    here.attempts.len() > there.attempts.len() && there.attempts.iter().all(|it| here.attempts.contains(it))
+/// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's
+/// version and more.
+fn is_reopened(there: &Step, here: &Step) -> bool {
+    !here.is_closed()
+        && here.attempts.len() > there.attempts.len()
+        && there.attempts.iter().all(|it| here.attempts.contains(it))
 }

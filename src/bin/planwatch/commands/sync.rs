@@ -80,7 +80,8 @@ fn done(report: &SyncReport) -> String {
         writeln!(said, "{}  {}{why}", paint(style, it.what), escaped(&it.step)).ok();
     }
     if report.removed > 0 {
-        writeln!(said, "{}  {} of merged work", paint(GOOD, "removed"), count(report.removed, "record")).ok();
+        writeln!(said, "{}  {} no longer needed", paint(GOOD, "removed"), count(report.removed, "record"))
+            .ok();
     }
     said
 }
