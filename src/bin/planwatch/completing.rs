@@ -424,9 +424,10 @@ mod tests {
 
     #[test]
     fn every_amendment_applies_once() {
-        for (shell, _, new) in AMENDED {
+        for (shell, old, new) in AMENDED {
             let script = String::from_utf8(super::script(shell).ok().unwrap()).unwrap();
             assert_eq!(script.matches(new).count(), 1, "{shell}: {new}\n{script}");
+            assert_eq!(script.matches(old).count(), new.matches(old).count(), "{shell}: {old}\n{script}");
         }
     }
 }
