@@ -119,7 +119,8 @@ const AWAY: [&str; 8] = [
 /// The beginning of the message for an exceeded time limit.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
-/// Whether the remote may have been reached. The request may then have been carried out; repeating it shows whether.
+/// Whether the error is none of `AWAY`: the connection may have broken after the request was carried out. Repeating it
+/// shows whether it was.
 pub fn is_broken(silence: &str) -> bool {
     AWAY.iter().all(|it| !silence.contains(it))
 }

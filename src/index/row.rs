@@ -1,7 +1,8 @@
 //! A plan directory as rows of the index, with their own hashes.
 //!
 //! SQLite itself detects few of a failing disk's errors: to SQLite, overwritten bytes inside a row are just another
-//! row. So each head ends in a hash of its key and of all its other bytes, which include the hashes of the plan's data.
+//! row. So each head ends in a hash of its key, the number of its steps and all its other bytes, which include the hashes
+//! of the plan's data.
 //! A row whose hash is right describes the files whose stamps it holds, even if it is old. The hashes do not protect
 //! against forgery.
 

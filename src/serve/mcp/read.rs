@@ -63,7 +63,7 @@ pub(super) fn tools() -> Vec<Tool> {
 struct ListPlans {
     /// active, draft, completed, abandoned, archived or all
     status: Option<String>,
-    /// In id, title or text
+    /// Words in id, title, description
     query: Option<String>,
     /// Title or id
     title: Option<String>,
@@ -123,7 +123,7 @@ struct GetPlan {
     /// Id or title
     plan: String,
     detail: Option<Detail>,
-    /// Only steps of this status, or `ready`
+    /// A status, or `ready`
     status: Option<String>,
     limit: Option<usize>,
     cursor: Option<String>,

@@ -121,7 +121,7 @@ fn layer(name: &[String]) -> Option<usize> {
     LAYERS.iter().position(|it| name.first().is_some_and(|first| first == it))
 }
 
-/// Paths that a file must not use, because they are on a higher layer.
+/// Paths that a file must not use, because they are in a higher layer.
 fn upward(name: &str, source: &str) -> Vec<String> {
     let Some(own) = layer(&module(name)) else { return Vec::new() };
     let (code, tests) = named(name, source);

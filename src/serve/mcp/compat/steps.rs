@@ -48,7 +48,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<()>(
             ("update_plan_step", "Update a step of a plan"),
             Effect::Adds,
-            "Gives a step a status, logs an attempt, or both. An attempt without a status sets the step to in progress.",
+            "Sets a status, logs an attempt, or both. An attempt alone sets an open step to in_progress.",
             (
                 "step_id:str(As auth:2) status:pending|in_progress|done|skipped|blocked|completed|failed? \
                  attempt_outcome:str?(In a word or two, as `no answer`) attempt_notes:str?",
