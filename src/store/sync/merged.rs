@@ -27,9 +27,8 @@ impl Sync<'_> {
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
         let records: Vec<_> = all.filter_map(|(name, it)| Some((name, it, it.record.as_ref()?))).collect();
         let ended: Vec<_> = records.iter().filter(|it| it.2.state.has_ended()).collect();
-        let own = self.state.all_own();
-        let is_own = |it: &Record| own.iter().any(|own| own.claim == it.id);
-        let lapsed: Vec<_> = records.iter().filter(|it| it.1.has_lapsed && !is_own(it.2)).collect();
+        let is_own = |name: &Name, it: &Record| self.state.own_of(name).is_some_and(|own| own.claim == it.id);
+        let lapsed: Vec<_> = records.iter().filter(|it| it.1.has_lapsed && !is_own(it.0, it.2)).collect();
         if ended.is_empty() && lapsed.is_empty() {
             return Ok(Vec::new());
         }
